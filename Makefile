@@ -1,0 +1,72 @@
+# make demo    the main job: a team of agents learns to operate a phone
+# make test    ruff, mypy and the tests
+# make check   ruff and mypy only
+#
+# ARGS goes to the demo or to pytest:   make demo ARGS="--quick"     make test ARGS="-m slow -x"
+# PIP_ARGS goes to pip; outside of macOS, this fetches the small CPU build of PyTorch:
+#   make demo PIP_ARGS="--extra-index-url https://download.pytorch.org/whl/cpu"
+
+VENV ?= .venv
+ARGS ?=
+PIP_ARGS ?=
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+# The first interpreter that is new enough.
+ifndef PYTHON
+PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	if $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; \
+	then echo $$p; break; fi; done)
+endif
+
+.PHONY: demo test check format install constraints clean
+.DELETE_ON_ERROR:
+
+demo: $(STAMP)
+	$(BIN)/python demos/androidworld_swarm.py $(ARGS)
+
+# Everything runs even if something failed before it; pytest's summary stands at the end.
+test: export OMP_NUM_THREADS = 1
+test: $(STAMP)
+	@status=0; \
+	$(BIN)/ruff check . || status=1; \
+	$(BIN)/ruff format --check . || status=1; \
+	$(BIN)/mypy -p swarm_ui || status=1; \
+	$(BIN)/python -m pytest $(ARGS) || status=1; \
+	if [ $$status -ne 0 ]; then echo "make test: failed, see above" >&2; fi; exit $$status
+
+check: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy -p swarm_ui
+
+format: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+install: $(STAMP)
+
+# Installs again only when what to install has changed.
+$(STAMP): pyproject.toml constraints.txt
+	@if [ -z "$(PYTHON)" ]; then echo "swarm-ui needs Python 3.11 or newer, and none was found." \
+	"Install one, or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3" >&2; exit 2; fi
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --disable-pip-version-check $(PIP_ARGS) -c constraints.txt -e '.[train,web,dev]'
+	@touch $(STAMP)
+
+# Resolves anew and pins exactly what `demo` and `test` install. PyTorch's version is chosen here.
+TORCH ?= 2.13.0
+constraints:
+	@printf 'torch==$(TORCH)\n' > .torch.txt
+	$(PYTHON) -m pip install --dry-run --ignore-installed --quiet --report .resolved.json \
+		$(PIP_ARGS) -c .torch.txt '.[train,web,dev]'
+	@printf '# What `make demo` and `make test` install. Made by `make constraints`.\n' > .pins.txt
+	@$(PYTHON) -c 'import json; \
+		found = [i["metadata"] for i in json.load(open(".resolved.json"))["install"]]; \
+		pins = sorted((m["name"].lower().replace("_", "-"), m["version"].split("+")[0]) for m in found); \
+		print(*(f"{n}=={v}" for n, v in pins if n != "swarm-ui"), sep="\n")' >> .pins.txt
+	@mv .pins.txt constraints.txt
+	@rm -f .torch.txt .resolved.json
+
+clean:
+	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,103 @@
+"""Stage 1, joined up: synthetic lessons and a few phone demonstrations make the base agent."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import torch
+
+from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, tasks, vocabulary
+from swarm_ui.nodes.codec import Codec
+from swarm_ui.nodes.local import LocalModel
+from swarm_ui.nodes.vocabulary import GENERAL_WORDS
+from swarm_ui.optim import parallel
+from swarm_ui.optim.stage1 import Progress, Stage1Config, train
+from swarm_ui.optim.synthesis.curriculum import Mix, Stream
+from swarm_ui.optim.synthesis.demonstrations import walk
+from swarm_ui.optim.synthesis.scene import Lesson
+
+KNOWN_WORDS = tuple(w for w in GENERAL_WORDS if w.isalpha() and len(w) > 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaseAgentConfig:
+    """All that decides the base agent; the defaults made the checkpoint that ships."""
+
+    width: int = 64
+    layers: int = 3
+    heads: int = 4
+    demonstrations: int = 8
+    """Episodes shown for each training template: few, as they would be on a real device."""
+    processes: int = 2
+    stage1: Stage1Config = field(default_factory=Stage1Config)
+    mix: Mix = field(default_factory=Mix)
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    config: BaseAgentConfig
+    folder: Path
+    start: Path | None
+    report: Callable[[Progress], None] | None
+
+
+def make_base_agent(
+    config: BaseAgentConfig,
+    folder: Path,
+    *,
+    start: Path | None = None,
+    report: Callable[[Progress], None] | None = None,
+) -> None:
+    """Train a base agent and save it into ``folder``.
+
+    Args:
+        start: go on from an agent saved there, instead of from random weights.
+        report: progress, called in the first process.
+    """
+    parallel.run(_train, _Work(config, folder, start, report), processes=config.processes)
+
+
+def pool(config: BaseAgentConfig) -> list[Lesson]:
+    """The demonstrated steps: the reference solver on training templates, training parameters."""
+
+    async def show() -> list[Lesson]:
+        environment, rng = PhoneEnvironment(), random.Random(config.seed)
+        steps: list[Lesson] = []
+        for task in tasks("train"):
+            for _ in range(config.demonstrations):
+                seed = rng.choice(TRAIN_SEEDS)
+                steps += await walk(environment, task=task, seed=seed, rng=rng)
+        return steps
+
+    return asyncio.run(show())
+
+
+def _train(rank: int, work: _Work) -> None:
+    torch.set_num_threads(1)
+    config = work.config
+    if work.start is None:
+        learner = LocalModel.untrained(
+            Codec(vocabulary()),
+            width=config.width,
+            layers=config.layers,
+            heads=config.heads,
+            seed=config.seed,
+        )
+    else:
+        learner = LocalModel.load(work.start)
+    stream = Stream(config.seed * 1000 + rank, KNOWN_WORDS, config.mix, pool(config))
+    settings = replace(config.stage1, seed=config.stage1.seed * 1000 + rank)
+    train(
+        learner,
+        stream,
+        settings,
+        report=work.report if rank == 0 else None,
+        share=parallel.average_gradients,
+    )
+    if rank == 0:
+        learner.save(work.folder)

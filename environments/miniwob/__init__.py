@@ -1,0 +1,17 @@
+"""MiniWoB++: the wheel's own pages in a real Chromium, many pages to a browser."""
+
+from __future__ import annotations
+
+from swarm_ui.environments.miniwob.browser import find_browser
+from swarm_ui.environments.miniwob.environment import MiniWobEnvironment
+from swarm_ui.environments.miniwob.pool import MiniWobBrowser
+from swarm_ui.environments.miniwob.tasks import REFERENCE_TASKS, all_html_tasks, blind_tasks
+
+__all__ = [
+    "REFERENCE_TASKS",
+    "MiniWobBrowser",
+    "MiniWobEnvironment",
+    "all_html_tasks",
+    "blind_tasks",
+    "find_browser",
+]

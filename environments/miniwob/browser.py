@@ -1,0 +1,186 @@
+"""Finding, starting and ending a Chromium."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+
+from swarm_ui.environments.miniwob.cdp import Connection
+from swarm_ui.errors import ConfigError, EnvironmentFault
+
+BROWSER_VARIABLE = "SWARM_UI_BROWSER"
+INSTALL_HINT = (
+    "No Chromium found. Install one (Debian: apt-get install chromium-headless-shell, or "
+    f"chromium; elsewhere: Google Chrome), or set {BROWSER_VARIABLE} to its path."
+)
+LAUNCH_TIMEOUT = 30.0
+"""Seconds a browser may take to start."""
+
+# The launcher scripts in /usr/bin add flags of the distribution, so the binaries come first.
+_PLACES = (
+    "/usr/lib/chromium/chromium-headless-shell",
+    "chromium-headless-shell",
+    "chrome-headless-shell",
+    "/usr/lib/chromium/chromium",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+)
+_FLAGS = (
+    "--headless",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-domain-reliability",
+    "--disable-sync",
+    "--metrics-recording-only",
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--no-pings",
+    "--disable-breakpad",
+    "--disable-dev-shm-usage",
+    "--disable-extensions",
+    "--disable-background-timer-throttling",
+    "--disable-renderer-backgrounding",
+    "--disable-backgrounding-occluded-windows",
+    "--hide-scrollbars",
+    "--mute-audio",
+    "--password-store=basic",
+    "--use-mock-keychain",
+    "--remote-debugging-port=0",
+)
+
+
+def find_browser() -> Path | None:
+    """The Chromium to use: ``$SWARM_UI_BROWSER``, else the leanest one installed, else ``None``.
+
+    Raises:
+        ConfigError: the variable is set and names no executable.
+    """
+    chosen = os.environ.get(BROWSER_VARIABLE)
+    if chosen:
+        found = shutil.which(chosen)
+        if found is None:
+            raise ConfigError(f"{BROWSER_VARIABLE}={chosen!r}: no such executable")
+        return Path(found)
+    for place in _PLACES:
+        found = shutil.which(place)
+        if found is not None:
+            return Path(found)
+    return None
+
+
+class Browser:
+    """One running Chromium with a profile of its own, and the socket to it."""
+
+    def __init__(self, process: subprocess.Popen[bytes], home: Path) -> None:
+        self._process = process
+        self._home = home
+        self._connection: Connection | None = None
+        atexit.register(self.kill)
+
+    @classmethod
+    async def launch(cls, binary: Path | None = None) -> Browser:
+        """Start ``binary`` (default: :func:`find_browser`) and connect to it.
+
+        Raises:
+            ConfigError: no browser is installed.
+            EnvironmentFault: the browser does not start.
+        """
+        binary = binary or find_browser()
+        if binary is None:
+            raise ConfigError(INSTALL_HINT)
+        home = Path(tempfile.mkdtemp(prefix="swarm-ui-browser-"))
+        try:
+            with (home / "stderr").open("wb") as log:
+                process = subprocess.Popen(
+                    _command(binary, home / "profile"),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=log,
+                    start_new_session=True,
+                )
+        except OSError as error:
+            shutil.rmtree(home, ignore_errors=True)
+            raise EnvironmentFault(f"cannot start {binary}: {error}") from error
+        browser = cls(process, home)
+        try:
+            browser._connection = await Connection.open(await browser._address(binary))
+        except BaseException:
+            browser.kill()
+            raise
+        return browser
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        connection = self._connection
+        return connection is not None and not connection.lost and self._process.poll() is None
+
+    @property
+    def connection(self) -> Connection:
+        if self._connection is None:
+            raise EnvironmentFault("the browser is closed")
+        return self._connection
+
+    async def close(self) -> None:
+        """End the browser and remove its profile; safe to call twice."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+        await asyncio.to_thread(self.kill)
+
+    def kill(self) -> None:
+        """As :meth:`close`, without an event loop: for the end of the interpreter."""
+        atexit.unregister(self.kill)
+        if self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                if hasattr(os, "killpg"):
+                    os.killpg(self._process.pid, signal.SIGKILL)
+                else:
+                    self._process.kill()
+        self._process.wait()
+        for _ in range(50):  # a renderer may write into the profile until it notices
+            shutil.rmtree(self._home, ignore_errors=True)
+            if not self._home.exists():
+                return
+
+    async def _address(self, binary: Path) -> str:
+        """The DevTools address, which a browser prints once it is ready."""
+        log = self._home / "stderr"
+        deadline = asyncio.get_running_loop().time() + LAUNCH_TIMEOUT
+        while True:
+            text = log.read_text(encoding="utf-8", errors="replace")
+            found = re.search(r"DevTools listening on (ws://\S+)\s", text)
+            if found:
+                return found.group(1)
+            ended = self._process.poll() is not None
+            if ended or asyncio.get_running_loop().time() > deadline:
+                how = "ended at once" if ended else f"was not ready in {LAUNCH_TIMEOUT:.0f} s"
+                raise EnvironmentFault(f"{binary} {how}; it said: {text[-500:].strip()}")
+            await asyncio.sleep(0.02)
+
+
+def _command(binary: Path, profile: Path) -> list[str]:
+    command = [str(binary), *_FLAGS, f"--user-data-dir={profile}"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        command.append("--no-sandbox")  # Chromium refuses to start as root otherwise
+    setpriv = shutil.which("setpriv")
+    if setpriv is not None:  # Linux: the browser goes even when this process is killed
+        command = [setpriv, "--pdeathsig", "KILL", "--", *command]
+    return [*command, "about:blank"]

@@ -1,0 +1,87 @@
+"""Which MiniWoB++ tasks there are, read from the installed wheel without importing it."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from functools import cache
+from pathlib import Path
+
+from swarm_ui.errors import MissingExtra
+
+REFERENCE_TASKS: tuple[str, ...] = (
+    "click-test", "click-test-2", "click-button", "click-button-sequence", "click-link",
+    "click-checkboxes", "click-option", "click-dialog", "click-tab", "click-tab-2-easy",
+    "click-widget", "click-collapsible-nodelay", "enter-text", "enter-password", "focus-text",
+    "choose-list", "read-table", "click-menu", "social-media", "email-inbox-delete",
+    "multi-layouts", "click-test-transfer", "click-checkboxes-transfer",
+    "click-checkboxes-large", "click-dialog-2", "click-tab-2", "click-collapsible-2-nodelay",
+    "enter-text-dynamic", "login-user", "login-user-popup", "focus-text-2", "click-scroll-list",
+    "click-menu-2", "navigate-tree", "social-media-all", "email-inbox-important",
+    "email-inbox-star-reply", "multi-orderings", "read-table-2", "search-engine",
+    "unicode-test", "sign-agreement", "phone-book", "form-sequence-2", "form-sequence-3",
+    "use-autocomplete-nodelay", "find-word", "click-color", "copy-paste",
+)  # fmt: skip
+"""The 49 tasks whose pages may be looked at while building."""
+
+
+def html_folder() -> Path:
+    """Folder of the wheel that holds one ``<task>.html`` for each task."""
+    return _wheel() / "html" / "miniwob"
+
+
+@cache
+def all_html_tasks() -> tuple[str, ...]:
+    """Every registered task that is one HTML page (125 in miniwob 1.1.0; flight tasks are not)."""
+    return tuple(sorted(name for name in _registered().values()))
+
+
+def blind_tasks() -> tuple[str, ...]:
+    """All HTML tasks but the reference ones: pages nobody looks at before the final run."""
+    return tuple(name for name in all_html_tasks() if name not in REFERENCE_TASKS)
+
+
+@cache
+def keeps_state() -> frozenset[str]:
+    """Tasks whose page carries state from one episode to the next, as the wheel declares."""
+    classes = _registered()
+    found = set()
+    for call in _calls(_wheel() / "registration.py", "register"):
+        given = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
+        if given.get("nondeterministic"):
+            found.add(classes.get(str(given["entry_point"]).rpartition(":")[2], ""))
+    return frozenset(found - {""})
+
+
+@cache
+def _registered() -> dict[str, str]:
+    """Class name to page name."""
+    tree = ast.parse((_wheel() / "envs" / "miniwob_envs.py").read_text(encoding="utf-8"))
+    found: dict[str, str] = {}
+    for item in tree.body:
+        if not isinstance(item, ast.ClassDef):
+            continue
+        for line in item.body:
+            if (
+                isinstance(line, ast.Assign)
+                and isinstance(line.targets[0], ast.Name)
+                and line.targets[0].id == "subdomain"
+            ):
+                found[item.name] = str(ast.literal_eval(line.value))
+    return found
+
+
+def _calls(path: Path, name: str) -> list[ast.Call]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
+    ]
+
+
+def _wheel() -> Path:
+    spec = importlib.util.find_spec("miniwob")
+    if spec is None or spec.origin is None:
+        raise MissingExtra("web", "MiniWoB++", "miniwob")
+    return Path(spec.origin).parent

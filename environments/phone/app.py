@@ -1,0 +1,45 @@
+"""What an app is: a name, the records it keeps, and a function from device and address to widgets.
+
+To add an app, write one file in ``apps/`` that ends in an ``App``, and list it in
+``apps/__init__.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from swarm_ui.environments.phone.device import Device
+from swarm_ui.environments.phone.draw import Draw
+from swarm_ui.environments.phone.schema import Table
+from swarm_ui.environments.phone.screen import Path, Screen, Widget
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """A switch or choice of the device, and the screens that lead to it."""
+
+    path: Path
+    choices: tuple[str, ...] = ("off", "on")
+
+
+class App(msgspec.Struct, frozen=True, kw_only=True):
+    """One app."""
+
+    name: str
+    build: Callable[[Device, Screen], list[Widget]]
+    """The widgets of a screen, in the order a person would see them."""
+    record: Callable[[Draw, Table], dict[str, str]]
+    """A random record of one of its tables."""
+    tables: tuple[Table, ...] = ()
+    settings: Mapping[str, Setting] = {}
+
+    def fill(self, device: Device, draw: Draw, least: int, most: int) -> None:
+        """Store random records and settings, as if the phone had been used for a while."""
+        for table in self.tables:
+            device.tables = {**device.tables, table.name: {}}
+            for _ in range(least + int(draw.rng.random() * (most - least + 1))):
+                device.insert(table.name, self.record(draw, table))
+        if self.settings:
+            chosen = {key: draw.pick(where.choices) for key, where in self.settings.items()}
+            device.settings = {**device.settings, **chosen}

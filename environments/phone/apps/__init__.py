@@ -1,0 +1,26 @@
+"""The apps of the embedded phone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from swarm_ui.environments.phone.app import App, Setting
+from swarm_ui.environments.phone.apps.calendar import CALENDAR
+from swarm_ui.environments.phone.apps.clock import CLOCK
+from swarm_ui.environments.phone.apps.contacts import CONTACTS
+from swarm_ui.environments.phone.apps.expenses import EXPENSES
+from swarm_ui.environments.phone.apps.messages import MESSAGES
+from swarm_ui.environments.phone.apps.music import MUSIC
+from swarm_ui.environments.phone.apps.notes import NOTES
+from swarm_ui.environments.phone.apps.recipes import RECIPES
+from swarm_ui.environments.phone.apps.settings import SETTINGS
+from swarm_ui.environments.phone.apps.tasks import TASKS
+from swarm_ui.environments.phone.schema import Table
+
+_ALL = (
+    SETTINGS, CONTACTS, MESSAGES, CLOCK, NOTES, TASKS, EXPENSES, CALENDAR, RECIPES, MUSIC,
+)  # fmt: skip
+APPS: Mapping[str, App] = {app.name: app for app in _ALL}
+TABLES: Mapping[str, Table] = {table.name: table for app in _ALL for table in app.tables}
+PLACES: Mapping[str, Setting] = {key: place for app in _ALL for key, place in app.settings.items()}
+"""Every switch and choice of the device, and where it is."""

@@ -1,0 +1,30 @@
+"""Expenses: what was bought, for how much, of which category."""
+
+from __future__ import annotations
+
+from swarm_ui.environments.phone.app import App
+from swarm_ui.environments.phone.device import Device
+from swarm_ui.environments.phone.draw import Draw
+from swarm_ui.environments.phone.records import record_screen
+from swarm_ui.environments.phone.schema import Field, Table
+from swarm_ui.environments.phone.screen import Screen, Widget
+
+CATEGORIES = ("food", "travel", "home", "fun")
+EXPENSE = Table(
+    name="expense",
+    app="expenses",
+    fields=(Field("item"), Field("amount"), Field("category", "choice", CATEGORIES)),
+    trail=(Screen("expenses"),),
+    add="add expense",
+)
+
+
+def build(device: Device, screen: Screen) -> list[Widget]:
+    return record_screen(device, EXPENSE, screen)
+
+
+def record(draw: Draw, table: Table) -> dict[str, str]:
+    return {"item": draw.noun(), "amount": draw.amount(), "category": draw.pick(CATEGORIES)}
+
+
+EXPENSES = App(name="expenses", build=build, record=record, tables=(EXPENSE,))

@@ -1,0 +1,99 @@
+"""Which tasks and seeds are for training, tuning and testing.
+
+Three ways of holding out, each by construction:
+
+- **parameters**: a seed's range decides the split of its values (names, titles, numbers, also of
+  records that only distract); no value of ``TEST_SEEDS`` occurs under ``TRAIN_SEEDS``
+  (:mod:`swarm_ui.environments.phone.draw`).
+- **templates**: every template is in exactly one of ``train``, ``validation``, ``new_templates``
+  and ``new_apps``.
+- **apps**: ``TEST_APPS`` are opened by templates of ``new_apps`` only, and are not even installed
+  in the episodes of other templates.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Literal
+
+from swarm_ui.environments.phone.apps import APPS
+from swarm_ui.environments.phone.draw import ParameterSplit
+from swarm_ui.environments.phone.tasks import TEMPLATES
+from swarm_ui.environments.phone.tasks.template import TemplateSplit
+from swarm_ui.errors import ConfigError
+
+TRAIN_SEEDS = range(10_000_000)
+VALIDATION_SEEDS = range(10_000_000, 20_000_000)
+TEST_SEEDS = range(20_000_000, 30_000_000)
+TEST_APPS = ("recipes", "music")
+TRAIN_APPS = tuple(name for name in APPS if name not in TEST_APPS)
+
+_SEEDS: dict[ParameterSplit, range] = {
+    "train": TRAIN_SEEDS,
+    "validation": VALIDATION_SEEDS,
+    "test": TEST_SEEDS,
+}
+_HELD_OUT: dict[str, TemplateSplit] = {
+    "parameters": "train",
+    "templates": "new_templates",
+    "apps": "new_apps",
+}
+
+
+def parameter_split(seed: int) -> ParameterSplit:
+    """The split that a seed's parameters come from.
+
+    Raises:
+        ConfigError: the seed is in none of the three ranges.
+    """
+    for split, seeds in _SEEDS.items():
+        if seed in seeds:
+            return split
+    raise ConfigError(
+        f"phone: seed {seed} belongs to no split; expected 0 <= seed < {TEST_SEEDS.stop}: "
+        "TRAIN_SEEDS, VALIDATION_SEEDS or TEST_SEEDS of swarm_ui.environments.phone"
+    )
+
+
+def tasks(split: TemplateSplit) -> tuple[str, ...]:
+    """Names of the templates of a split."""
+    return tuple(name for name, template in TEMPLATES.items() if template.split == split)
+
+
+def jobs(
+    split_by: Literal["parameters", "templates", "apps"],
+    n: int,
+    seed: int,
+    *,
+    seeds: range = TEST_SEEDS,
+) -> list[tuple[str, int]]:
+    """``n`` episodes as (task, seed), each template as often as any other, give or take one.
+
+    Args:
+        split_by: what is new to a trained agent. ``"parameters"``: known templates;
+            ``"templates"``: templates of known apps that were not trained; ``"apps"``: apps that
+            were not trained.
+        n: how many episodes.
+        seed: seed of the choice itself; equal arguments give equal lists.
+        seeds: where the episodes' seeds come from; the default has new parameters throughout.
+
+    Raises:
+        ConfigError: no such way of splitting.
+    """
+    if split_by not in _HELD_OUT:
+        raise ConfigError(
+            f"phone: no split by {split_by!r}; expected one of {', '.join(_HELD_OUT)}"
+        )
+    return draw_jobs(tasks(_HELD_OUT[split_by]), n, seed, seeds=seeds)
+
+
+def draw_jobs(
+    names: tuple[str, ...], n: int, seed: int, *, seeds: range = TRAIN_SEEDS
+) -> list[tuple[str, int]]:
+    """``n`` episodes of the named templates, in random order, evenly spread."""
+    rng = random.Random(seed)
+    chosen: list[tuple[str, int]] = []
+    while len(chosen) < n:
+        cycle = rng.sample(names, len(names))
+        chosen.extend((name, rng.choice(seeds)) for name in cycle[: n - len(chosen)])
+    return chosen

@@ -1,0 +1,38 @@
+"""What a task template is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from swarm_ui.environments.phone.aim import Aim
+from swarm_ui.environments.phone.device import Device
+from swarm_ui.environments.phone.draw import Draw
+
+TemplateSplit = Literal["train", "validation", "new_templates", "new_apps"]
+Make = Callable[[Draw, Device], Aim]
+
+
+class Template(msgspec.Struct, frozen=True, kw_only=True):
+    """A kind of task; with random parameters it becomes a task."""
+
+    name: str
+    apps: tuple[str, ...]
+    """Apps that must be installed; empty: any."""
+    split: TemplateSplit
+    steps: int
+    """Most actions the reference solver needs, the one that ends the episode not counted."""
+    goals: tuple[str, ...]
+    """Phrasings, the plainest first; names in braces are filled from the aim's words."""
+    make: Make
+    """Chooses parameters, puts what the task needs on the device, and says what is wanted."""
+    tags: tuple[str, ...] = ()
+    rows: tuple[int, int] = (3, 5)
+    """Least and most records in the tables of ``apps``."""
+
+    @property
+    def budget(self) -> int:
+        """Actions an agent has: twice what the solver needs at most, and three."""
+        return 2 * self.steps + 3

@@ -1,0 +1,167 @@
+"""State on disk that survives being killed at any moment.
+
+    checkpoints/
+    ├── iteration-0002/
+    └── iteration-0003/
+        ├── manifest.json     every other file with its size and SHA-256
+        ├── state.json
+        ├── edges.safetensors
+        └── adapters/...
+
+A checkpoint is written beside its final place, flushed to disk, and then renamed: a directory
+called ``iteration-...`` is complete or was damaged later, and the manifest tells which.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from swarm_ui.errors import ConfigError
+
+_MANIFEST = "manifest.json"
+_NAME = re.compile(r"iteration-(\d{4,})$")
+_PART = ".part-"
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    size: int
+    sha256: str
+
+
+class Checkpoint(NamedTuple):
+    """A complete checkpoint."""
+
+    iteration: int
+    folder: Path
+
+
+class Checkpoints:
+    """The checkpoints of one run."""
+
+    def __init__(self, root: Path, *, keep: int = 2) -> None:
+        """``keep``: how many of the newest to keep, at least 1."""
+        if keep < 1:
+            raise ConfigError(f"checkpoints: keep must be at least 1, got {keep}")
+        self.root = root
+        self.keep = keep
+
+    def save(self, iteration: int, write: Callable[[Path], None]) -> Path:
+        """Write one checkpoint; afterwards it is on disk, whatever happens.
+
+        Args:
+            iteration: iterations completed.
+            write: puts the state's files into the folder it is given.
+
+        Raises:
+            ConfigError: the disk refuses.
+        """
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            self._clear_parts()
+            part = Path(tempfile.mkdtemp(prefix=_PART, dir=self.root))
+            os.chmod(part, 0o755)
+            write(part)
+            _seal(part)
+            final = self.root / f"iteration-{iteration:04d}"
+            if final.exists():
+                # A damaged one, which is being done again: it must not stand in the way.
+                os.rename(final, Path(tempfile.mkdtemp(prefix=_PART, dir=self.root)) / "old")
+            os.rename(part, final)
+            _sync(self.root)
+        except OSError as error:
+            raise ConfigError(
+                f"cannot write the checkpoint of iteration {iteration} under '{self.root}': {error}"
+            ) from error
+        self._prune(iteration)
+        return final
+
+    def latest(self, warn: Callable[[str], None]) -> Checkpoint | None:
+        """The newest checkpoint whose files are all as they were written; ``None`` if none is.
+
+        Args:
+            warn: told about each damaged one that was passed over.
+        """
+        for iteration, folder in sorted(self._found(), reverse=True):
+            damage = _damage(folder)
+            if damage is None:
+                return Checkpoint(iteration, folder)
+            warn(
+                f"the checkpoint '{folder}' is damaged ({damage}); going back to the one before it"
+            )
+        return None
+
+    def _found(self) -> list[tuple[int, Path]]:
+        if not self.root.is_dir():
+            return []
+        named = [(_NAME.match(path.name), path) for path in self.root.iterdir() if path.is_dir()]
+        return [(int(match.group(1)), path) for match, path in named if match]
+
+    def _prune(self, newest: int) -> None:
+        """Remove all but the newest few; also later ones, which a resumed run has overtaken."""
+        older = sorted((i, path) for i, path in self._found() if i <= newest)
+        later = [path for i, path in self._found() if i > newest]
+        for path in later + [path for _, path in older[: -self.keep]]:
+            shutil.rmtree(path)
+        self._clear_parts()
+
+    def _clear_parts(self) -> None:
+        for path in self.root.glob(f"{_PART}*"):
+            shutil.rmtree(path)
+
+
+def _seal(folder: Path) -> None:
+    """Flush every file and write the manifest."""
+    entries: dict[str, _Entry] = {}
+    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        _sync(path)
+        entries[path.relative_to(folder).as_posix()] = _entry(path)
+    manifest = folder / _MANIFEST
+    manifest.write_bytes(msgspec.json.format(msgspec.json.encode(entries)))
+    _sync(manifest)
+    for path in [p for p in folder.rglob("*") if p.is_dir()]:
+        _sync(path)
+    _sync(folder)
+
+
+def _damage(folder: Path) -> str | None:
+    """What is wrong with a checkpoint; ``None`` if nothing is."""
+    try:
+        entries = msgspec.json.decode((folder / _MANIFEST).read_bytes(), type=dict[str, _Entry])
+    except (OSError, msgspec.DecodeError) as error:
+        return f"{_MANIFEST}: {error}"
+    for name, expected in entries.items():
+        path = folder / name
+        if not path.is_file():
+            return f"{name} is missing"
+        if path.stat().st_size != expected.size:
+            return f"{name} has {path.stat().st_size} bytes, expected {expected.size}"
+        if _entry(path) != expected:
+            return f"{name} has other contents than were written"
+    return None
+
+
+def _entry(path: Path) -> _Entry:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return _Entry(path.stat().st_size, digest)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError:
+        # Some file systems refuse to flush a directory; the rename is atomic all the same.
+        if not path.is_dir():
+            raise
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,78 @@
+"""Preference losses, as pure functions of sequence log-probabilities.
+
+``[B]`` is one number for each pair: the log-probability (nats) of a reply given its prompt, summed
+over the reply's tokens. Each function returns a scalar, the weighted mean over the pairs.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+
+def margin(
+    policy_chosen: Tensor, policy_rejected: Tensor, ref_chosen: Tensor, ref_rejected: Tensor
+) -> Tensor:
+    """How much more the policy prefers the chosen reply than the reference does, nats, ``[B]``."""
+    return (policy_chosen - ref_chosen) - (policy_rejected - ref_rejected)
+
+
+def dpo_loss(
+    policy_chosen: Tensor,
+    policy_rejected: Tensor,
+    ref_chosen: Tensor,
+    ref_rejected: Tensor,
+    *,
+    beta: float,
+    weight: Tensor | None = None,
+) -> Tensor:
+    """``-log sigmoid(beta * margin)``, the sigmoid loss of DPO (arXiv 2305.18290, eq. 7).
+
+    Args:
+        policy_chosen, policy_rejected: under the policy, with gradient, ``[B]``.
+        ref_chosen, ref_rejected: under the reference, ``[B]``.
+        beta: strength of the pull towards the reference.
+        weight: of each pair, ``[B]``; default 1.
+    """
+    h = margin(policy_chosen, policy_rejected, ref_chosen, ref_rejected)
+    return _mean(-F.logsigmoid(beta * h), weight)
+
+
+def ipo_loss(
+    policy_chosen: Tensor,
+    policy_rejected: Tensor,
+    ref_chosen: Tensor,
+    ref_rejected: Tensor,
+    *,
+    beta: float,
+    weight: Tensor | None = None,
+) -> Tensor:
+    """``(margin - 1 / (2 beta))^2``, the squared loss of IPO (arXiv 2310.12036, eq. 17).
+
+    Shapes as in :func:`dpo_loss`. The paper's form, on summed log-probabilities; some libraries
+    divide each by its number of tokens first, which the caller can do.
+    """
+    h = margin(policy_chosen, policy_rejected, ref_chosen, ref_rejected)
+    return _mean((h - 1.0 / (2.0 * beta)) ** 2, weight)
+
+
+def nll_loss(policy_chosen: Tensor, tokens: Tensor, *, weight: Tensor | None = None) -> Tensor:
+    """Mean negative log-likelihood per token (nats) of the chosen replies.
+
+    The whole loss of rejection-sampling fine-tuning, and beside DPO the term that keeps the
+    likelihood of chosen replies from collapsing.
+
+    Args:
+        policy_chosen: with gradient, ``[B]``.
+        tokens: of each reply, ``[B]``.
+        weight: of each reply, ``[B]``; default 1.
+    """
+    w = torch.ones_like(policy_chosen) if weight is None else weight
+    return -(w * policy_chosen).sum() / (w * tokens).sum().clamp_min(1e-8)
+
+
+def _mean(values: Tensor, weight: Tensor | None) -> Tensor:
+    if weight is None:
+        return values.mean()
+    return (weight * values).sum() / weight.sum().clamp_min(1e-8)

@@ -1,0 +1,96 @@
+"""What an iteration of team training measured."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from swarm_ui.optim.adapters import UpdateStats
+from swarm_ui.optim.edge_optimizer import EdgeUpdate
+from swarm_ui.optim.pairs import PreferencePair
+from swarm_ui.trace import EdgeName, Episode
+
+
+class GraphMetrics(msgspec.Struct, frozen=True, kw_only=True):
+    """One graph that was played."""
+
+    edges: tuple[EdgeName, ...]
+    log_prob: float | None
+    """Joint log-probability (nats) of order and edges; ``None`` if they were fixed."""
+    success: float | None
+    """Of the episodes it played; ``None`` if all were masked."""
+
+
+class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of ``metrics.jsonl``."""
+
+    kind: str = "iteration"
+    iteration: int
+    """Counted from 0."""
+    shared: bool
+    """Whether one adapter was trained for all."""
+    graphs: tuple[GraphMetrics, ...]
+    episodes: int
+    masked: int
+    """Episodes lost to faults; in no other figure."""
+    success: float | None
+    """Of the rollouts: sampled, and guided if so set, so not comparable with a test's."""
+    guided: float | None
+    """Share of steps at which another action than the vote was executed."""
+    credit: float | None
+    """Mean credit of all scored messages; ``None`` if none was scored."""
+    credit_source: str
+    unscored: float | None
+    """Share of messages without credit."""
+    pairs: dict[str, int]
+    """By node."""
+    sources: dict[str, int]
+    """Pairs by where their sides come from."""
+    updates: tuple[UpdateStats, ...]
+    edge_update: EdgeUpdate | None = None
+    edge_probabilities: dict[str, float] | None = None
+    """After the iteration, by ``"sender>listener"``; only for learned edges."""
+    rollout_seconds: float
+    update_seconds: float
+    cpu_seconds: float
+    """Of this process, for the whole iteration."""
+
+
+class EpisodeFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """Figures that come from an iteration's episodes alone."""
+
+    episodes: int
+    masked: int
+    success: float | None
+    guided: float | None
+    credit: float | None
+    unscored: float | None
+
+
+def episode_figures(episodes: Sequence[Episode]) -> EpisodeFigures:
+    """Masked episodes are counted, and in no other figure."""
+    kept = [e for e in episodes if e.success is not None]
+    steps = [record for episode in kept for record in episode.steps]
+    cells = [v for s in steps if s.credit is not None for row in s.credit for v in row]
+    return EpisodeFigures(
+        episodes=len(episodes),
+        masked=len(episodes) - len(kept),
+        success=mean([float(bool(e.success)) for e in kept]),
+        guided=mean([float(s.trace.action is not None and s.executed != s.trace.action)
+                     for s in steps]),
+        credit=mean([v for v in cells if v is not None]),
+        unscored=mean([float(v is None) for v in cells]),
+    )  # fmt: skip
+
+
+def pair_figures(pairs: Sequence[PreferencePair]) -> tuple[dict[str, int], dict[str, int]]:
+    """Number of pairs by node and by source, sorted by name."""
+    nodes, sources = Counter(p.node for p in pairs), Counter(p.source for p in pairs)
+    return dict(sorted(nodes.items())), dict(sorted(sources.items()))
+
+
+def mean(values: Sequence[float]) -> float | None:
+    """``None`` of nothing."""
+    return sum(values) / len(values) if values else None

@@ -1,0 +1,117 @@
+"""Sums and maxima over all orders of n nodes, by dynamic programming over the 2^n sets of nodes.
+
+A set is an integer whose bit i says that node i has been placed. The state "these nodes were
+placed first" is enough: what comes next depends on the set, not on the order inside it.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+MAX_EXACT = 12
+"""Most nodes for which sums over orders are done exactly (4096 sets)."""
+
+
+@lru_cache(maxsize=MAX_EXACT + 1)
+def _members(n: int) -> Tensor:
+    """Which nodes each set holds, shape ``[2^n, n]``."""
+    sets = torch.arange(2**n)[:, None]
+    return ((sets >> torch.arange(n)) & 1).bool()
+
+
+@lru_cache(maxsize=MAX_EXACT + 1)
+def _layers(n: int) -> tuple[Tensor, ...]:
+    """Sets by size, smallest first; element k has shape ``[binomial(n, k)]``."""
+    size = _members(n).sum(1)
+    return tuple((size == k).nonzero()[:, 0] for k in range(n + 1))
+
+
+def _choice(scores: Tensor) -> Tensor:
+    """Log-probability that node i is placed next after set S, shape ``[2^n, n]``."""
+    inside = _members(len(scores))
+    # The full set has nobody left; its row is never read, but must not make NaN gradients.
+    left = torch.where(inside, -torch.inf, scores)[:-1].logsumexp(1)
+    left = torch.cat([left, left.new_zeros(1)])
+    return torch.where(inside, -torch.inf, scores - left[:, None])
+
+
+def _arrivals(layer: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    """For each set of a layer, its members and the sets before each came, ``[sets, size]``."""
+    size = int(_members(n)[layer[0]].sum())
+    last = _members(n)[layer].nonzero()[:, 1].view(-1, size)
+    return last, layer[:, None] - (1 << last)
+
+
+def edge_set_log_prob(scores: Tensor, terms: Tensor, present: Tensor) -> Tensor:
+    """Log-probability of an edge set, summed over all orders it allows.
+
+    Args:
+        scores: Plackett-Luce scores, ``[n]``.
+        terms: Bernoulli log-probability of what edge (i, j) does, given that i precedes j; 0 where
+            there is no candidate; ``[n, n]``.
+        present: whether edge (i, j) is in the set, ``[n, n]`` bool.
+
+    Returns:
+        A scalar with gradient; ``-inf`` if the set has a cycle.
+    """
+    n = len(scores)
+    inside = _members(n)
+    # Node i may come after S only if it sends nothing to a node already in S.
+    blocked = (inside.to(scores.dtype) @ present.T.to(scores.dtype)) > 0
+    step = _choice(scores) + inside.to(scores.dtype) @ terms
+    step = torch.where(blocked, -torch.inf, step)
+    total = scores.new_zeros(1)
+    values = scores.new_full((2**n,), -torch.inf).index_put((torch.tensor([0]),), total)
+    for layer in _layers(n)[1:]:
+        last, before = _arrivals(layer, n)
+        values = values.index_put((layer,), _logsumexp(values[before] + step[before, last]))
+    return values[-1]
+
+
+def best_order(scores: Tensor, terms: Tensor) -> list[int]:
+    """The order that maximises its log-probability plus ``terms`` of all its forward pairs."""
+    n = len(scores)
+    step = _choice(scores) + _members(n).to(scores.dtype) @ terms
+    values = scores.new_full((2**n,), -torch.inf)
+    values[0] = 0.0
+    came_last = torch.zeros(2**n, dtype=torch.long)
+    for layer in _layers(n)[1:]:
+        last, before = _arrivals(layer, n)
+        options = values[before] + step[before, last]
+        # Of equal options the greatest node comes last, so that ties keep the nodes sorted.
+        flipped = options.flip(1).argmax(1)
+        best = options.shape[1] - 1 - flipped
+        row = torch.arange(len(layer))
+        values[layer] = options[row, best]
+        came_last[layer] = last[row, best]
+    order: list[int] = []
+    at = 2**n - 1
+    while at:
+        node = int(came_last[at])
+        order.append(node)
+        at -= 1 << node
+    return order[::-1]
+
+
+def order_entropy(scores: Tensor) -> Tensor:
+    """Entropy (nats) of a Plackett-Luce order, a scalar with gradient."""
+    n = len(scores)
+    choice = _choice(scores)
+    reach = scores.new_full((2**n,), -torch.inf)
+    reach = reach.index_put((torch.tensor([0]),), scores.new_zeros(1))
+    for layer in _layers(n)[1:]:
+        last, before = _arrivals(layer, n)
+        reach = reach.index_put((layer,), _logsumexp(reach[before] + choice[before, last]))
+    finite = torch.where(_members(n), 0.0, choice)
+    surprise = -(finite.exp() * finite * ~_members(n)).sum(1)
+    return (reach.exp() * surprise).sum()
+
+
+def _logsumexp(values: Tensor) -> Tensor:
+    """Like ``logsumexp(1)``, without NaN gradients for rows that are all ``-inf``."""
+    empty = torch.isneginf(values).all(1)
+    safe = torch.where(empty[:, None], 0.0, values).logsumexp(1)
+    return torch.where(empty, -torch.inf, safe)

@@ -1,0 +1,111 @@
+"""Pictures of a run, drawn without a display."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from swarm_ui.errors import ConfigError, MissingExtra
+from swarm_ui.optim.stats import Interval
+from swarm_ui.trace import EdgeName
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_FORMATS = (".png", ".svg")
+
+
+def plot_success(series: Mapping[str, Sequence[Interval | None]], path: Path) -> None:
+    """Success per iteration, one line a label, with its 95 % band.
+
+    Args:
+        series: by label; element k belongs to iteration k; ``None`` leaves a gap.
+        path: ``.png`` or ``.svg``.
+    """
+    figure, axes = _figure(6.0, 3.6)
+    for label, values in series.items():
+        points = [(k, v) for k, v in enumerate(values) if v is not None]
+        at = [k for k, _ in points]
+        (line,) = axes.plot(at, [100 * v.mean for _, v in points], marker="o", label=label)
+        low, high = [100 * v.low for _, v in points], [100 * v.high for _, v in points]
+        axes.fill_between(at, low, high, alpha=0.15, color=line.get_color())
+    axes.set(xlabel="iteration", ylabel="success, %", ylim=(0, 100))
+    axes.locator_params(axis="x", integer=True)
+    if series:
+        axes.legend(frameon=False)
+    _save(figure, path)
+
+
+def plot_credit(
+    values: Sequence[Sequence[float | None]],
+    agents: Sequence[str],
+    path: Path,
+    *,
+    title: str = "",
+) -> None:
+    """A credit matrix as a heat map; unscored cells are hatched, which is not 0.
+
+    Args:
+        values: ``[rounds, agents]``, each in [0, 1] or ``None``.
+        agents: names of the columns.
+        path: ``.png`` or ``.svg``.
+        title: above the map, such as who gave the credit.
+    """
+    figure, axes = _figure(1.6 + 0.9 * len(agents), 1.4 + 0.55 * len(values))
+    shown = [[float("nan") if v is None else v for v in row] for row in values]
+    axes.set_facecolor("#e8e8e8")
+    axes.imshow(shown, cmap="RdYlGn", vmin=0.0, vmax=1.0, aspect="auto")
+    for r, row in enumerate(values):
+        for k, value in enumerate(row):
+            text = "–" if value is None else f"{value:.2g}"
+            axes.text(k, r, text, ha="center", va="center", fontsize=9)
+    axes.set_xticks(range(len(agents)), agents)
+    axes.set_yticks(range(len(values)), [f"round {r}" for r in range(len(values))])
+    axes.set_title(title)
+    _save(figure, path)
+
+
+def plot_edges(probabilities: Mapping[EdgeName, float], path: Path) -> None:
+    """Probability of each edge, sender by row and listener by column.
+
+    Args:
+        probabilities: such as :meth:`~swarm_ui.optim.edges.EdgeDistribution.marginals` gives.
+        path: ``.png`` or ``.svg``.
+    """
+    names = sorted({name for edge in probabilities for name in edge})
+    figure, axes = _figure(1.8 + 0.8 * len(names), 1.6 + 0.6 * len(names))
+    shown = [[probabilities.get((a, b), float("nan")) for b in names] for a in names]
+    axes.set_facecolor("#e8e8e8")
+    image = axes.imshow(shown, cmap="Blues", vmin=0.0, vmax=1.0)
+    for r, a in enumerate(names):
+        for k, b in enumerate(names):
+            if (a, b) in probabilities:
+                p = probabilities[a, b]
+                ink = "white" if p > 0.6 else "black"
+                axes.text(k, r, f"{p:.2f}", ha="center", va="center", fontsize=8, color=ink)
+    axes.set_xticks(range(len(names)), names, rotation=30, ha="right")
+    axes.set_yticks(range(len(names)), names)
+    axes.set(xlabel="listener", ylabel="sender")
+    figure.colorbar(image, ax=axes, shrink=0.8)
+    _save(figure, path)
+
+
+def _figure(width: float, height: float) -> tuple[Figure, Axes]:
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure as Made
+    except ImportError as error:
+        raise MissingExtra("train", "drawing plots", "matplotlib") from error
+    # Without pyplot: no global state, no display, nothing to close.
+    figure = Made(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, figure.add_subplot()
+
+
+def _save(figure: Figure, path: Path) -> None:
+    if path.suffix not in _FORMATS:
+        raise ConfigError(f"{path}: a plot is written as {' or '.join(_FORMATS)}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)

@@ -1,0 +1,88 @@
+"""Settings of stage 2, the learning of a team."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.optim.adapters import UpdateConfig
+from swarm_ui.optim.pairs import PairConfig
+
+EdgeMode = Literal["redraw", "fixed", "learned"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamConfig:
+    """Stage 2 of CollabUIAgents (arXiv 2502.14496).
+
+    The paper publishes none of these numbers; the defaults are ours and were found on the
+    embedded phone. Its variants are settings: ``update.method="rft"`` ("PO to RFT"), no critic
+    ("w/o CR"), ``edges="fixed"`` ("w/o Edge Update").
+    """
+
+    iterations: int = 5
+    shared_iterations: int = 3
+    """The first iterations train *one* adapter on everybody's pairs and copy it to all; the
+    later ones train each node's own. What few examples an agent has go further this way."""
+    episodes: int = 128
+    """Rollouts per iteration."""
+    concurrency: int = 64
+    """Episodes at the same time."""
+    max_steps: int | None = None
+    """Of an episode; ``None``: as the environment says."""
+    guide: float = 0.7
+    """Probability of executing a right proposal where the vote was wrong."""
+    edges: EdgeMode = "redraw"
+    """``redraw``: other random edges each iteration, as in the paper; ``fixed``: the graph's own;
+    ``learned``: drawn from a distribution that is updated by the success of what was drawn."""
+    density: float = 0.5
+    """Probability that two nodes are joined, for ``redraw`` and at the start of ``learned``."""
+    graphs: int = 1
+    """Graphs drawn per iteration; they share its episodes out among them. ``learned`` needs at
+    least 2, which then all play the *same* episodes."""
+    edge_lr: float = 0.4
+    update: UpdateConfig = field(default_factory=lambda: UpdateConfig(steps=35))
+    """One node's adapter in one iteration."""
+    shared_steps: int = 75
+    """Optimiser steps of the shared adapter in each shared iteration."""
+    lr_decay: float = 0.5
+    """Share of the learning rate that is gone in the last iteration; linear in between."""
+    bootstrap: float = 0.5
+    """Share of the other nodes' pairs that each node also learns from, drawn anew for each."""
+    pairs: PairConfig = field(default_factory=PairConfig)
+    rank: int = 16
+    alpha: int = 32
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        wrong = [
+            f"{name} must be {rule}, got {getattr(self, name)!r}"
+            for name, good, rule in (
+                ("iterations", self.iterations >= 0, ">= 0"),
+                ("shared_iterations", self.shared_iterations >= 0, ">= 0"),
+                ("episodes", self.episodes >= 1, ">= 1"),
+                ("concurrency", self.concurrency >= 1, ">= 1"),
+                ("guide", 0 <= self.guide <= 1, "in [0, 1]"),
+                ("edges", self.edges in get_args(EdgeMode), f"one of {get_args(EdgeMode)}"),
+                ("density", 0 < self.density < 1, "in (0, 1)"),
+                ("graphs", self.graphs >= (2 if self.edges == "learned" else 1), ">= 1, and >= 2 "
+                 "to learn edges"),
+                ("lr_decay", 0 <= self.lr_decay <= 1, "in [0, 1]"),
+                ("bootstrap", 0 <= self.bootstrap <= 1, "in [0, 1]"),
+            )
+            if not good
+        ]  # fmt: skip
+        if wrong:
+            raise ConfigError("team training: " + "; ".join(wrong))
+
+    def update_at(self, iteration: int) -> UpdateConfig:
+        """The adapters' update in an iteration, counted from 0."""
+        progress = iteration / max(1, self.iterations - 1)
+        shared = iteration < self.shared_iterations
+        return dataclasses.replace(
+            self.update,
+            lr=self.update.lr * (1.0 - self.lr_decay * min(1.0, progress)),
+            steps=self.shared_steps if shared else self.update.steps,
+        )

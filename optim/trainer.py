@@ -1,0 +1,265 @@
+"""Stage 2: a team learns from its own rollouts, weights and edges both.
+
+    draw edges -> roll out -> credit -> pairs -> update adapters -> update edges -> checkpoint
+
+After CollabUIAgents (arXiv 2502.14496), section on multi-agent learning with credit
+re-assignment; what the paper leaves open is a setting of :class:`TeamConfig`. Everything that
+acts is handed in, so the loop knows neither the agents' kind nor the world's.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from swarm_ui.credit import CreditAssigner
+from swarm_ui.errors import ConfigError
+from swarm_ui.graph import CollabGraph
+from swarm_ui.node import derive
+from swarm_ui.optim.adversary import Adversary
+from swarm_ui.optim.critic import OutcomeCredit
+from swarm_ui.optim.edge_optimizer import EdgeOptimizer, EdgeUpdate
+from swarm_ui.optim.edges import EdgeDistribution, EdgeSample
+from swarm_ui.optim.metrics import (
+    GraphMetrics,
+    IterationMetrics,
+    episode_figures,
+    mean,
+    pair_figures,
+)
+from swarm_ui.optim.pairs import PreferencePair, make_pairs
+from swarm_ui.optim.progress import Pace, Progress
+from swarm_ui.optim.protocols import Trainable
+from swarm_ui.optim.referee import Referee
+from swarm_ui.optim.team_config import TeamConfig
+from swarm_ui.optim.team_state import TeamState, TeamStore
+from swarm_ui.optim.team_update import update_team
+from swarm_ui.policy import GraphPolicy
+from swarm_ui.rollout import Job, MakeEnvironment, rollout_many
+from swarm_ui.trace import Episode
+
+SampleJobs = Callable[[int, int, random.Random], Sequence[Job]]
+"""``(iteration, how many, rng) -> jobs``: the training episodes of an iteration."""
+
+
+class TeamResult(NamedTuple):
+    """Where training ended. The weights are in the model that was handed in."""
+
+    history: tuple[IterationMetrics, ...]
+    """Of all iterations, those before a resume too."""
+    edges: EdgeDistribution
+
+
+class TeamTrainer:
+    """Trains the adapters, and if so set the edges, of one team."""
+
+    def __init__(
+        self,
+        model: Trainable,
+        graph: CollabGraph,
+        make_environment: MakeEnvironment,
+        sample_jobs: SampleJobs,
+        *,
+        config: TeamConfig | None = None,
+        critic: CreditAssigner | None = None,
+        adversary: Adversary | None = None,
+        adapters: Mapping[str, str] | None = None,
+        folder: Path | None = None,
+        progress: Callable[[Progress], None] | None = None,
+        on_episodes: Callable[[int, Sequence[Episode]], None] | None = None,
+        warn: Callable[[str], None] = warnings.warn,
+    ) -> None:
+        """
+        Args:
+            model: holds the adapters; missing ones are added. It must be the model that the
+                graph's agents ask.
+            graph: the team, with the temperatures, rounds and vote of the rollouts.
+            make_environment: see :func:`swarm_ui.rollout.rollout_many`.
+            sample_jobs: training episodes; must not be those of a test.
+            config: settings.
+            critic: gives credit to each message; ``None``: the outcome is everybody's credit
+                ("w/o CR"), and rollouts are not guided.
+            adversary: writes negatives; ``None``: only real mistakes are rejected.
+            adapters: adapter by node; default: each agent's adapter bears the agent's name.
+            folder: for checkpoints and ``metrics.jsonl``; ``None``: nothing is written.
+            progress: told where training stands.
+            on_episodes: given (iteration, graded episodes) before the update.
+            warn: told about damaged checkpoints.
+        """
+        self.model, self.graph = model, graph
+        self.config = config or TeamConfig()
+        self._make_environment, self._sample_jobs = make_environment, sample_jobs
+        self._critic, self._adversary = critic, adversary
+        self._adapters = dict(adapters or {agent: agent for agent in graph.agents})
+        missing = [agent for agent in graph.agents if agent not in self._adapters]
+        if missing:
+            raise ConfigError(f"team training: no adapter given for {', '.join(missing)}")
+        self._progress, self._on_episodes = progress, on_episodes
+        self.edges = EdgeOptimizer(
+            EdgeDistribution(graph.agents, density=self.config.density), lr=self.config.edge_lr
+        )
+        self._store = None if folder is None else TeamStore(folder, self.config, warn=warn)
+
+    async def run(self, *, resume: bool = False) -> TeamResult:
+        """All iterations, or those that are left of a run that was interrupted.
+
+        Raises:
+            ConfigError: the folder holds a run and ``resume`` is not set; or it is, and that run
+                had other settings.
+        """
+        state = self._start(resume)
+        pace = Pace(self.config.iterations, self._progress)
+        for iteration in range(state.iteration, self.config.iterations):
+            pace.start()
+            metrics = await self._iterate(iteration, pace)
+            state.iteration = iteration + 1
+            state.history.append(metrics)
+            pace.tell(iteration, "checkpoint", 0, 1)
+            if self._store is not None:
+                self._store.save(state, self.model, self.edges)
+            pace.finish(iteration)
+        return TeamResult(tuple(state.history), self.edges.distribution)
+
+    def _start(self, resume: bool) -> TeamState:
+        if self._store is not None and self._store.begun and not resume:
+            raise ConfigError(
+                "the folder holds checkpoints of a run already; resume it, or choose another folder"
+            )
+        state = self._store.load(self.model, self.edges) if self._store and resume else None
+        for name in dict.fromkeys(self._adapters.values()):
+            if name not in self.model.adapters:
+                self.model.add_adapter(name, rank=self.config.rank, alpha=self.config.alpha)
+        return state or TeamState()
+
+    async def _iterate(self, iteration: int, pace: Pace) -> IterationMetrics:
+        began, cpu = time.perf_counter(), time.process_time()
+        played = await self._play(iteration, pace)
+        episodes = [episode for group in played for episode in group.episodes]
+        if self._on_episodes is not None:
+            self._on_episodes(iteration, episodes)
+        pairs = self._pairs(iteration, played)
+        rolled = time.perf_counter()
+        pace.tell(iteration, "update", 0, len(set(self._adapters.values())))
+        updates = update_team(
+            self.model, pairs, self._adapters, self.config, iteration,
+            done=lambda done, total: pace.tell(iteration, "update", done, total),
+        )  # fmt: skip
+        edge_update = self._update_edges(played)
+        by_node, by_source = pair_figures(pairs)
+        figures = episode_figures(episodes)
+        return IterationMetrics(
+            iteration=iteration,
+            shared=iteration < self.config.shared_iterations,
+            graphs=tuple(group.metrics() for group in played),
+            episodes=figures.episodes,
+            masked=figures.masked,
+            success=figures.success,
+            guided=figures.guided,
+            credit=figures.credit,
+            credit_source=OutcomeCredit.name if self._critic is None else self._critic.name,
+            unscored=figures.unscored,
+            pairs=by_node,
+            sources=by_source,
+            updates=tuple(updates),
+            edge_update=edge_update,
+            edge_probabilities=None if edge_update is None else self._probabilities(),
+            rollout_seconds=rolled - began,
+            update_seconds=time.perf_counter() - rolled,
+            cpu_seconds=time.process_time() - cpu,
+        )
+
+    async def _play(self, iteration: int, pace: Pace) -> list[_Played]:
+        """Roll out all graphs of an iteration, one after the other."""
+        samples = self._draw(iteration)
+        shares = self._shares(iteration, len(samples))
+        total, before = sum(map(len, shares)), 0
+        played: list[_Played] = []
+        for number, (sample, jobs) in enumerate(zip(samples, shares, strict=True)):
+            referee = Referee(
+                self._critic,
+                self._adversary,
+                guide=0.0 if self._critic is None else self.config.guide,
+                seed=derive(self.config.seed, "referee", iteration, number),
+                thresholds=self.config.pairs,
+            )
+            episodes = await rollout_many(
+                self._make_environment,
+                self._policy(sample),
+                jobs,
+                concurrency=self.config.concurrency,
+                progress=pace.counting(iteration, before, total),
+                observe=referee,
+                max_steps=self.config.max_steps,
+            )
+            if self._critic is None:
+                episodes = [OutcomeCredit().credit(episode) for episode in episodes]
+            played.append(_Played(sample, self.graph.talk, episodes, referee))
+            before += len(jobs)
+        return played
+
+    def _draw(self, iteration: int) -> list[EdgeSample | None]:
+        """The graphs of an iteration; ``None``: the team's own edges."""
+        if self.config.edges == "fixed":
+            return [None]
+        draw = torch.Generator().manual_seed(derive(self.config.seed, "edges", iteration))
+        return list(self.edges.distribution.sample(self.config.graphs, draw))
+
+    def _shares(self, iteration: int, graphs: int) -> list[list[Job]]:
+        """Which episodes each graph plays: to learn edges the same ones, else each its own."""
+        rng = random.Random(derive(self.config.seed, "jobs", iteration))
+        if self.config.edges == "learned":
+            each = max(1, self.config.episodes // graphs)
+            return [list(self._sample_jobs(iteration, each, rng))] * graphs
+        jobs = list(self._sample_jobs(iteration, self.config.episodes, rng))
+        return [jobs[k::graphs] for k in range(graphs)]
+
+    def _policy(self, sample: EdgeSample | None) -> GraphPolicy:
+        if sample is None:
+            return GraphPolicy(self.graph, name="training team")
+        drawn = (self.graph.with_edges(sample.edges), sample.log_prob)
+        return GraphPolicy(lambda task, seed: drawn, name="training team")
+
+    def _pairs(self, iteration: int, played: Sequence[_Played]) -> list[PreferencePair]:
+        rng = random.Random(derive(self.config.seed, "pairs", iteration))
+        pairs: list[PreferencePair] = []
+        for group in played:
+            pairs += make_pairs(
+                group.episodes, rng, config=self.config.pairs, negatives=group.referee.negatives
+            )
+        return pairs
+
+    def _update_edges(self, played: Sequence[_Played]) -> EdgeUpdate | None:
+        if self.config.edges != "learned":
+            return None
+        samples = [group.sample for group in played if group.sample is not None]
+        return self.edges.step(samples, [group.success for group in played])
+
+    def _probabilities(self) -> dict[str, float]:
+        return {f"{a}>{b}": p for (a, b), p in self.edges.distribution.marginals().items()}
+
+
+class _Played(NamedTuple):
+    """The episodes of one graph."""
+
+    sample: EdgeSample | None
+    own_edges: tuple[tuple[str, str], ...]
+    episodes: list[Episode]
+    referee: Referee
+
+    @property
+    def success(self) -> float | None:
+        return mean([float(e.success) for e in self.episodes if e.success is not None])
+
+    def metrics(self) -> GraphMetrics:
+        sample = self.sample
+        return GraphMetrics(
+            edges=self.own_edges if sample is None else sample.edges,
+            log_prob=None if sample is None else sample.log_prob,
+            success=self.success,
+        )

@@ -1,0 +1,157 @@
+"""One act on a user interface, in AndroidWorld's JSON vocabulary (plus ``select`` for the web).
+
+Source of the vocabulary: google-research/android_world, ``env/json_action.py``. An action also
+carries ``target``, the label of the element it means, written before its index: a small model
+then points by copying a label, and a person can read a trace.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Literal, get_args
+
+import msgspec
+
+ActionType = Literal[
+    "click",
+    "double_tap",
+    "long_press",
+    "input_text",
+    "select",
+    "scroll",
+    "swipe",
+    "navigate_home",
+    "navigate_back",
+    "keyboard_enter",
+    "open_app",
+    "wait",
+    "answer",
+    "status",
+]
+Direction = Literal["up", "down", "left", "right"]
+GoalStatus = Literal["complete", "infeasible"]
+
+ACTION_TYPES: tuple[str, ...] = get_args(ActionType)
+_POINTING = frozenset({"click", "double_tap", "long_press", "input_text", "select"})
+_NEEDS_TEXT = frozenset({"input_text", "select", "answer"})
+
+ActionKey = tuple[str | int | None, ...]
+
+
+class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A validated UI act. Build one with wrong fields and it raises ``ValueError``."""
+
+    action_type: ActionType
+    target: str | None = None
+    """Label of the element meant; for readers and small models, never used to find the element."""
+    index: int | None = None
+    """Position of the element in the observation; ``None`` for acts without an element."""
+    x: int | None = None
+    """Pixels from the left; together with ``y`` instead of ``index``."""
+    y: int | None = None
+    text: str | None = None
+    direction: Direction | None = None
+    """Where the content moves into view from, as in AndroidWorld's ``scroll``."""
+    goal_status: GoalStatus | None = None
+    app_name: str | None = None
+    keycode: str | None = None
+    clear_text: bool | None = None
+
+    def __post_init__(self) -> None:
+        kind = self.action_type
+        if self.index is not None and (self.x is not None or self.y is not None):
+            raise ValueError(f"{kind}: give 'index' or 'x' and 'y', not both")
+        if self.index is not None and self.index < 0:
+            raise ValueError(f"{kind}: 'index' must be >= 0, got {self.index}")
+        if (self.x is None) != (self.y is None):
+            raise ValueError(f"{kind}: 'x' and 'y' belong together")
+        if kind in _POINTING and self.index is None and self.x is None:
+            raise ValueError(f"{kind}: needs 'index' (or 'x' and 'y')")
+        if kind in _NEEDS_TEXT and self.text is None:
+            raise ValueError(f"{kind}: needs 'text'")
+        if kind in ("scroll", "swipe") and self.direction is None:
+            raise ValueError(f"{kind}: needs 'direction' (up, down, left or right)")
+        if kind == "status" and self.goal_status is None:
+            raise ValueError("status: needs 'goal_status' (complete or infeasible)")
+        if kind == "open_app" and not self.app_name:
+            raise ValueError("open_app: needs 'app_name'")
+
+    @property
+    def key(self) -> ActionKey:
+        """What makes two actions the same act: everything but ``target``, text without case."""
+        fold = (self.text or "").casefold() if self.text is not None else None
+        app = self.app_name.casefold() if self.app_name else None
+        return (
+            self.action_type,
+            self.index,
+            self.x,
+            self.y,
+            fold,
+            self.direction,
+            self.goal_status,
+            app,
+            self.keycode,
+        )
+
+    def json(self) -> str:
+        """The action as one line of JSON, fields in the order of the class, unset ones left out."""
+        return msgspec.json.encode(self).decode()
+
+    def __str__(self) -> str:
+        parts: list[str] = [self.action_type]
+        if self.target:
+            parts.append(f"“{self.target}”")
+        if self.index is not None:
+            parts.append(f"[{self.index}]")
+        if self.x is not None:
+            parts.append(f"({self.x}, {self.y})")
+        for value in (self.text, self.direction, self.goal_status, self.app_name, self.keycode):
+            if value is not None:
+                parts.append(repr(value) if value is self.text else str(value))
+        return " ".join(parts)
+
+
+class Unparsed(msgspec.Struct, frozen=True, kw_only=True):
+    """A reply in which no valid action was found: a value with a reason, not an exception."""
+
+    reason: str
+    text: str
+
+
+def parse_action(reply: str) -> Action | Unparsed:
+    """Read the last JSON object of ``reply`` as an :class:`Action`.
+
+    Tolerates free text around the object, code fences and unknown keys (which are dropped);
+    never evaluates anything. AndroidWorld's spelling of numbers as strings is accepted.
+    """
+    candidate = _last_object(reply)
+    if candidate is None:
+        return Unparsed(reason="no JSON object in the reply", text=reply)
+    fields = {k: v for k, v in candidate.items() if k in Action.__struct_fields__ and v is not None}
+    kind = fields.get("action_type")
+    if kind not in ACTION_TYPES:
+        return Unparsed(
+            reason=f"unknown action_type {kind!r}; expected one of {', '.join(ACTION_TYPES)}",
+            text=reply,
+        )
+    try:
+        return msgspec.convert(fields, Action, strict=False)
+    except (msgspec.ValidationError, ValueError) as error:
+        return Unparsed(reason=str(error), text=reply)
+
+
+def _last_object(reply: str) -> dict[str, object] | None:
+    """The last top-level JSON object in the text, or ``None``."""
+    decoder = json.JSONDecoder()
+    found: dict[str, object] | None = None
+    at = reply.find("{")
+    while at != -1:
+        try:
+            value, end = decoder.raw_decode(reply, at)
+        except (json.JSONDecodeError, RecursionError):
+            at = reply.find("{", at + 1)
+            continue
+        if isinstance(value, dict):
+            found = value
+        at = reply.find("{", end)
+    return found

@@ -1,0 +1,95 @@
+"""The contract between agents and a world. Small enough to memorise:
+
+    observation = await env.reset(task="contacts-add", seed=7)
+    step = await env.step(action)          # until step.ended
+    await env.close()
+
+``terminated`` (the task is over), ``truncated`` (the budget is used up) and ``fault`` (the world
+broke) are kept apart. A fault is masked out of every statistic; it is never a reward of 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import msgspec
+
+from swarm_ui.action import Action
+from swarm_ui.observation import Observation
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one action led to."""
+
+    observation: Observation
+    reward: float = 0.0
+    """1.0 on the step that ends a solved task, else 0.0; meaningless if ``fault`` is set."""
+    terminated: bool = False
+    truncated: bool = False
+    fault: str | None = None
+    """Why the world broke; ``None`` if it did not."""
+    note: str = ""
+    """What the environment has to say about the action, such as "no element 12"."""
+
+    @property
+    def ended(self) -> bool:
+        return self.terminated or self.truncated or self.fault is not None
+
+
+@runtime_checkable
+class Environment(Protocol):
+    """A world with tasks. One object runs one episode at a time."""
+
+    @property
+    def name(self) -> str:
+        """What results are filed under, such as ``"phone (simulated)"``."""
+        ...
+
+    @property
+    def tasks(self) -> Sequence[str]:
+        """Names of the task templates that ``reset`` takes."""
+        ...
+
+    async def reset(self, *, task: str, seed: int) -> Observation:
+        """Start an episode; equal arguments give equal episodes.
+
+        Raises:
+            ConfigError: no such task.
+            EnvironmentFault: the world cannot be set up.
+        """
+        ...
+
+    async def step(self, action: Action) -> Step:
+        """Do one action. An action that makes no sense is a lost step with a ``note``.
+
+        Raises:
+            EnvironmentFault: the world broke, or no episode is running.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+
+@runtime_checkable
+class Restorable(Protocol):
+    """A world whose state can be put aside and taken up again, cheaply."""
+
+    def snapshot(self) -> object:
+        """The state of the running episode; opaque, stays valid while the episode goes on."""
+        ...
+
+    def restore(self, state: object) -> Observation: ...
+
+
+@runtime_checkable
+class Graded(Restorable, Protocol):
+    """A world that knows how to do its tasks: what a scripted critic asks."""
+
+    def expert(self) -> Action:
+        """A right action in the present state."""
+        ...
+
+    def grade(self, action: Action) -> float:
+        """1.0 if ``action`` brings the present state nearer to success, else 0.0."""
+        ...

@@ -1,0 +1,52 @@
+"""What agents say to each other."""
+
+from __future__ import annotations
+
+import msgspec
+
+from swarm_ui.action import Action
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens a call used."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+        )
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One utterance of one node in one round; stored once, referred to by ``id``."""
+
+    id: str
+    """Unique within a trace: ``"<sender>:<round>"``."""
+    sender: str
+    round: int
+    content: str
+    """The whole reply, reason and all, as the sender's model wrote it."""
+    action: Action | None = None
+    """The proposal, in the screen's own indices (not the sender's view); ``None``: no valid one."""
+    adapter: str | None = None
+    """Adapter and version that spoke, ``"agent_2@7"``; ``None``: the base model."""
+    logprob: float | None = None
+    """Log-probability (nats) of the reply under the sender's model; ``None`` if unknown."""
+    usage: Usage = Usage()
+    error: str | None = None
+    """Why there is no valid proposal; ``None`` if all went well. A message with an error is what
+    successors see of a failed node (a tombstone)."""
+
+
+class Heard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A message as the listener sees it: actions in the listener's own indices."""
+
+    sender: str
+    round: int
+    content: str
+    action: Action | None = None
+    own: bool = False
+    """True for the listener's own words from an earlier round."""

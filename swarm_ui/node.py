@@ -1,0 +1,158 @@
+"""What can stand in a graph: anything with a name that answers what it hears.
+
+    class Echo:
+        id = "echo"
+
+        async def __call__(self, inbox, context):
+            return NodeReply(content=" ".join(m.content for m in inbox))
+
+A node holds no run state, so one graph serves any number of concurrent runs; all that belongs to
+one call comes in through its :class:`NodeContext`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
+
+import msgspec
+
+from swarm_ui.action import Action
+from swarm_ui.message import Message, Usage
+from swarm_ui.model import ChatModel, Decision, Request
+from swarm_ui.observation import Observation
+from swarm_ui.trace import Call
+from swarm_ui.view import View
+
+if TYPE_CHECKING:
+    from swarm_ui.executor import Limits
+
+Scope = Literal["last", "all"]
+
+_NO_USAGE = Usage()
+
+
+def derive(seed: int, *names: str | int) -> int:
+    """A seed for one purpose, in [0, 2**53): the same on every machine and in every process."""
+    text = "\x1f".join([str(seed), *map(str, names)])
+    digest = blake2b(text.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 11
+
+
+class NodeReply(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node answers. The executor gives it an identity and makes it a message and a call."""
+
+    content: str = ""
+    action: Action | None = None
+    """Proposal in the screen's own indices."""
+    error: str | None = None
+    """Why there is no valid proposal."""
+    adapter: str | None = None
+    """Adapter and version that spoke."""
+    logprob: float | None = None
+    usage: Usage = _NO_USAGE
+    prompt: str = ""
+    """Exact prompt as the model read it."""
+    order: tuple[int, ...] | None = None
+    """Screen index of each element as shown; ``None``: the screen's own order."""
+    temperature: float = 0.0
+    seed: int = 0
+    ballot: dict[str, float] | None = None
+    """Weight of each proposal in a vote, keyed by the action's JSON."""
+    inner: tuple[tuple[Message, Call], ...] = ()
+    """What was said inside a nested graph."""
+
+
+class Source(NamedTuple):
+    """Where a message came from: who said it, in which call, knowing what."""
+
+    node: Node
+    call: Call
+    view: View
+    decision: Decision
+
+
+class Witness(Protocol):
+    """Tells where the messages of a run came from (the executor's side of a context)."""
+
+    def source(self, message: Message) -> Source: ...
+
+
+class NodeContext(msgspec.Struct):
+    """One call's surroundings."""
+
+    observation: Observation
+    node: str
+    """The node's name in this graph; with the names around it, ``"team/agent_0"``, when nested."""
+    round: int
+    rounds: int
+    message_id: str
+    """Id the answer will have."""
+    run: str
+    run_seed: int
+    own: Message | None
+    """The node's own message of the last round; also the first of the inbox."""
+    limits: Limits
+    witness: Witness
+
+    @property
+    def seed(self) -> int:
+        """Seed of this call alone, from (run seed, node, round)."""
+        return derive(self.run_seed, self.node, self.round)
+
+    def rng(self) -> random.Random:
+        """A fresh generator seeded with :attr:`seed`."""
+        return random.Random(self.seed)
+
+    def stream(self, purpose: str) -> random.Random:
+        """A fresh generator from (run seed, node, purpose): the same in every round."""
+        return random.Random(derive(self.run_seed, self.node, purpose))
+
+    def source(self, message: Message) -> Source:
+        """Who said a message that this node hears, and knowing what.
+
+        Raises:
+            KeyError: not a message of this run (it came from around a nested graph).
+        """
+        return self.witness.source(message)
+
+
+@runtime_checkable
+class Node(Protocol):
+    """A name and one coroutine."""
+
+    @property
+    def id(self) -> str:
+        """Default name in a graph."""
+        ...
+
+    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply | Message:
+        """Answer what was heard: own last message first, then predecessors in edge order.
+
+        Whatever it raises becomes a tombstone or aborts the run, as the run's limits say.
+        """
+        ...
+
+
+@runtime_checkable
+class ClosingNode(Node, Protocol):
+    """A node that speaks once, after the last round, such as a vote."""
+
+    @property
+    def scope(self) -> Scope:
+        """``"last"``: hears the last round; ``"all"``: every message of every round."""
+        ...
+
+
+@runtime_checkable
+class ModelNode(Node, Protocol):
+    """A node that asks a language model about a screen, and can be asked for probabilities."""
+
+    @property
+    def model(self) -> ChatModel: ...
+
+    def request(self, decision: Decision, *, seed: int = 0) -> Request:
+        """What it would ask its model in that context."""
+        ...

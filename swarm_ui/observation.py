@@ -1,0 +1,105 @@
+"""What a screen shows, as all environments tell it and all agents read it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from swarm_ui.action import Action, ActionType
+
+Role = Literal[
+    "app", "button", "link", "item", "text", "label", "cell", "heading", "icon", "shape",
+    "field", "area", "checkbox", "radio", "option", "switch", "tab", "image", "dialog",
+]  # fmt: skip
+
+
+class Element(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing on the screen that can be read or acted on."""
+
+    index: int
+    """Position in the observation: what an action's ``index`` refers to."""
+    role: Role
+    text: str = ""
+    description: str = ""
+    """Content description (Android) or accessible name (web)."""
+    hint: str = ""
+    """Placeholder of an empty field."""
+    value: str | None = None
+    """Contents of a field; ``None`` where the element holds no text of the user's."""
+    checked: bool | None = None
+    """State of a switch, check box, radio button or option; ``None`` where it has none."""
+    selected: bool | None = None
+    clickable: bool = True
+    editable: bool = False
+    enabled: bool = True
+    focused: bool = False
+    scrollable: bool = False
+    bounds: tuple[int, int, int, int] | None = None
+    """Left, top, right, bottom in pixels of the screen; ``None`` if unknown."""
+
+    @property
+    def label(self) -> str:
+        """What a person would call the element: its text, else description, else hint."""
+        return self.text or self.description or self.hint
+
+
+class Past(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One action already executed in this episode."""
+
+    action: Action
+    role: str = ""
+    """Role of the element acted on; empty for acts without an element."""
+    label: str = ""
+
+
+class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A screen, the goal, and what was done so far."""
+
+    goal: str
+    elements: tuple[Element, ...]
+    app: str = ""
+    """App, page title or URL in front."""
+    history: tuple[Past, ...] = ()
+    """Executed actions, oldest first; complete (a model takes as many of the last as it likes)."""
+    actions: tuple[ActionType, ...] = ()
+    """Kinds of action that mean something here (a web page knows no ``status``); empty: all."""
+    png: bytes | None = None
+    """Screenshot; only when the environment was asked for one."""
+
+    def element(self, index: int | None) -> Element | None:
+        """The element an action points at, or ``None`` if there is no such element."""
+        if index is None or not 0 <= index < len(self.elements):
+            return None
+        return self.elements[index]
+
+    def screen_key(self) -> tuple[object, ...]:
+        """Equal for two observations that show the same screen for the same goal."""
+        return (self.goal, self.app, self.elements)
+
+
+def render(observation: Observation) -> str:
+    """The screen as text for a language model: one line an element, the index first.
+
+    >>> screen = Observation(goal="g", elements=(Element(index=0, role="button", text="Save"),))
+    >>> print(render(screen))
+    0: button "Save"
+    """
+    return "\n".join(_line(element) for element in observation.elements)
+
+
+def _line(element: Element) -> str:
+    parts = [f'{element.index}: {element.role} "{element.label}"']
+    if element.value is not None:
+        parts.append(f'value="{element.value}"')
+    if element.hint and element.hint != element.label:
+        parts.append(f'hint="{element.hint}"')
+    if element.checked is not None:
+        parts.append("on" if element.checked else "off")
+    if element.selected:
+        parts.append("selected")
+    if not element.enabled:
+        parts.append("disabled")
+    if element.scrollable:
+        parts.append("scrollable")
+    return " ".join(parts)

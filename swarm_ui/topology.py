@@ -1,0 +1,90 @@
+"""Directed acyclic graphs by name: checking them and drawing random ones."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+
+from swarm_ui.errors import GraphError
+
+Edge = tuple[str, str]
+
+
+def random_dag(names: Sequence[str], density: float, rng: random.Random) -> tuple[Edge, ...]:
+    """A random DAG: a uniform random order, then each forward edge with probability ``density``.
+
+    No place in ``names`` is favoured. Edges come listener by listener in the drawn order.
+    """
+    if not 0.0 <= density <= 1.0:
+        raise GraphError(f"density must be in [0, 1], got {density}")
+    order = list(names)
+    rng.shuffle(order)
+    return tuple(
+        (sender, listener)
+        for place, listener in enumerate(order)
+        for sender in order[:place]
+        if rng.random() < density
+    )
+
+
+def predecessors(names: Iterable[str], edges: Iterable[Edge]) -> dict[str, tuple[str, ...]]:
+    """Who each name hears, in edge order."""
+    heard: dict[str, list[str]] = {name: [] for name in names}
+    for sender, listener in edges:
+        heard[listener].append(sender)
+    return {name: tuple(senders) for name, senders in heard.items()}
+
+
+def topological(heard: Mapping[str, Sequence[str]]) -> list[str]:
+    """Names so that everyone comes after whom they hear; ties in the order given.
+
+    Raises:
+        GraphError: there is a cycle; the message shows it.
+    """
+    waiting = {name: len(senders) for name, senders in heard.items()}
+    listeners: dict[str, list[str]] = {name: [] for name in heard}
+    for name, senders in heard.items():
+        for sender in senders:
+            listeners[sender].append(name)
+    order = [name for name, count in waiting.items() if count == 0]
+    for name in order:
+        for listener in listeners[name]:
+            waiting[listener] -= 1
+            if waiting[listener] == 0:
+                order.append(listener)
+    if len(order) < len(waiting):
+        cycle = find_cycle({n: s for n, s in heard.items() if waiting[n] > 0}, waiting)
+        raise GraphError(
+            f"the edges form a cycle: {' -> '.join(cycle)}. "
+            "Messages within a round must flow one way; remove one of these edges"
+        )
+    return order
+
+
+def find_cycle(heard: Mapping[str, Sequence[str]], waiting: Mapping[str, int]) -> list[str]:
+    """One cycle among names that all hear somebody who waits too, first name repeated last."""
+    trail: list[str] = []
+    place: dict[str, int] = {}
+    name = next(iter(heard))
+    while name not in place:
+        place[name] = len(trail)
+        trail.append(name)
+        name = next(sender for sender in heard[name] if waiting[sender] > 0)
+    cycle = trail[place[name] :]
+    cycle.reverse()
+    return [*cycle, cycle[0]]
+
+
+def descendants(starts: Iterable[str], edges: Iterable[Edge]) -> set[str]:
+    """The names given and all that can be reached from them."""
+    listeners: dict[str, list[str]] = {}
+    for sender, listener in edges:
+        listeners.setdefault(sender, []).append(listener)
+    found = set(starts)
+    frontier = list(found)
+    while frontier:
+        for listener in listeners.get(frontier.pop(), ()):
+            if listener not in found:
+                found.add(listener)
+                frontier.append(listener)
+    return found

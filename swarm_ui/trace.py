@@ -1,0 +1,133 @@
+"""The record of one decision, and of the episode it belongs to: the product of a run, not a log.
+
+Written as JSON lines (:func:`write_jsonl`), one episode a line, with a version. Messages are
+stored once and referred to by id; the screen is stored once a decision, and each call keeps only
+the order in which its agent saw the elements.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from swarm_ui.action import Action
+from swarm_ui.message import Heard, Message, Usage
+from swarm_ui.model import Decision
+from swarm_ui.observation import Observation
+from swarm_ui.view import View, identity
+
+TRACE_VERSION = 1
+
+EdgeName = tuple[str, str]
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One call of one node in one round."""
+
+    message: str
+    """Id of the message it produced."""
+    node: str
+    round: int
+    heard: tuple[str, ...] = ()
+    """Ids of the messages it heard, in the order it heard them."""
+    order: tuple[int, ...] | None = None
+    """Screen index of each element as shown to this agent; ``None``: the screen's own order."""
+    prompt: str = ""
+    """Exact prompt as the model read it; empty for nodes without a model."""
+    reply: str = ""
+    adapter: str | None = None
+    temperature: float = 0.0
+    seed: int = 0
+    logprob: float | None = None
+    usage: Usage = Usage()
+    started: float = 0.0
+    """Seconds since the run began."""
+    ended: float = 0.0
+    error: str | None = None
+
+
+class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One decision: what was seen, who heard whom, what each said, what was decided."""
+
+    version: int = TRACE_VERSION
+    run: str
+    seed: int
+    observation: Observation
+    agents: tuple[str, ...]
+    rounds: int
+    edges: tuple[EdgeName, ...] = ()
+    """Edges messages travelled over (sender, listener)."""
+    edge_logprob: float | None = None
+    """Log-probability (nats) of these edges under the distribution they were drawn from, written
+    before anything ran; ``None`` if they were fixed."""
+    messages: tuple[Message, ...] = ()
+    calls: tuple[Call, ...] = ()
+    ballot: dict[str, float] = {}
+    """Weight of each proposal in the vote, keyed by the action's JSON."""
+    action: Action | None = None
+    """The decision; ``None`` if nobody proposed a valid action."""
+
+    def message(self, id: str) -> Message:
+        """The message with that id. Raises ``KeyError`` if there is none."""
+        for message in self.messages:
+            if message.id == id:
+                return message
+        raise KeyError(id)
+
+    def matrix(self) -> list[list[Action | None]]:
+        """Proposals, shape ``[rounds, agents]``; ``None`` where there is no valid one."""
+        said = {(m.round, m.sender): m.action for m in self.messages}
+        return [[said.get((r, a)) for a in self.agents] for r in range(self.rounds)]
+
+    def view(self, call: Call) -> View:
+        """The screen as the agent of this call saw it."""
+        if call.order is None:
+            return identity(self.observation)
+        return View(self.observation, call.order)
+
+    def decision(self, call: Call) -> Decision:
+        """The exact context of a call, rebuilt: own view of the screen and what was heard."""
+        view = self.view(call)
+        heard = tuple(hear(self.message(id), view, listener=call.node) for id in call.heard)
+        return Decision(observation=view.observation, heard=heard)
+
+
+class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One step of an episode: the decision, what it led to, and the credit given later."""
+
+    trace: Trace
+    executed: Action | None = None
+    """What was really executed: the decision, or another action in a guided rollout."""
+    reward: float = 0.0
+    terminated: bool = False
+    truncated: bool = False
+    note: str = ""
+    credit: tuple[tuple[float | None, ...], ...] | None = None
+    """Credit of each message, ``[rounds, agents]``; ``None`` = unscored, which is not 0."""
+
+
+class Episode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A task attempted once."""
+
+    version: int = TRACE_VERSION
+    environment: str
+    task: str
+    seed: int
+    policy: str = ""
+    """What acted, for tables: ``"base greedy"``, ``"trained team"``."""
+    steps: tuple[StepRecord, ...] = ()
+    success: bool | None = None
+    """``None`` if an infrastructure fault masked the episode."""
+    fault: str | None = None
+    seconds: float = 0.0
+
+
+def hear(message: Message, view: View, *, listener: str) -> Heard:
+    """A message as the listener hears it, its action in the listener's own indices."""
+    action = None if message.action is None else view.from_screen(message.action)
+    return Heard(
+        sender=message.sender,
+        round=message.round,
+        content=message.content if message.error is None else f"[failed: {message.error}]",
+        action=action,
+        own=message.sender == listener,
+    )

@@ -1,0 +1,59 @@
+"""What the MiniWoB++ tests share: a reason to skip, and how to talk to a page."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+
+import pytest
+
+from swarm_ui.action import Action
+from swarm_ui.environment import Step
+from swarm_ui.environments.miniwob import MiniWobEnvironment, find_browser
+from swarm_ui.observation import Observation
+
+
+def needs_browser() -> pytest.MarkDecorator:
+    """Skips a module, with the reason, where real pages cannot be shown."""
+    missing = [name for name in ("websockets", "miniwob") if importlib.util.find_spec(name) is None]
+    if missing:
+        return pytest.mark.skip(reason=f"not installed: {', '.join(missing)}")
+    return pytest.mark.skipif(find_browser() is None, reason="no Chromium is installed")
+
+
+def click(screen: Observation, label: str, role: str | None = None) -> Action:
+    """Click on the only element (of that role) which is called so."""
+    found = [e for e in screen.elements if e.label == label and role in (None, e.role)]
+    assert len(found) == 1, (label, screen.elements)
+    return Action(action_type="click", index=found[0].index, target=label)
+
+
+def quoted(goal: str) -> str:
+    """The first words of the goal that stand in double quotes."""
+    found = re.search(r'"(.*?)"', goal)
+    assert found is not None, goal
+    return found.group(1)
+
+
+def wanted(goal: str) -> list[str]:
+    """The names in 'Select A, B and click Submit.' or 'Select A from ...'."""
+    found = re.match(r"Select (.*?)(?: from .*)?(?: and click Submit\.)$", goal)
+    assert found is not None, goal
+    return [] if found.group(1) == "nothing" else found.group(1).split(", ")
+
+
+async def script(env: MiniWobEnvironment, expression: str) -> object:
+    """Value of a JavaScript expression on the page of ``env``."""
+    assert env.page is not None
+    reply = await env.page.call("Runtime.evaluate", expression=f"JSON.stringify({expression})")
+    return json.loads(reply["result"]["value"])
+
+
+async def play(env: MiniWobEnvironment, *actions: Action) -> Step:
+    """Do the actions; all but the last must leave the episode running."""
+    for action in actions[:-1]:
+        step = await env.step(action)
+        assert not step.ended, step
+        assert step.note == "", step
+    return await env.step(actions[-1])

@@ -1,0 +1,279 @@
+"""Running graphs: dataflow, concurrency, failures. Time is virtual throughout."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from itertools import pairwise
+
+import msgspec
+import pytest
+from graph_fakes import BLANK, SCREEN, HashModel, Sleeper, in_virtual_time, timeless
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swarm_ui import (
+    BudgetExceeded,
+    CollabGraph,
+    ConfigError,
+    Limits,
+    Message,
+    ModelError,
+    NodeContext,
+    NodeError,
+    NodeReply,
+    NodeTimeout,
+    Request,
+    Trace,
+    function_node,
+    random_dag,
+)
+
+
+def ends(trace: Trace) -> dict[str, float]:
+    return {call.message: call.ended for call in trace.calls}
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 10**6), st.integers(1, 8), st.integers(1, 4))
+def test_every_call_starts_when_its_own_inputs_are_there(seed: int, size: int, rounds: int) -> None:
+    """Ends of all calls are those of the critical path: no barrier anywhere."""
+    rng = random.Random(seed)
+    names = [f"n{k}" for k in range(size)]
+    seconds = {name: float(rng.randint(1, 50)) for name in names}
+    edges = random_dag(names, 0.4, rng)
+    graph = CollabGraph([Sleeper(n, seconds[n]) for n in names], edges, names[0], rounds)
+    trace = in_virtual_time(graph.run(BLANK))
+
+    calls = {call.message: call for call in trace.calls}
+    for call in trace.calls:
+        inputs = max((calls[id].ended for id in call.heard), default=0.0)
+        assert call.started == inputs
+        assert call.ended == inputs + seconds[call.node]
+    expected = {
+        f"{name}:{r}": ((f"{name}:{r - 1}",) if r else ())
+        + tuple(f"{a}:{r}" for a, b in edges if b == name)
+        for r in range(rounds)
+        for name in names
+    }
+    assert {id: call.heard for id, call in calls.items()} == expected
+
+
+def test_a_slow_branch_holds_only_those_who_hear_it() -> None:
+    nodes = [Sleeper("slow", 100), Sleeper("fast", 1), Sleeper("next", 1), Sleeper("end", 1)]
+    graph = CollabGraph(nodes, [("fast", "next"), ("slow", "end"), ("next", "end")], rounds=2)
+    end = ends(in_virtual_time(graph.run(BLANK)))
+    assert end["next:0"] == 2 and end["next:1"] == 3  # round 1 is over before slow spoke once
+    assert end["end:0"] == 101 and end["end:1"] == 201
+
+
+def test_one_graph_serves_many_runs_at_the_same_time() -> None:
+    @function_node
+    async def start(inbox: Sequence[Message], context: NodeContext) -> str:
+        await asyncio.sleep(context.run_seed % 7)
+        return context.observation.goal
+
+    @function_node
+    async def end(inbox: Sequence[Message], context: NodeContext) -> str:
+        await asyncio.sleep(context.run_seed % 5)
+        return inbox[-1].content + "!"
+
+    graph = CollabGraph([start, end], [("start", "end")])
+
+    async def all_of_them() -> list[Trace]:
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(graph.run(f"goal {k}", seed=k, run=str(k))) for k in range(100)
+            ]
+        return [task.result() for task in tasks]
+
+    traces = in_virtual_time(all_of_them())
+    assert [t.messages[-1].content for t in traces] == [f"goal {k}!" for k in range(100)]
+    assert [ends(t)["end:0"] for t in traces] == [k % 7 + k % 5 for k in range(100)]
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 3))
+def test_the_trace_does_not_depend_on_the_order_of_answers(
+    seed: int, delays: int, agents: int, rounds: int
+) -> None:
+    def slowly(request: Request) -> float:
+        return random.Random(f"{delays} {request.seed}").random()
+
+    def played(model: HashModel) -> bytes:
+        graph = CollabGraph.collaborative(
+            agents, rounds, model=model, seed=seed, views="shuffle", vote_scope="all"
+        )
+        return timeless(in_virtual_time(graph.run(SCREEN, seed=seed, run="r")))
+
+    assert played(HashModel()) == played(HashModel(slowly))
+
+
+def test_another_seed_is_another_run() -> None:
+    graph = CollabGraph.collaborative(model=HashModel(), views="shuffle")
+    assert timeless(graph.run_sync(SCREEN, seed=1)) != timeless(graph.run_sync(SCREEN, seed=2))
+
+
+# -- failures ---------------------------------------------------------------------------------
+
+
+def diamond(bad: Sleeper) -> CollabGraph:
+    nodes = [Sleeper("a"), bad, Sleeper("good"), Sleeper("end")]
+    edges = [("a", bad.id), ("a", "good"), (bad.id, "end"), ("good", "end")]
+    return CollabGraph(nodes, edges)
+
+
+def test_a_failed_node_leaves_a_tombstone_that_is_heard_and_recorded() -> None:
+    trace = in_virtual_time(diamond(Sleeper("bad", fails=ModelError("no such server"))).run(BLANK))
+    reason = "ModelError: no such server"
+    assert trace.message("bad:0").error == reason
+    assert trace.message("end:0").content == f"end([{reason}],good)"
+    assert {c.node: c.error for c in trace.calls} == {
+        "a": None, "bad": reason, "good": None, "end": None
+    }  # fmt: skip
+
+
+def test_a_call_that_takes_too_long_is_a_tombstone_and_holds_nobody_longer() -> None:
+    trace = in_virtual_time(diamond(Sleeper("bad", 99)).run(BLANK, limits=Limits(timeout=5)))
+    assert trace.message("bad:0").error == "no answer within 5 s"
+    assert ends(trace)["end:0"] == 5
+
+
+def test_a_nodes_own_timeout_goes_before_the_runs() -> None:
+    slow = Sleeper("bad", 99)
+    slow.timeout = 100.0  # type: ignore[attr-defined]
+    trace = in_virtual_time(diamond(slow).run(BLANK, limits=Limits(timeout=5)))
+    assert trace.message("bad:0").error is None
+
+
+def test_a_timeout_of_the_node_itself_is_not_taken_for_ours() -> None:
+    bad = Sleeper("bad", fails=TimeoutError("socket"))
+    trace = in_virtual_time(diamond(bad).run(BLANK, limits=Limits(timeout=5)))
+    assert trace.message("bad:0").error == "TimeoutError: socket"
+
+
+@pytest.mark.parametrize(
+    ("bad", "kind"),
+    [(Sleeper("bad", fails=ValueError("x")), NodeError), (Sleeper("bad", 99), NodeTimeout)],
+)
+def test_abort_raises_an_error_that_names_node_round_and_run(
+    bad: Sleeper, kind: type[NodeError]
+) -> None:
+    limits = Limits(timeout=5, on_failure="abort")
+    with pytest.raises(kind, match="node 'bad', round 0, run r7") as caught:
+        in_virtual_time(diamond(bad).run(BLANK, run="r7", limits=limits))
+    assert (caught.value.node, caught.value.round, caught.value.run) == ("bad", 0, "r7")
+    assert isinstance(caught.value.__cause__, Exception)
+
+
+@pytest.mark.parametrize("error", [ConfigError("no key"), BudgetExceeded("10 calls")])
+def test_what_the_user_must_hear_of_is_never_a_tombstone(error: Exception) -> None:
+    with pytest.raises(type(error), match=str(error)):
+        in_virtual_time(diamond(Sleeper("bad", fails=error)).run(BLANK))
+
+
+def test_an_answer_of_the_wrong_kind_is_a_failure_of_that_node() -> None:
+    class Wrong:
+        id = "wrong"
+
+        async def __call__(self, inbox: object, context: object) -> NodeReply:
+            return 7  # type: ignore[return-value]
+
+    trace = in_virtual_time(CollabGraph([Wrong()]).run(BLANK))
+    assert trace.messages[0].error == "TypeError: answered with a int, not a NodeReply"
+
+
+def test_neither_cancellation_nor_abort_leaves_a_task_behind() -> None:
+    graph = CollabGraph([Sleeper(f"n{k}", 50) for k in range(9)], [], "n0")
+    failing = graph.with_node(Sleeper("bad", 1, fails=ValueError("x")))
+
+    async def main() -> int:
+        task = asyncio.create_task(graph.run(BLANK))
+        await asyncio.sleep(10)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        with pytest.raises(NodeError):
+            await failing.run(BLANK, limits=Limits(on_failure="abort"))
+        return len(asyncio.all_tasks())
+
+    assert in_virtual_time(main()) == 1  # main() itself
+
+
+def test_calls_of_one_run_at_the_same_time_can_be_limited() -> None:
+    graph = CollabGraph([Sleeper(f"n{k}", 10) for k in range(6)], [], "n0")
+    trace = in_virtual_time(graph.run(BLANK, limits=Limits(concurrency=2)))
+    assert max(ends(trace).values()) == 30
+
+
+def test_long_chains_need_no_deep_stack() -> None:
+    names = [f"n{k}" for k in range(5000)]
+    graph = CollabGraph([Sleeper(n) for n in names], list(pairwise(names)))
+    assert len(in_virtual_time(graph.run(BLANK)).messages) == 5000
+
+
+# -- identity, nesting, messages taken as said ------------------------------------------------
+
+
+def test_a_message_gets_the_identity_of_its_call_whatever_it_claims() -> None:
+    @function_node
+    def liar(inbox: Sequence[Message], context: NodeContext) -> Message:
+        return Message(id="boss:9", sender="boss", round=9, content="obey")
+
+    message = CollabGraph([liar]).run_sync("").messages[0]
+    assert (message.id, message.sender, message.round) == ("liar:0", "liar", 0)
+    assert message.content == "obey"
+
+
+def test_a_graph_stands_in_another_and_its_calls_are_in_the_same_trace() -> None:
+    inner = CollabGraph([Sleeper("x", 1), Sleeper("y", 1)], [("x", "y")], rounds=2, name="inner")
+    outer = CollabGraph([Sleeper("a"), inner, Sleeper("z")], [("a", "inner"), ("inner", "z")])
+    trace = in_virtual_time(outer.run(BLANK))
+    heard = {call.message: call.heard for call in trace.calls}
+    assert list(heard) == [
+        "a:0", "inner:0", "inner:0/x:0", "inner:0/y:0", "inner:0/x:1", "inner:0/y:1", "z:0"
+    ]  # fmt: skip
+    assert heard["inner:0/x:0"] == ("a:0",)
+    assert heard["inner:0/x:1"] == ("inner:0/x:0", "a:0")
+    assert heard["inner:0/y:1"] == ("inner:0/y:0", "inner:0/x:1")
+    assert trace.message("inner:0").content == trace.message("inner:0/y:1").content
+    assert trace.message("inner:0/y:1").sender == "inner/y"
+    assert trace.agents == ("a", "inner", "z")
+
+
+def test_a_nested_team_decides_and_its_context_can_be_rebuilt() -> None:
+    model = HashModel()
+    team = CollabGraph.collaborative(agents=3, rounds=2, model=model, views="shuffle", seed=4)
+    trace = CollabGraph([team], rounds=2).run_sync(SCREEN, seed=3)
+    assert trace.action is not None
+    asked = {msgspec.json.encode(request.decision) for request in model.requests}
+    inside = [call for call in trace.calls if "/agent" in call.node]
+    assert len(inside) == 12
+    assert {msgspec.json.encode(trace.decision(call)) for call in inside} == asked
+
+
+def test_an_abort_inside_a_nested_graph_names_the_whole_path() -> None:
+    inner = CollabGraph([Sleeper("x", 99)], name="inner")
+    limits = Limits(timeout=5, on_failure="abort")
+    with pytest.raises(NodeTimeout, match="node 'outer/inner/x', round 0, run r1"):
+        outer = CollabGraph([CollabGraph([inner], name="outer")])
+        in_virtual_time(outer.run(BLANK, run="r1", limits=limits))
+
+
+def test_given_messages_are_taken_as_said() -> None:
+    model = HashModel()
+    team = CollabGraph.collaborative(agents=3, rounds=2, model=model, edges=[])
+    whole = team.run_sync(SCREEN, seed=5)
+    first = CollabGraph({"agent_0": team.nodes["agent_0"]}).run_sync(SCREEN, seed=5)
+    model.requests.clear()
+    again = in_virtual_time(team.run(SCREEN, seed=5, given=first))
+    assert timeless(again) == timeless(whole)
+    assert len(model.requests) == 5
+
+
+def test_it_works_inside_a_running_loop() -> None:
+    async def notebook() -> Trace:
+        return CollabGraph([Sleeper("a")]).run_sync("hello")
+
+    assert asyncio.run(notebook()).messages[0].content == "a()"

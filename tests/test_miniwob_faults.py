@@ -1,0 +1,135 @@
+"""When the browser breaks: a fault, never a reward of 0, and nothing left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import tempfile
+from pathlib import Path
+
+import pytest
+from miniwob_browser import click, needs_browser, script
+
+from swarm_ui.action import Action
+from swarm_ui.environments.miniwob import MiniWobBrowser
+from swarm_ui.environments.miniwob.browser import BROWSER_VARIABLE, Browser, find_browser
+from swarm_ui.errors import ConfigError, EnvironmentFault
+
+pytestmark = [pytest.mark.browser, needs_browser()]
+
+WAIT = Action(action_type="wait")
+
+
+async def test_a_crashed_page_is_a_fault_and_the_next_reset_opens_another() -> None:
+    async with MiniWobBrowser(pages=2) as browser:
+        env, other = browser.environments
+        await env.reset(task="click-test", seed=1)
+        screen = await other.reset(task="click-test", seed=1)
+        assert env.page is not None
+        with pytest.raises(EnvironmentFault, match="crashed"):
+            await env.page.call("Page.crash")
+        with pytest.raises(EnvironmentFault):
+            await env.step(WAIT)
+        assert env.task is None
+        assert (await other.step(click(screen, "Click Me!"))).reward == 1.0
+        screen = await env.reset(task="click-test", seed=1)
+        assert (await env.step(click(screen, "Click Me!"))).reward == 1.0
+
+
+async def test_a_page_that_crashes_during_a_step_is_a_fault() -> None:
+    async with MiniWobBrowser(pages=1) as browser:
+        env = browser.environments[0]
+        await env.reset(task="click-test", seed=1)
+        assert env.page is not None
+        step = asyncio.create_task(env.step(WAIT))
+        await asyncio.sleep(0.1)
+        with pytest.raises(EnvironmentFault):
+            await env.page.call("Page.crash")
+        with pytest.raises(EnvironmentFault, match="crashed"):
+            await step
+
+
+async def test_a_killed_browser_is_a_fault_and_the_next_reset_starts_another() -> None:
+    async with MiniWobBrowser(pages=2) as browser:
+        env, other = browser.environments
+        await asyncio.gather(*(e.reset(task="click-test", seed=1) for e in (env, other)))
+        step = asyncio.create_task(env.step(WAIT))
+        await asyncio.sleep(0.1)
+        first = browser.pid
+        assert first is not None
+        os.kill(first, signal.SIGKILL)
+        with pytest.raises(EnvironmentFault, match="browser is gone"):
+            await step
+        with pytest.raises(EnvironmentFault):
+            await other.step(WAIT)
+        screens = await asyncio.gather(*(e.reset(task="click-test", seed=1) for e in (env, other)))
+        assert browser.pid != first
+        assert screens[0] == screens[1]
+        assert (await other.step(click(screens[1], "Click Me!"))).reward == 1.0
+
+
+async def test_a_broken_page_is_a_fault() -> None:
+    async with MiniWobBrowser(pages=1) as browser:
+        env = browser.environments[0]
+        await env.reset(task="click-test", seed=1)
+        await script(env, "(core.getUtterance = () => { throw new Error('torn') }, 1)")
+        with pytest.raises(EnvironmentFault, match="torn"):
+            await env.step(WAIT)
+
+
+async def test_a_page_that_hangs_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with MiniWobBrowser(pages=1) as browser:
+        env = browser.environments[0]
+        screen = await env.reset(task="click-test", seed=1)
+        hook = "document.body.addEventListener('click', () => { for (;;); }, true)"
+        await script(env, f"({hook}, 1)")
+        monkeypatch.setattr("swarm_ui.environments.miniwob.cdp.CALL_TIMEOUT", 0.5)
+        with pytest.raises(EnvironmentFault, match="no answer"):
+            await env.step(click(screen, "Click Me!"))
+        monkeypatch.undo()
+        assert (await env.reset(task="click-test", seed=1)) == screen
+
+
+async def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    async with MiniWobBrowser(pages=1) as browser:
+        pid = browser.pid
+        assert pid is not None
+        assert list(tmp_path.iterdir())
+        with pytest.raises(RuntimeError, match="mine"):
+            async with MiniWobBrowser(pages=1):
+                raise RuntimeError("mine")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+async def test_a_program_that_is_no_browser_is_told_with_its_words(tmp_path: Path) -> None:
+    fake = tmp_path / "browser"
+    fake.write_text("#!/bin/sh\necho 'cannot open display' >&2\nexit 3\n")
+    fake.chmod(0o755)
+    with pytest.raises(EnvironmentFault, match="ended at once; it said: cannot open display"):
+        await Browser.launch(fake)
+
+
+def test_the_variable_chooses_the_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = tmp_path / "chrome"
+    mine.write_text("")
+    mine.chmod(0o755)
+    monkeypatch.setenv(BROWSER_VARIABLE, str(mine))
+    assert find_browser() == mine
+    monkeypatch.setenv(BROWSER_VARIABLE, "/no/such/chrome")
+    with pytest.raises(ConfigError, match="/no/such/chrome"):
+        find_browser()
+
+
+async def test_without_a_browser_the_error_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv(BROWSER_VARIABLE, raising=False)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    assert find_browser() is None
+    with pytest.raises(ConfigError, match="apt-get install chromium"):
+        async with MiniWobBrowser(pages=1):
+            pass

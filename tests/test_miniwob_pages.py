@@ -1,0 +1,232 @@
+"""Real MiniWoB++ pages in a real Chromium: what an agent sees, and what its acts do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from miniwob_browser import click, needs_browser, play, quoted, script, wanted
+
+from swarm_ui.action import Action
+from swarm_ui.environment import Environment
+from swarm_ui.environments.miniwob import (
+    REFERENCE_TASKS,
+    MiniWobBrowser,
+    MiniWobEnvironment,
+    all_html_tasks,
+)
+from swarm_ui.errors import ConfigError, EnvironmentFault
+from swarm_ui.observation import Observation
+
+pytestmark = [pytest.mark.browser, needs_browser(), pytest.mark.asyncio(loop_scope="module")]
+
+SEEDS = range(5)
+NASTY = 'it\'s "quoted" </script><b>`${1+1}`\\n \\u0041 \u2028 é'
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[MiniWobBrowser]:
+    async with MiniWobBrowser(pages=8) as opened:
+        yield opened
+
+
+@pytest.fixture
+def env(browser: MiniWobBrowser) -> MiniWobEnvironment:
+    return browser.environments[0]
+
+
+async def test_every_html_task_loads_and_has_a_goal(browser: MiniWobBrowser) -> None:
+    waiting = deque(all_html_tasks())
+    without_goal: list[str] = []
+
+    async def load(env: MiniWobEnvironment) -> None:
+        while waiting:
+            task = waiting.popleft()
+            screen = await env.reset(task=task, seed=1)
+            if not screen.goal.strip():
+                without_goal.append(task)
+
+    await asyncio.gather(*map(load, browser.environments))
+    assert without_goal == []
+
+
+async def test_equal_seeds_give_equal_screens_on_any_page_and_after_any_episode(
+    browser: MiniWobBrowser,
+) -> None:
+    one, two, *_ = browser.environments
+    for task in REFERENCE_TASKS[::6]:
+        first = await one.reset(task=task, seed=3)
+        other = await one.reset(task=task, seed=4)
+        assert first == await one.reset(task=task, seed=3) == await two.reset(task=task, seed=3)
+        assert first.elements
+        assert other.goal
+    assert isinstance(one, Environment)
+
+
+async def test_different_seeds_give_different_goals(env: MiniWobEnvironment) -> None:
+    goals = {(await env.reset(task="enter-text", seed=seed)).goal for seed in range(8)}
+    assert len(goals) > 4
+
+
+async def test_click_ends_the_episode_with_the_reward_of_the_page(env: MiniWobEnvironment) -> None:
+    for seed in SEEDS:
+        screen = await env.reset(task="click-test", seed=seed)
+        step = await env.step(click(screen, "Click Me!"))
+        assert (step.reward, step.terminated, step.truncated) == (1.0, True, False)
+        screen = await env.reset(task="click-test-2", seed=seed)
+        step = await env.step(click(screen, "TWO"))
+        assert (step.reward, step.terminated) == (0.0, True)
+
+
+async def test_typing_fills_the_field_and_shows_in_the_next_observation(
+    env: MiniWobEnvironment,
+) -> None:
+    for seed in SEEDS:
+        screen = await env.reset(task="enter-text", seed=seed)
+        field = next(e for e in screen.elements if e.role == "field")
+        assert (field.value, field.editable) == ("", True)
+        text = quoted(screen.goal)
+        typed = await env.step(Action(action_type="input_text", index=field.index, text=text))
+        assert typed.observation.elements[field.index].value == text
+        assert [past.role for past in typed.observation.history] == ["field"]
+        assert (await env.step(click(typed.observation, "Submit"))).reward == 1.0
+
+
+async def test_typed_text_is_data_never_code(env: MiniWobEnvironment) -> None:
+    screen = await env.reset(task="enter-text", seed=1)
+    field = next(e for e in screen.elements if e.role == "field")
+    step = await env.step(Action(action_type="input_text", index=field.index, text=NASTY))
+    assert step.observation.elements[field.index].value == NASTY
+
+
+@pytest.mark.parametrize("task", ["click-option", "click-checkboxes"])
+async def test_boxes_tell_their_state_and_can_be_set(env: MiniWobEnvironment, task: str) -> None:
+    for seed in SEEDS:
+        screen = await env.reset(task=task, seed=seed)
+        for name in wanted(screen.goal):
+            step = await env.step(click(screen, name))
+            screen = step.observation
+        on = [e.label for e in screen.elements if e.checked]
+        assert sorted(on) == sorted(wanted(screen.goal))
+        assert (await env.step(click(screen, "Submit"))).reward == 1.0
+
+
+@pytest.mark.parametrize("kind", ["select", "click"])
+async def test_list_options_can_be_chosen(env: MiniWobEnvironment, kind: str) -> None:
+    for seed in SEEDS:
+        screen = await env.reset(task="choose-list", seed=seed)
+        name = screen.goal.removeprefix("Select ").removesuffix(" from the list and click Submit.")
+        option = next(e for e in screen.elements if e.role == "option" and e.label == name)
+        choose = Action(action_type=kind, index=option.index, text=name)  # type: ignore[arg-type]
+        step = await env.step(choose)
+        assert step.observation.elements[option.index].checked is True
+        assert (await env.step(click(step.observation, "Submit"))).reward == 1.0
+
+
+async def test_select_finds_the_option_by_its_text(env: MiniWobEnvironment) -> None:
+    screen = await env.reset(task="choose-list", seed=2)
+    last = [e for e in screen.elements if e.role == "option"][-1]
+    step = await env.step(Action(action_type="select", index=0, text=last.text.upper()))
+    assert step.observation.elements[last.index].checked is True
+    step = await env.step(Action(action_type="select", index=0, text="no such name"))
+    assert step.note == "no such option"
+
+
+async def test_fields_are_called_after_their_labels(env: MiniWobEnvironment) -> None:
+    for task, names in {
+        "login-user": {"Username", "Password"},
+        "enter-password": {"Password", "Verify password"},
+    }.items():
+        screen = await env.reset(task=task, seed=1)
+        assert {e.label for e in screen.elements if e.role == "field"} == names
+        assert not [e for e in screen.elements if e.role == "label"]
+
+
+async def test_tabs_and_sections_open_at_once(env: MiniWobEnvironment) -> None:
+    screen = await env.reset(task="click-tab-2", seed=1)
+    step = await env.step(click(screen, "Tab #2", "link"))
+    selected = {e.label: e.selected for e in step.observation.elements if "#" in e.label}
+    assert selected["Tab #2"] is True
+    assert selected["Tab #1"] is False
+    assert step.observation.elements[-1] != screen.elements[-1]
+
+
+async def test_scrolling_a_text_area_unlocks_the_form(env: MiniWobEnvironment) -> None:
+    screen = await env.reset(task="sign-agreement", seed=1)
+    area = next(e for e in screen.elements if e.role == "area")
+    assert area.scrollable
+    assert any(not e.enabled for e in screen.elements if e.role == "button")
+    scroll = Action(action_type="scroll", index=area.index, direction="down")
+    step = await env.step(scroll)
+    assert all(e.enabled for e in step.observation.elements if e.role in ("field", "button"))
+    assert (await env.step(scroll)).note == "nothing to scroll that way"
+
+
+async def test_dialogs_of_the_browser_do_not_stop_the_page(env: MiniWobEnvironment) -> None:
+    screen = await env.reset(task="click-test-2", seed=1)
+    hook = "document.body.addEventListener('click', () => alert('hello'), true)"
+    await script(env, f"({hook}, 1)")
+    step = await asyncio.wait_for(env.step(click(screen, "ONE")), 10)
+    assert step.reward == 1.0
+    await env.close()  # the next test gets a page without the hook
+
+
+async def test_the_clock_of_the_page_is_off(env: MiniWobEnvironment) -> None:
+    screen = await env.reset(task="click-test", seed=1)
+    assert await script(env, "core.EPISODE_MAX_TIME") == 1e8
+    await script(env, "(core.ept0 = 0, 1)")  # the episode began in 1970
+    step = await env.step(click(screen, "Click Me!"))
+    assert await script(env, "[WOB_REWARD_GLOBAL, WOB_RAW_REWARD_GLOBAL]") == [0, 1]
+    assert step.reward == 1.0
+
+
+async def test_senseless_actions_are_lost_steps_with_a_note(env: MiniWobEnvironment) -> None:
+    screen = await env.reset(task="enter-text", seed=1)
+    button = click(screen, "Submit").index
+    for action, note in (
+        (Action(action_type="click", index=99), "no element 99"),
+        (Action(action_type="navigate_home"), "does nothing on a web page"),
+        (Action(action_type="input_text", index=button, text="x"), "no text can be typed"),
+    ):
+        step = await env.step(action)
+        assert note in step.note
+        assert not step.ended
+        assert step.observation.history[-1].action == action
+        assert step.observation.elements == screen.elements
+
+
+async def test_the_budget_truncates_and_status_ends_without_reward() -> None:
+    async with MiniWobBrowser(pages=1, budget=3) as browser:
+        env = browser.environments[0]
+        await env.reset(task="enter-text", seed=1)
+        lost = Action(action_type="click", index=99)
+        step = await play(
+            env, Action(action_type="click", index=0), Action(action_type="wait"), lost
+        )
+        assert (step.truncated, step.terminated, step.reward) == (True, False, 0.0)
+        with pytest.raises(EnvironmentFault, match="no episode"):
+            await env.step(lost)
+        await env.reset(task="enter-text", seed=1)
+        step = await env.step(Action(action_type="status", goal_status="complete"))
+        assert (step.truncated, step.terminated, step.reward) == (False, True, 0.0)
+
+
+async def test_many_pages_play_at_the_same_time_without_mixing(browser: MiniWobBrowser) -> None:
+    async def solve(env: MiniWobEnvironment, seed: int) -> tuple[Observation, float]:
+        screen = await env.reset(task="enter-text", seed=seed)
+        typed = await env.step(Action(action_type="input_text", index=0, text=quoted(screen.goal)))
+        return screen, (await env.step(click(typed.observation, "Submit"))).reward
+
+    played = await asyncio.gather(
+        *(solve(env, seed) for seed, env in enumerate(browser.environments))
+    )
+    assert [reward for _, reward in played] == [1.0] * 8
+    assert len({screen.goal for screen, _ in played}) > 4
+
+
+async def test_unknown_task_is_named(env: MiniWobEnvironment) -> None:
+    with pytest.raises(ConfigError, match="click-tset"):
+        await env.reset(task="click-tset", seed=1)

@@ -1,0 +1,161 @@
+"""Training one adapter: it learns, alone, reproducibly, and from the right rows."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from learning_fakes import TinyModel, click, screen
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.model import Decision
+from swarm_ui.optim.adapters import AdapterTrainer, UpdateConfig
+from swarm_ui.optim.batches import pad, reply_logprobs, schedule
+from swarm_ui.optim.pairs import PreferencePair
+from swarm_ui.optim.protocols import Trainable
+
+WORDS = ["Save", "Back", "Help", "Open", "Send", "Find"]
+
+
+def pairs(count: int = 24, *, rejected: bool = True) -> list[PreferencePair]:
+    """For each goal another button is right."""
+    return [
+        PreferencePair(
+            node="agent_0",
+            decision=Decision(observation=screen(["x"], goal=f"goal-{k % 6} " * 4 + f"number-{k}")),
+            chosen=click(k % 6, WORDS[k % 6]),
+            rejected=click((k + 1) % 6, WORDS[(k + 1) % 6]) if rejected else None,
+        )
+        for k in range(count)
+    ]
+
+
+def preference(model: TinyModel, adapter: str, lesson: list[PreferencePair]) -> float:
+    """Share of pairs whose chosen action is the more probable."""
+    model.network.active = adapter
+    with torch.no_grad():
+        sides = [
+            reply_logprobs(model.network, pad([model.encode(p.decision, a) for p, a in part], 0))[0]
+            for part in (
+                [(p, p.chosen) for p in lesson],
+                [(p, p.rejected or p.chosen) for p in lesson],
+            )
+        ]
+    model.network.active = None
+    return float((sides[0] > sides[1]).float().mean())
+
+
+SETTINGS = UpdateConfig(steps=60, batch_size=8, lr=5e-2)
+
+
+@pytest.mark.parametrize("method", ["dpo", "ipo", "rft"])
+@pytest.mark.parametrize("reference", ["start", "base"])
+def test_training_learns_to_prefer_what_was_chosen(method: str, reference: str) -> None:
+    model: Trainable = TinyModel(["one", "two"])
+    assert isinstance(model, TinyModel)
+    lesson = pairs()
+    other = [p.clone() for p in model.adapter_parameters("two")]
+    base = model.network.out.clone()
+    before = preference(model, "one", lesson)
+    beta = 0.05 if method == "ipo" else 0.2  # IPO aims at a margin of 1 / (2 beta) and no more
+    config = replace(SETTINGS, method=method, reference=reference, beta=beta)
+    stats = AdapterTrainer(model, config).fit("one", lesson, random.Random(0))
+    after = preference(model, "one", lesson)
+    assert after >= 0.9 > before + 0.1
+    assert stats.steps == 60
+    assert stats.pairs == 24
+    assert stats.loss is not None and stats.first_loss is not None
+    assert stats.loss < stats.first_loss
+    assert (stats.accuracy is None) == (method == "rft")
+    if method != "rft":
+        assert stats.accuracy is not None and stats.accuracy > 0.9
+    assert model.versions == {"one": 1, "two": 0}
+    assert torch.equal(base, model.network.out)
+    assert all(
+        torch.equal(a, b) for a, b in zip(other, model.adapter_parameters("two"), strict=True)
+    )
+    assert not model.network.training
+
+
+def test_equal_seeds_give_equal_weights_and_other_seeds_do_not() -> None:
+    def trained(seed: int) -> torch.Tensor:
+        model = TinyModel(["one"])
+        AdapterTrainer(model, SETTINGS).fit("one", pairs(), random.Random(seed))
+        return model.adapter_parameters("one")[1].detach()
+
+    assert torch.equal(trained(1), trained(1))
+    assert not torch.equal(trained(1), trained(2))
+
+
+def test_pairs_without_a_rejected_side_serve_only_the_supervised_method() -> None:
+    model = TinyModel(["one"])
+    bare = pairs(rejected=False)
+    stats = AdapterTrainer(model, SETTINGS).fit("one", bare, random.Random(0))
+    assert (stats.pairs, stats.steps, stats.loss) == (0, 0, None)
+    assert model.versions["one"] == 0  # nothing changed, so the version did not
+    rft = UpdateConfig(steps=5, batch_size=8, method="rft")
+    assert AdapterTrainer(model, rft).fit("one", bare, random.Random(0)).pairs == 24
+
+
+def test_the_same_lesson_counts_once() -> None:
+    twice = pairs() + pairs()
+    trainer = AdapterTrainer(TinyModel(["one"]), SETTINGS)
+    assert trainer.fit("one", twice, random.Random(0)).pairs == 24
+
+
+def test_the_rate_warms_up_and_falls() -> None:
+    config = UpdateConfig(steps=100, lr=1.0, warmup=10, floor=0.05)
+    rates = [config.rate(k) for k in range(100)]
+    assert rates[0] == pytest.approx(0.1)
+    assert max(rates) == rates[9] == pytest.approx(0.91)
+    assert rates[-1] == pytest.approx(0.05)
+    with pytest.raises(ConfigError, match="method"):
+        UpdateConfig(method="ppo")  # type: ignore[arg-type]
+
+
+def test_reply_log_probabilities_do_not_depend_on_padding_or_neighbours() -> None:
+    model = TinyModel()
+    rows = [
+        model.encode(Decision(observation=screen(WORDS[: k + 1], goal="a " * k + "b")), click(0))
+        for k in range(5)
+    ]
+    together, counts = reply_logprobs(model.network, pad(rows, 0))
+    for k, row in enumerate(rows):
+        alone, count = reply_logprobs(model.network, pad([row], 0))
+        assert together[k].item() == pytest.approx(alone.item(), abs=1e-4)
+        assert counts[k] == count == sum(row[1])
+    ids, marks = rows[2]
+    scores = model.network(torch.tensor([ids])).logits.log_softmax(-1)[0]
+    by_hand = sum(float(scores[k - 1, ids[k]]) for k, mark in enumerate(marks) if mark)
+    assert together[2].item() == pytest.approx(by_hand, abs=1e-4)
+
+
+@given(
+    lengths=st.lists(st.integers(1, 200), min_size=1, max_size=60),
+    steps=st.integers(1, 20),
+    size=st.integers(1, 16),
+    seed=st.integers(0, 1000),
+)
+@settings(max_examples=60, deadline=None)
+def test_batches_use_every_row_about_equally_often(
+    lengths: list[int], steps: int, size: int, seed: int
+) -> None:
+    batches = schedule(lengths, steps=steps, batch_size=size, rng=random.Random(seed))
+    assert [len(batch) for batch in batches] == [size] * steps
+    used = [row for batch in batches for row in batch]
+    counts = [used.count(row) for row in range(len(lengths))]
+    assert max(counts) - min(counts) <= 1
+
+
+def test_batches_hold_rows_of_like_length() -> None:
+    rng = random.Random(0)
+    lengths = [rng.randrange(10, 200) for _ in range(320)]
+    spread = [
+        max(lengths[k] for k in batch) - min(lengths[k] for k in batch)
+        for batch in schedule(lengths, steps=10, batch_size=32, rng=rng)
+    ]
+    assert max(spread) < 60
