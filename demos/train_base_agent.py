@@ -13,11 +13,13 @@ from pathlib import Path
 
 from rich.progress import (
     BarColumn,
-    Progress as Bars,
     TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
+)
+from rich.progress import (
+    Progress as Bars,
 )
 from study.base_agent import BaseAgentConfig, make_base_agent
 

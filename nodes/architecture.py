@@ -25,7 +25,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPast
 from transformers.models.llama.modeling_llama import LlamaModel, LlamaRotaryEmbedding
 
 
-class UIAgentConfig(LlamaConfig):
+class UIAgentConfig(LlamaConfig):  # type: ignore[no-untyped-call]
     """Configuration; see :class:`transformers.LlamaConfig` for the fields."""
 
     model_type = "swarm_ui_agent"
@@ -43,16 +43,17 @@ class HalfRotaryEmbedding(LlamaRotaryEmbedding):
         return frequencies * keep, scaling
 
 
-class UIAgentModel(LlamaModel):
+class UIAgentModel(LlamaModel):  # type: ignore[no-untyped-call]
     """Llama's body with smeared embeddings."""
 
     config_class = UIAgentConfig
 
     def __init__(self, config: UIAgentConfig) -> None:
         super().__init__(config)
+        self._pad = int(config.pad_token_id or 0)
         self.smear = nn.Linear(config.hidden_size, config.hidden_size, bias=False)
         self.rotary_emb = HalfRotaryEmbedding(config=config)
-        self.post_init()
+        self.post_init()  # type: ignore[no-untyped-call]
 
     def forward(
         self,
@@ -84,19 +85,19 @@ class UIAgentModel(LlamaModel):
         """Smeared embeddings, shape ``[batch, tokens, width]``."""
         before = None if cache is None else getattr(cache, "last_ids", None)
         if before is None:
-            before = torch.full_like(ids[:, :1], self.padding_idx)
+            before = torch.full_like(ids[:, :1], self._pad)
         if cache is not None:
             cache.last_ids = ids[:, -1:]  # type: ignore[attr-defined]
         previous = torch.cat([before, ids[:, :-1]], dim=1)
         scale = math.sqrt(self.config.hidden_size)
         here = self.embed_tokens(ids) * scale
         past = self.embed_tokens(previous) * scale
-        past = past * (previous != self.padding_idx).unsqueeze(-1)
+        past = past * torch.ne(previous, self._pad).unsqueeze(-1)
         result: torch.Tensor = here + self.smear(past)
         return result
 
 
-class UIAgentForCausalLM(LlamaForCausalLM):
+class UIAgentForCausalLM(LlamaForCausalLM):  # type: ignore[no-untyped-call]
     """The embedded agent: a causal language model over screens and actions."""
 
     config_class = UIAgentConfig
@@ -104,7 +105,7 @@ class UIAgentForCausalLM(LlamaForCausalLM):
     def __init__(self, config: UIAgentConfig) -> None:
         super().__init__(config)
         self.model = UIAgentModel(config)
-        self.post_init()
+        self.post_init()  # type: ignore[no-untyped-call]
 
 
 def build(

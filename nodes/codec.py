@@ -11,7 +11,7 @@ cannot afford either. This codec stands between them:
 - a reply is turned back into raw text by finding its words in the goal or on the screen, which
   restores case and punctuation.
 
-Prompt: ``goal <ui> title [role] label #0 <seen> <on> … <h> last actions <m> heard … <act>``.
+Prompt: ``goal <ui> title [role] <on> <in> label #0 … <h> last actions <m> heard … <act>``.
 """
 
 from __future__ import annotations
@@ -51,11 +51,20 @@ _DEFAULT_ACTIONS = (
 )  # fmt: skip
 _DIRECTIONS = ("up", "down", "left", "right")
 _CONTROL = (
-    "<pad>", "<eos>", "<g>", "<ui>", "<page>", "<h>", "<m>", "<me>", "<act>", "<q>", "<where>", "<state>",
-    "<value>", "<on>", "<off>", "<:>", "<empty>", "<seen>", "<done>", "<infeasible>", "<unk>",
+    "<pad>", "<eos>", "<ui>", "<page>", "<h>", "<m>", "<me>", "<act>", "<q>", "<where>", "<state>",
+    "<value>", "<on>", "<off>", "<:>", "<empty>", "<seen>", "<in>", "<part>", "<done>",
+    "<infeasible>", "<unk>",
     *_OPS.values(), *(f"<{d}>" for d in _DIRECTIONS),
 )  # fmt: skip
-_REMEMBERS = frozenset({"checkbox", "radio", "option", "switch"})  # show their state themselves
+_LITTLE_WORDS = frozenset(
+    {
+        "the", "an", "on", "in", "into", "to", "of", "and", "then", "or", "for", "with", "from",
+        "by", "at", "is", "it", "that", "this", "your", "you", "as",
+    }
+)  # fmt: skip
+_REMEMBERS = frozenset(
+    {"checkbox", "radio", "option", "switch", "field", "area"}
+)  # show their state themselves
 _WORD = re.compile(r"\w+|[^\w\s]")
 _PERMUTATIONS = tuple(tuple(random.Random(i).sample(range(SLOTS), SLOTS)) for i in range(256))
 
@@ -108,19 +117,16 @@ class Codec:
     def encode(self, decision: Decision, rng: random.Random | None = None) -> Encoded:
         """The prompt of a decision. ``rng`` draws the slots (training); else they are in order."""
         screen = decision.observation
-        import os
-        G=os.environ.get("GOALPOS","start")
         goal = words(screen.goal)[:GOAL_WORDS]
-        head: list[str] = [*(goal if G in ("start","both") else ()), _surface(screen)]
+        head: list[str] = [*goal, _surface(screen)]
+        asked = _Asked(goal)
         head += words(screen.app)[:4]
         tail = self._tail(decision)
-        if G in ("end", "both"):
-            tail = [*tail[:-1], "<g>", *goal, tail[-1]]
         body: list[str] = []
         seen = {(past.role, past.label) for past in screen.history}
         shown, room = 0, MAX_PROMPT - len(head) - len(tail)
         for element in screen.elements[:MAX_ELEMENTS]:
-            piece = _element(element, seen)
+            piece = _element(element, seen, asked)
             if len(body) + len(piece) > room:
                 break
             body += piece
@@ -169,9 +175,7 @@ class Codec:
         out.append("<act>")
         return out
 
-    def _map(
-        self, pieces: Sequence[str], slots: dict[str, int], order: Sequence[int]
-    ) -> list[int]:
+    def _map(self, pieces: Sequence[str], slots: dict[str, int], order: Sequence[int]) -> list[int]:
         ids, known = [], self._ids
         for piece in pieces:
             id_ = known.get(piece)
@@ -276,16 +280,43 @@ def _target(element: Element) -> list[str]:
     return [f"[{element.role}]", *words(element.label)[:TARGET_WORDS]]
 
 
-def _element(element: Element, seen: set[tuple[str, str]]) -> list[str]:
-    out = [f"[{element.role}]", *words(element.label)[:LABEL_WORDS], f"#{element.index}"]
+class _Asked:
+    """The goal's words, to mark labels that it names."""
+
+    def __init__(self, goal: Sequence[str]) -> None:
+        self._line = f" {' '.join(goal)} "
+        self._words = {word for word in goal if len(word) > 1} - _LITTLE_WORDS
+
+    def mark(self, label: Sequence[str]) -> list[str]:
+        """``<in>`` if the goal has the whole label, ``<part>`` if it has a word of it."""
+        if not label:
+            return []
+        if f" {' '.join(label).rstrip(' :.')} " in self._line:
+            return ["<in>"]
+        return ["<part>"] if any(word in self._words for word in label) else []
+
+
+def _element(element: Element, seen: set[tuple[str, str]], asked: _Asked) -> list[str]:
+    """``[role] state mark label #index``: what is said of a label stands before it, so that its
+    first word, which a reply has to find, already knows."""
+    label = words(element.label)[:LABEL_WORDS]
+    out = [f"[{element.role}]"]
+    state = _state(element)
+    if len(state) == 1:
+        out += state
     if element.role not in _REMEMBERS and (element.role, element.label) in seen:
         out.append("<seen>")
-    return out + _state(element)
+    else:
+        out += asked.mark(label)
+    out += [*label, f"#{element.index}"]
+    return out if len(state) == 1 else out + state
 
 
 def _state(element: Element) -> list[str]:
+    """``<on>``, ``<off>``, ``<empty>``, or a field's value."""
     if element.value is not None:
-        return ["<:>", *(words(element.value)[:VALUE_WORDS] or ("<empty>",))]
+        value = words(element.value)[:VALUE_WORDS]
+        return ["<:>", *value] if value else ["<empty>"]
     on = element.checked if element.checked is not None else element.selected
     return [] if on is None else ["<on>" if on else "<off>"]
 

@@ -88,7 +88,9 @@ def generate(
     """
     ids, attention = _left_padded(rows, pad_id)
     cursors = [_Cursor(row, eos_id) for row in rows]
-    noise = [torch.Generator().manual_seed(row.seed) if row.temperature > 0 else None for row in rows]
+    noise = [
+        torch.Generator().manual_seed(row.seed) if row.temperature > 0 else None for row in rows
+    ]
     new: list[list[int]] = [[] for _ in rows]
     logprobs = [0.0] * len(rows)
     open_rows = set(range(len(rows)))

@@ -10,13 +10,12 @@ import json
 import math
 import random
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from peft import LoraConfig, PeftModel, get_peft_model
 from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
@@ -25,11 +24,11 @@ from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.message import Usage
 from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.nodes import architecture
+from swarm_ui.nodes.adapters import Adapters
 from swarm_ui.nodes.coalesce import Coalescer
 from swarm_ui.nodes.codec import Codec, Encoded
 from swarm_ui.nodes.decoding import Continuation, Row, generate
 
-_PROJECTIONS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 _BATCH_ROWS = 128
 _REPLY_TOKENS = 20
 BASE_AGENT = Path(__file__).parent / "base_agent"
@@ -67,11 +66,10 @@ class LocalModel:
             constrained: hold replies to the actions that the screen offers.
             linger: see :class:`~swarm_ui.nodes.coalesce.Coalescer`.
         """
-        self._network: PreTrainedModel | PeftModel = network.eval()
+        self._adapters = Adapters(network)
         self.codec = codec
         self._name = name
         self._constrained = constrained
-        self._versions: dict[str, int] = {}
         self.counters = Counters()
         self._generations = Coalescer(self._generate, linger=linger)
         self._scores = Coalescer(self._score, linger=linger)
@@ -119,7 +117,7 @@ class LocalModel:
     def save(self, folder: Path) -> None:
         """Base weights, configuration and word list (adapters: :meth:`save_adapters`)."""
         folder.mkdir(parents=True, exist_ok=True)
-        self.base_network.save_pretrained(folder)
+        self._adapters.base.save_pretrained(str(folder), state_dict=self._adapters.base_weights())
         (folder / "words.json").write_text(json.dumps(self.codec.extra_words), encoding="utf-8")
 
     # -- the model seam -----------------------------------------------------------------------
@@ -149,7 +147,7 @@ class LocalModel:
         rows = [self._row(r, p) for r, p in zip(requests, prompts, strict=True)]
         found: list[Continuation | None] = [None] * len(rows)
         for chunk in _by_length([len(row.prompt) for row in rows]):
-            with self._routed([requests[i].adapter for i in chunk]) as network:
+            with self._adapters.routed([requests[i].adapter for i in chunk]) as network:
                 new = generate(
                     network,
                     [rows[i] for i in chunk],
@@ -189,7 +187,7 @@ class LocalModel:
             usage=Usage(prompt_tokens=len(prompt.ids), completion_tokens=len(new.ids) + 1),
             logprob=new.logprob,
             model=self._name,
-            adapter=self.adapter_version(request.adapter),
+            adapter=None if request.adapter is None else self._adapters.version(request.adapter),
         )
 
     def _readable(self, prompt: Encoded) -> list[str]:
@@ -205,7 +203,7 @@ class LocalModel:
         for chunk in _by_length(lengths):
             rows = [usable[k] for k in chunk]
             samples = [pair for i in rows if (pair := pairs[i]) is not None]
-            with self._routed([items[i][0].adapter for i in rows]) as network:
+            with self._adapters.routed([items[i][0].adapter for i in rows]) as network:
                 sums = self._sums(network, samples)
             for i, value in zip(rows, sums.tolist(), strict=True):
                 out[i] = value
@@ -225,143 +223,56 @@ class LocalModel:
         ids, replies = _right_padded(samples, self.codec.pad_id)
         logits = network(input_ids=ids[:, :-1], use_cache=False).logits.float()
         gained = logits.log_softmax(-1).gather(2, ids[:, 1:, None])[:, :, 0]
-        return (gained * replies[:, 1:]).sum(1)
+        sums: Tensor = (gained * replies[:, 1:]).sum(1)
+        return sums
 
     # -- adapters -----------------------------------------------------------------------------
 
     @property
     def adapters(self) -> tuple[str, ...]:
-        return tuple(self._versions)
-
-    @property
-    def base_network(self) -> PreTrainedModel:
-        """The transformers model, with whatever adapter layers peft put into it."""
-        network = self._network
-        return network.get_base_model() if isinstance(network, PeftModel) else network  # type: ignore[return-value]
+        return self._adapters.names
 
     def add_adapter(
-        self, name: str, *, rank: int = 16, alpha: float | None = None, copy_from: str | None = None
+        self, name: str, rank: int = 16, alpha: float = 32, copy_from: str | None = None
     ) -> None:
-        """A new LoRA adapter on every linear layer; zero at first, or a copy of another one.
-
-        Raises:
-            ConfigError: the name is taken, or ``copy_from`` does not exist.
-        """
-        if name in self._versions:
-            raise ConfigError(f"adapter '{name}' exists already; choose another name")
-        if copy_from is not None and copy_from not in self._versions:
-            raise ConfigError(f"no adapter '{copy_from}' to copy; there are: {self._names()}")
-        config = LoraConfig(r=rank, lora_alpha=alpha or 2 * rank, target_modules=_PROJECTIONS)
-        if isinstance(self._network, PeftModel):
-            self._network.add_adapter(name, config)
-        else:
-            self._network = get_peft_model(self._network, config, adapter_name=name)  # type: ignore[assignment]
-        self._versions[name] = 0
-        self._network.eval()
-        if copy_from is not None:
-            self.copy_adapter(copy_from, name)
-
-    def copy_adapter(self, source: str, target: str) -> None:
-        """Overwrite one adapter's weights by another's."""
-        pairs = zip(
-            self.adapter_parameters(source), self.adapter_parameters(target), strict=True
-        )
-        with torch.no_grad():
-            for have, want in pairs:
-                want.copy_(have)
+        """A new LoRA adapter on every linear layer; see :meth:`Adapters.add`."""
+        self._adapters.add(name, rank=rank, alpha=alpha, copy_from=copy_from)
 
     def adapter_parameters(self, name: str) -> list[nn.Parameter]:
         """The weights of one adapter, in a fixed order."""
-        if name not in self._versions:
-            raise ConfigError(f"no adapter '{name}'; there are: {self._names()}")
-        return [p for key, p in self._network.named_parameters() if f".{name}." in key]
-
-    def adapter_version(self, name: str | None) -> str | None:
-        """``"agent_2@7"``: a name never stands for two sets of weights."""
-        return None if name is None else f"{name}@{self._versions.get(name, 0)}"
+        return self._adapters.parameters(name)
 
     def bump(self, name: str) -> str:
         """Say that an adapter's weights have changed; returns its new version."""
-        self._versions[name] += 1
-        return f"{name}@{self._versions[name]}"
+        return self._adapters.bump(name)
 
     def save_adapters(self, folder: Path) -> None:
         """One sub-folder an adapter, in peft's own format, and their versions."""
-        if isinstance(self._network, PeftModel):
-            self._network.save_pretrained(folder, selected_adapters=list(self._versions))
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "versions.json").write_text(json.dumps(self._versions), encoding="utf-8")
+        self._adapters.save(folder)
 
     def load_adapters(self, folder: Path) -> None:
         """Load what :meth:`save_adapters` wrote; adapters of the same name are replaced."""
-        versions: dict[str, int] = json.loads((folder / "versions.json").read_text("utf-8"))
-        for name, version in versions.items():
-            place = folder / name
-            if name in self._versions and isinstance(self._network, PeftModel):
-                self._network.delete_adapter(name)
-            if isinstance(self._network, PeftModel):
-                self._network.load_adapter(str(place), adapter_name=name)
-            else:
-                self._network = PeftModel.from_pretrained(
-                    self._network, str(place), adapter_name=name
-                )
-            self._versions[name] = version
-        self._network.eval()
+        self._adapters.load(folder)
 
-    @contextmanager
-    def activate(self, name: str) -> Iterator[nn.Module]:
-        """Training mode with one adapter active and only its weights trainable."""
-        network = self._peft()
-        network.set_adapter(name)
-        for parameter in network.parameters():
-            parameter.requires_grad_(False)
-        for parameter in self.adapter_parameters(name):
-            parameter.requires_grad_(True)
-        network.train()
-        try:
-            yield network
-        finally:
-            network.eval()
+    def activate(self, name: str) -> AbstractContextManager[nn.Module]:
+        """Training mode with one adapter in use and only its weights trainable."""
+        return self._adapters.active(name)
 
-    @contextmanager
-    def reference(self) -> Iterator[nn.Module]:
-        """The base model: all adapters off, no gradients."""
-        with self._peft().disable_adapter(), torch.no_grad():
-            yield self._network
-
-    @contextmanager
-    def _routed(self, adapters: Sequence[str | None]) -> Iterator[nn.Module]:
-        """The network with each row of the next batch going through its own adapter."""
-        if not isinstance(self._network, PeftModel):
-            wanted = next((a for a in adapters if a is not None), None)
-            if wanted is not None:
-                raise ModelError(f"request names adapter '{wanted}', but this model has none")
-            yield self._network
-            return
-        for name in adapters:
-            if name is not None and name not in self._versions:
-                raise ModelError(f"no adapter '{name}'; this model has: {self._names()}")
-        used = set(adapters)
-        if used == {None}:
-            with self._network.disable_adapter():
-                yield self._network.get_base_model()
-        elif len(used) == 1:
-            self._network.set_adapter(next(iter(used)))  # type: ignore[arg-type]
-            yield self._network.get_base_model()
-        else:
-            yield _Mixed(self._network, [name or "__base__" for name in adapters])
+    def reference(self) -> AbstractContextManager[nn.Module]:
+        """The base model: no adapter in use, no gradients."""
+        return self._adapters.off()
 
     # -- training -----------------------------------------------------------------------------
 
     @property
     def module(self) -> nn.Module:
         """The network, adapters and all; in evaluation mode outside :meth:`activate`."""
-        return self._network
+        return self._adapters.network
 
     @property
     def network(self) -> nn.Module:
         """The transformers model, for training all of its weights."""
-        return self.base_network
+        return self._adapters.base
 
     @property
     def pad_id(self) -> int:
@@ -390,7 +301,7 @@ class LocalModel:
             reply_mask: same shape, 1 on the reply's tokens.
         """
         mask = reply_mask.to(torch.float)
-        return _reply_logprobs(self.base_network, ids, mask), mask[:, 1:].sum(1)
+        return _reply_logprobs(self._adapters.base, ids, mask), mask[:, 1:].sum(1)
 
     def lesson(
         self, decision: Decision, action: Action, rng: random.Random
@@ -404,26 +315,6 @@ class LocalModel:
     ) -> tuple[list[int], list[int]]:
         """Questions about a screen and their answers: ids, and 1 on the answers'."""
         return self.codec.quiz(self.codec.encode(decision, rng), questions)
-
-    def _peft(self) -> PeftModel:
-        if not isinstance(self._network, PeftModel):
-            raise ModelError("this model has no adapters yet; call add_adapter first")
-        return self._network
-
-    def _names(self) -> str:
-        return ", ".join(self._versions) or "none"
-
-
-class _Mixed(nn.Module):
-    """A forward in which every row goes through the adapter of its own name."""
-
-    def __init__(self, network: PeftModel, names: list[str]) -> None:
-        super().__init__()
-        object.__setattr__(self, "_network", network)  # not a sub-module: nothing to register
-        self._names = names
-
-    def forward(self, **inputs: Tensor) -> object:
-        return self._network(adapter_names=self._names, **inputs)  # type: ignore[operator]
 
 
 def _decision(request: Request) -> Decision:
@@ -441,7 +332,7 @@ def _sample(prompt: Encoded, reply: list[int]) -> tuple[list[int], list[int]]:
 
 def _reply_logprobs(network: nn.Module, ids: Tensor, replies: Tensor) -> Tensor:
     """Summed log-probability of the marked tokens, shape ``[batch]``; logits only where needed."""
-    hidden = network.base_model(input_ids=ids[:, :-1], use_cache=False).last_hidden_state  # type: ignore[operator, union-attr]
+    hidden = network.base_model(input_ids=ids[:, :-1], use_cache=False).last_hidden_state  # type: ignore[operator]
     marked = replies[:, 1:] > 0
     logits = network.get_output_embeddings()(hidden[marked]).float()  # type: ignore[operator]
     gained = logits.log_softmax(-1).gather(1, ids[:, 1:][marked][:, None])[:, 0]

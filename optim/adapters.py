@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.batches import Row, by_length, pad, reply_logprobs, schedule
+from swarm_ui.optim.batches import Row, by_length, pad, schedule
 from swarm_ui.optim.losses import dpo_loss, ipo_loss, margin, nll_loss
 from swarm_ui.optim.pairs import PreferencePair
 from swarm_ui.optim.protocols import Trainable
@@ -181,24 +181,24 @@ class AdapterTrainer:
             return None
         here = self.model.reference() if settings.reference == "base" else None
         with here or self.model.activate(adapter):
-            training = self.model.network.training
-            self.model.network.eval()
+            training = self.model.module.training
+            self.model.module.eval()
             try:
                 sides = [self._all(side) for side in (task.chosen, task.rejected)]
             finally:
-                self.model.network.train(training)
+                self.model.module.train(training)
         return torch.stack(sides)
 
     def _all(self, rows: Sequence[Row]) -> Tensor:
         values = torch.zeros(len(rows))
-        lengths = [len(ids) for ids, _ in rows]
+        lengths = [len(prompt) + len(reply) for prompt, reply in rows]
         for part in by_length(lengths, 2 * self.config.batch_size):
             values[part] = self._forward([rows[k] for k in part])[0].float().cpu()
         return values
 
     def _forward(self, rows: Sequence[Row]) -> tuple[Tensor, Tensor]:
-        device = next(self.model.network.parameters()).device
-        return reply_logprobs(self.model.network, pad(rows, self.model.pad_id).to(device))
+        device = next(self.model.module.parameters()).device
+        return self.model.forward_logprobs(*pad(rows, self.model.pad_id).to(device))
 
 
 class _Encoded:
@@ -211,20 +211,20 @@ class _Encoded:
         self.chosen: list[Row] = []
         self.rejected: list[Row] = []
         self.weights: list[float] = []
-        seen: set[tuple[int, ...]] = set()
+        seen: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
         for pair in pairs:
             if pair.weight <= 0 or (both and pair.rejected is None):
                 continue
-            row = model.encode(pair.decision, pair.chosen)
-            key = tuple(row[0])
+            row = model.encode(pair.decision, pair.chosen.json())
+            key = (tuple(row[0]), tuple(row[1]))
             if settings.unique and key in seen:
                 continue
             seen.add(key)
             self.chosen.append(row)
             self.weights.append(pair.weight)
             if both and pair.rejected is not None:
-                self.rejected.append(model.encode(pair.decision, pair.rejected))
-        self.lengths = [len(ids) for ids, _ in self.chosen]
+                self.rejected.append(model.encode(pair.decision, pair.rejected.json()))
+        self.lengths = [len(prompt) + len(reply) for prompt, reply in self.chosen]
 
 
 def _quarter(values: Sequence[float]) -> tuple[float | None, float | None]:

@@ -7,45 +7,34 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 Row = tuple[list[int], list[int]]
-"""Token ids of a prompt with its reply, and as many marks: 1 on the reply's tokens."""
+"""Token ids of a prompt and of the reply to it."""
 
 
 class Batch(NamedTuple):
     """Rows padded on the right; each tensor ``[B, T]`` of int64."""
 
     ids: Tensor
-    marks: Tensor
+    attention_mask: Tensor
+    """1 on prompt and reply."""
+    reply_mask: Tensor
+    """1 on the reply's tokens."""
 
     def to(self, device: torch.device) -> Batch:
-        return Batch(self.ids.to(device), self.marks.to(device))
+        return Batch(*(tensor.to(device) for tensor in self))
 
 
 def pad(rows: Sequence[Row], pad_id: int) -> Batch:
     """One batch of at least one row."""
+    marks = [[0] * len(prompt) + [1] * len(reply) for prompt, reply in rows]
     return Batch(
-        pad_sequence([torch.tensor(ids) for ids, _ in rows], True, pad_id),
-        pad_sequence([torch.tensor(marks) for _, marks in rows], True),
+        pad_sequence([torch.tensor(prompt + reply) for prompt, reply in rows], True, pad_id),
+        pad_sequence([torch.ones(len(mark), dtype=torch.long) for mark in marks], True),
+        pad_sequence([torch.tensor(mark) for mark in marks], True),
     )
-
-
-def reply_logprobs(network: nn.Module, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Log-probability (nats) of each row's reply, and its number of tokens; both ``[B]``.
-
-    Needs no attention mask: the padding is on the right, where a causal model does not look.
-    """
-    wanted = batch.marks[:, 1:]
-    # Logits before the earliest reply of the batch would cost much and say nothing.
-    first = int(wanted.any(0).int().argmax())
-    keep = wanted.shape[1] - first
-    output = network(input_ids=batch.ids[:, :-1], use_cache=False, logits_to_keep=keep)
-    gained = output.logits.float().log_softmax(-1)
-    taken = gained.gather(-1, batch.ids[:, 1 + first :, None])[..., 0]
-    marks = wanted[:, first:].to(taken.dtype)
-    return (taken * marks).sum(1), marks.sum(1)
 
 
 def schedule(

@@ -8,6 +8,7 @@ a Bernoulli up to a constant), which neither stalls nor runs away at the ends as
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -51,6 +52,7 @@ class EdgeOptimizer:
         entropy_weight: float = 0.0,
         momentum: float = 0.9,
         credit_weight: float = 0.1,
+        normalise: bool = False,
     ) -> None:
         """Defaults are ours.
 
@@ -64,6 +66,9 @@ class EdgeOptimizer:
             entropy_weight: weight of the edges' entropy in the objective.
             momentum: of the moving average for lone samples.
             credit_weight: weight of per-edge credit beside the utility.
+            normalise: divide advantages by the utilities' standard deviation within the step, so
+                that their scale does not matter: for utilities that are means over many episodes
+                and differ by little. Needs at least two samples to have an effect.
         """
         if not 0.0 <= min_probability < 0.5:
             raise ConfigError(f"min_probability must be in [0, 0.5), got {min_probability}")
@@ -75,6 +80,7 @@ class EdgeOptimizer:
         self.entropy_weight = entropy_weight
         self.momentum = momentum
         self.credit_weight = credit_weight
+        self.normalise = normalise
         self.average: float | None = None
         """Moving average of utilities; ``None`` before the first step."""
 
@@ -118,7 +124,9 @@ class EdgeOptimizer:
         if len(values) == 1:
             return [0.0 if known is None else values[0] - known]
         total, others = sum(values), len(values) - 1
-        return [v - (total - v) / others for v in values]
+        spread = math.sqrt(sum((v - mean) ** 2 for v in values) / others)
+        scale = spread if self.normalise and spread > 1e-9 else 1.0
+        return [(v - (total - v) / others) / scale for v in values]
 
     def _blend(self, old: float, new: float) -> float:
         return self.momentum * old + (1.0 - self.momentum) * new

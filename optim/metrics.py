@@ -9,6 +9,7 @@ import msgspec
 
 from swarm_ui.optim.adapters import UpdateStats
 from swarm_ui.optim.edge_optimizer import EdgeUpdate
+from swarm_ui.optim.grading import graded_proposals
 from swarm_ui.optim.pairs import PreferencePair
 from swarm_ui.trace import EdgeName, Episode
 
@@ -21,6 +22,8 @@ class GraphMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """Joint log-probability (nats) of order and edges; ``None`` if they were fixed."""
     success: float | None
     """Of the episodes it played; ``None`` if all were masked."""
+    right: float | None
+    """Mean credit of its decisions; ``None`` if none was scored."""
 
 
 class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,12 +80,29 @@ def episode_figures(episodes: Sequence[Episode]) -> EpisodeFigures:
     return EpisodeFigures(
         episodes=len(episodes),
         masked=len(episodes) - len(kept),
-        success=mean([float(bool(e.success)) for e in kept]),
+        success=success_rate(episodes),
         guided=mean([float(s.trace.action is not None and s.executed != s.trace.action)
                      for s in steps]),
         credit=mean([v for v in cells if v is not None]),
         unscored=mean([float(v is None) for v in cells]),
     )  # fmt: skip
+
+
+def success_rate(episodes: Sequence[Episode]) -> float | None:
+    """Of the episodes that were not masked; ``None`` if all were."""
+    return mean([float(e.success) for e in episodes if e.success is not None])
+
+
+def decision_credit(episodes: Sequence[Episode]) -> float | None:
+    """Mean credit of the decisions (not the messages) of unmasked episodes, scored ones only."""
+    values = []
+    for episode in episodes:
+        for record in episode.steps if episode.success is not None else ():
+            voted = record.trace.action
+            for graded in graded_proposals(record.trace, record.credit or ()):
+                if voted is not None and graded.action.key == voted.key:
+                    values.append(graded.credit)
+    return mean(values)
 
 
 def pair_figures(pairs: Sequence[PreferencePair]) -> tuple[dict[str, int], dict[str, int]]:

@@ -6,9 +6,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from torch import nn
+from torch import Tensor, nn
 
-from swarm_ui.action import Action
 from swarm_ui.model import Decision
 
 
@@ -17,9 +16,8 @@ class Trainable(Protocol):
     """A causal language model with named LoRA adapters, in this process."""
 
     @property
-    def network(self) -> nn.Module:
-        """The transformers (or peft) causal language model; in evaluation mode outside
-        :meth:`activate`. Called with ``input_ids``, ``use_cache`` and ``logits_to_keep``."""
+    def module(self) -> nn.Module:
+        """The network, adapters and all; in evaluation mode outside :meth:`activate`."""
         ...
 
     @property
@@ -29,7 +27,7 @@ class Trainable(Protocol):
     def pad_id(self) -> int: ...
 
     def add_adapter(
-        self, name: str, *, rank: int = 16, alpha: int | None = None, copy_from: str | None = None
+        self, name: str, rank: int = 16, alpha: float = 32, copy_from: str | None = None
     ) -> None:
         """A new adapter: a zero change of the base, or a copy of another adapter."""
         ...
@@ -40,16 +38,31 @@ class Trainable(Protocol):
 
     def activate(self, name: str) -> AbstractContextManager[object]:
         """Inside, ``name`` is the one adapter in use, only its weights take gradients, and the
-        network is in training mode."""
+        module is in training mode."""
         ...
 
     def reference(self) -> AbstractContextManager[object]:
         """Inside, no adapter is in use."""
         ...
 
-    def encode(self, decision: Decision, action: Action) -> tuple[list[int], list[int]]:
-        """Exactly the tokens the policy reads and would write: ids, and 1 on the reply's (which
-        ends with the end token)."""
+    def encode(self, decision: Decision, reply: str) -> tuple[list[int], list[int]]:
+        """Token ids of the prompt exactly as the policy reads it, and of a JSON reply exactly as
+        it would write it, with its end token."""
+        ...
+
+    def forward_logprobs(
+        self, ids: Tensor, attention_mask: Tensor, reply_mask: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Log-probability (nats) of the replies under the adapter in use.
+
+        Args:
+            ids: ``[B, T]``: prompt, reply, padding on the right.
+            attention_mask: ``[B, T]``, 1 on prompt and reply.
+            reply_mask: ``[B, T]``, 1 on the reply's tokens.
+
+        Returns:
+            Sum over the reply's tokens, and their number; both ``[B]``.
+        """
         ...
 
     def bump(self, name: str) -> object:

@@ -143,7 +143,7 @@ def reply_loss(network: nn.Module, ids: Tensor, mask: Tensor) -> Tensor:
         ids: shape ``[batch, tokens]``, padded on the right.
         mask: same shape, 1 where the token is a target.
     """
-    hidden = network.base_model(input_ids=ids[:, :-1], use_cache=False).last_hidden_state  # type: ignore[operator, union-attr]
+    hidden = network.base_model(input_ids=ids[:, :-1], use_cache=False).last_hidden_state  # type: ignore[operator]
     wanted = mask[:, 1:] > 0
     logits = network.get_output_embeddings()(hidden[wanted])  # type: ignore[operator]
     return F.cross_entropy(logits, ids[:, 1:][wanted])

@@ -70,7 +70,9 @@ def wilson(values: Outcomes) -> Interval | None:
     p = sum(kept) / n
     centre = (p + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
     half = _Z / (1 + _Z**2 / n) * math.sqrt(p * (1 - p) / n + _Z**2 / (4 * n * n))
-    return Interval(mean=p, low=max(0.0, centre - half), high=min(1.0, centre + half), n=n)
+    # At 0 and 1 the bound is p itself, up to rounding.
+    low, high = max(0.0, min(p, centre - half)), min(1.0, max(p, centre + half))
+    return Interval(mean=p, low=low, high=high, n=n)
 
 
 def paired_difference(ours: Outcomes, theirs: Outcomes) -> Interval | None:

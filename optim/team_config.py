@@ -11,6 +11,7 @@ from swarm_ui.optim.adapters import UpdateConfig
 from swarm_ui.optim.pairs import PairConfig
 
 EdgeMode = Literal["redraw", "fixed", "learned"]
+EdgeUtility = Literal["decision", "success"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,13 +37,18 @@ class TeamConfig:
     """Probability of executing a right proposal where the vote was wrong."""
     edges: EdgeMode = "redraw"
     """``redraw``: other random edges each iteration, as in the paper; ``fixed``: the graph's own;
-    ``learned``: drawn from a distribution that is updated by the success of what was drawn."""
+    ``learned``: drawn from a distribution that is updated by what the drawn were worth."""
     density: float = 0.5
     """Probability that two nodes are joined, for ``redraw`` and at the start of ``learned``."""
     graphs: int = 1
     """Graphs drawn per iteration; they share its episodes out among them. ``learned`` needs at
     least 2, which then all play the *same* episodes."""
-    edge_lr: float = 0.4
+    edge_utility: EdgeUtility = "decision"
+    """What a drawn graph is worth: the share of its decisions that the critic found right, or the
+    success of its episodes. Guidance hides what a graph does to success: use ``success`` with
+    ``guide=0``. Without a critic it is ``success`` in any case."""
+    edge_lr: float = 0.1
+    """Step of an edge's probability when its graph is one standard deviation above the others."""
     update: UpdateConfig = field(default_factory=lambda: UpdateConfig(steps=35))
     """One node's adapter in one iteration."""
     shared_steps: int = 75
@@ -66,6 +72,8 @@ class TeamConfig:
                 ("concurrency", self.concurrency >= 1, ">= 1"),
                 ("guide", 0 <= self.guide <= 1, "in [0, 1]"),
                 ("edges", self.edges in get_args(EdgeMode), f"one of {get_args(EdgeMode)}"),
+                ("edge_utility", self.edge_utility in get_args(EdgeUtility),
+                 f"one of {get_args(EdgeUtility)}"),
                 ("density", 0 < self.density < 1, "in (0, 1)"),
                 ("graphs", self.graphs >= (2 if self.edges == "learned" else 1), ">= 1, and >= 2 "
                  "to learn edges"),

@@ -29,9 +29,10 @@ from swarm_ui.optim.edges import EdgeDistribution, EdgeSample
 from swarm_ui.optim.metrics import (
     GraphMetrics,
     IterationMetrics,
+    decision_credit,
     episode_figures,
-    mean,
     pair_figures,
+    success_rate,
 )
 from swarm_ui.optim.pairs import PreferencePair, make_pairs
 from swarm_ui.optim.progress import Pace, Progress
@@ -102,7 +103,9 @@ class TeamTrainer:
             raise ConfigError(f"team training: no adapter given for {', '.join(missing)}")
         self._progress, self._on_episodes = progress, on_episodes
         self.edges = EdgeOptimizer(
-            EdgeDistribution(graph.agents, density=self.config.density), lr=self.config.edge_lr
+            EdgeDistribution(graph.agents, density=self.config.density),
+            lr=self.config.edge_lr,
+            normalise=True,
         )
         self._store = None if folder is None else TeamStore(folder, self.config, warn=warn)
 
@@ -134,7 +137,10 @@ class TeamTrainer:
         state = self._store.load(self.model, self.edges) if self._store and resume else None
         for name in dict.fromkeys(self._adapters.values()):
             if name not in self.model.adapters:
-                self.model.add_adapter(name, rank=self.config.rank, alpha=self.config.alpha)
+                # New adapters draw their weights from torch's global stream.
+                with torch.random.fork_rng(devices=[]):
+                    torch.manual_seed(derive(self.config.seed, "adapter", name))
+                    self.model.add_adapter(name, self.config.rank, self.config.alpha)
         return state or TeamState()
 
     async def _iterate(self, iteration: int, pace: Pace) -> IterationMetrics:
@@ -238,7 +244,9 @@ class TeamTrainer:
         if self.config.edges != "learned":
             return None
         samples = [group.sample for group in played if group.sample is not None]
-        return self.edges.step(samples, [group.success for group in played])
+        decisions = self.config.edge_utility == "decision" and self._critic is not None
+        worth = decision_credit if decisions else success_rate
+        return self.edges.step(samples, [worth(group.episodes) for group in played])
 
     def _probabilities(self) -> dict[str, float]:
         return {f"{a}>{b}": p for (a, b), p in self.edges.distribution.marginals().items()}
@@ -252,14 +260,11 @@ class _Played(NamedTuple):
     episodes: list[Episode]
     referee: Referee
 
-    @property
-    def success(self) -> float | None:
-        return mean([float(e.success) for e in self.episodes if e.success is not None])
-
     def metrics(self) -> GraphMetrics:
         sample = self.sample
         return GraphMetrics(
             edges=self.own_edges if sample is None else sample.edges,
             log_prob=None if sample is None else sample.log_prob,
-            success=self.success,
+            success=success_rate(self.episodes),
+            right=decision_credit(self.episodes),
         )

@@ -89,3 +89,18 @@ def test_credit_of_single_edges_moves_them() -> None:
     assert p["a", "b"] > 0.25 > p["a", "c"]
     with pytest.raises(ConfigError, match="does not have"):
         EdgeOptimizer(distribution).step([sample], [0.5], [{("b", "c"): 1.0}])
+
+
+def test_normalised_steps_do_not_depend_on_the_scale_of_utilities() -> None:
+    def updated(scale: float, offset: float, normalise: bool) -> torch.Tensor:
+        distribution = EdgeDistribution(NAMES)
+        samples = distribution.sample(4, torch.Generator().manual_seed(5))
+        worth = [offset + scale * u for u in (0.1, 0.7, 0.3, 0.2)]
+        EdgeOptimizer(distribution, normalise=normalise).step(samples, worth)
+        return distribution.logits.detach()
+
+    assert torch.allclose(updated(1.0, 0.0, True), updated(0.01, 0.5, True), atol=1e-5)
+    assert not torch.allclose(updated(1.0, 0.0, False), updated(0.01, 0.5, False), atol=1e-3)
+    same = EdgeDistribution(NAMES)
+    samples = same.sample(3, torch.Generator().manual_seed(5))
+    assert EdgeOptimizer(same, normalise=True).step(samples, [0.3] * 3).moved < 1e-6

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from learning_fakes import reply_logprobs
 
 pytest.importorskip("trl")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -42,7 +43,7 @@ def test_dpo_loss_equals_trl(tmp_path: Path) -> None:
     from datasets import Dataset
     from trl import DPOConfig, DPOTrainer
 
-    from swarm_ui.optim.batches import pad, reply_logprobs
+    from swarm_ui.optim.batches import pad
     from swarm_ui.optim.losses import dpo_loss
 
     rows = {
@@ -74,9 +75,11 @@ def test_dpo_loss_equals_trl(tmp_path: Path) -> None:
         for prompt, reply in zip(rows["prompt"], rows[side], strict=True):
             start = tokenizer(prompt)["input_ids"]
             end = [*tokenizer(reply)["input_ids"], tokenizer.eos_token_id]
-            made.append((start + end, [0] * len(start) + [1] * len(end)))
+            made.append((start, end))
+        batch = pad(made, 0)
         with torch.no_grad():
-            return reply_logprobs(model.eval(), pad(made, 0))[0]
+            logits = model.eval()(batch.ids, attention_mask=batch.attention_mask).logits
+        return reply_logprobs(logits, batch)[0]
 
     sides = [logprobs(m, s) for m in (policy, reference) for s in ("chosen", "rejected")]
     ours = float(dpo_loss(*sides, beta=0.3))

@@ -14,7 +14,7 @@ from learning_fakes import TinyModel, click, screen
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
 from swarm_ui.optim.adapters import AdapterTrainer, UpdateConfig
-from swarm_ui.optim.batches import pad, reply_logprobs, schedule
+from swarm_ui.optim.batches import pad, schedule
 from swarm_ui.optim.pairs import PreferencePair
 from swarm_ui.optim.protocols import Trainable
 
@@ -36,16 +36,18 @@ def pairs(count: int = 24, *, rejected: bool = True) -> list[PreferencePair]:
 
 def preference(model: TinyModel, adapter: str, lesson: list[PreferencePair]) -> float:
     """Share of pairs whose chosen action is the more probable."""
-    model.network.active = adapter
+    model.module.active = adapter
     with torch.no_grad():
         sides = [
-            reply_logprobs(model.network, pad([model.encode(p.decision, a) for p, a in part], 0))[0]
+            model.forward_logprobs(*pad([model.encode(p.decision, a.json()) for p, a in part], 0))[
+                0
+            ]
             for part in (
                 [(p, p.chosen) for p in lesson],
                 [(p, p.rejected or p.chosen) for p in lesson],
             )
         ]
-    model.network.active = None
+    model.module.active = None
     return float((sides[0] > sides[1]).float().mean())
 
 
@@ -59,7 +61,7 @@ def test_training_learns_to_prefer_what_was_chosen(method: str, reference: str) 
     assert isinstance(model, TinyModel)
     lesson = pairs()
     other = [p.clone() for p in model.adapter_parameters("two")]
-    base = model.network.out.clone()
+    base = model.module.out.clone()
     before = preference(model, "one", lesson)
     beta = 0.05 if method == "ipo" else 0.2  # IPO aims at a margin of 1 / (2 beta) and no more
     config = replace(SETTINGS, method=method, reference=reference, beta=beta)
@@ -74,11 +76,11 @@ def test_training_learns_to_prefer_what_was_chosen(method: str, reference: str) 
     if method != "rft":
         assert stats.accuracy is not None and stats.accuracy > 0.9
     assert model.versions == {"one": 1, "two": 0}
-    assert torch.equal(base, model.network.out)
+    assert torch.equal(base, model.module.out)
     assert all(
         torch.equal(a, b) for a, b in zip(other, model.adapter_parameters("two"), strict=True)
     )
-    assert not model.network.training
+    assert not model.module.training
 
 
 def test_equal_seeds_give_equal_weights_and_other_seeds_do_not() -> None:
@@ -120,17 +122,19 @@ def test_the_rate_warms_up_and_falls() -> None:
 def test_reply_log_probabilities_do_not_depend_on_padding_or_neighbours() -> None:
     model = TinyModel()
     rows = [
-        model.encode(Decision(observation=screen(WORDS[: k + 1], goal="a " * k + "b")), click(0))
+        model.encode(
+            Decision(observation=screen(WORDS[: k + 1], goal="a " * k + "b")), click(0).json()
+        )
         for k in range(5)
     ]
-    together, counts = reply_logprobs(model.network, pad(rows, 0))
+    together, counts = model.forward_logprobs(*pad(rows, 0))
     for k, row in enumerate(rows):
-        alone, count = reply_logprobs(model.network, pad([row], 0))
+        alone, count = model.forward_logprobs(*pad([row], 0))
         assert together[k].item() == pytest.approx(alone.item(), abs=1e-4)
-        assert counts[k] == count == sum(row[1])
-    ids, marks = rows[2]
-    scores = model.network(torch.tensor([ids])).logits.log_softmax(-1)[0]
-    by_hand = sum(float(scores[k - 1, ids[k]]) for k, mark in enumerate(marks) if mark)
+        assert counts[k] == count == len(row[1])
+    prompt, reply = rows[2]
+    scores = model.module(torch.tensor([prompt + reply])).log_softmax(-1)[0]
+    by_hand = sum(float(scores[len(prompt) - 1 + k, id]) for k, id in enumerate(reply))
     assert together[2].item() == pytest.approx(by_hand, abs=1e-4)
 
 

@@ -6,12 +6,21 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec.structs import replace
 
-from swarm_ui.action import Action
+from swarm_ui.action import Action, ActionType
 from swarm_ui.environment import Step
 from swarm_ui.environments.miniwob.page import Page, Screen
 from swarm_ui.environments.miniwob.tasks import all_html_tasks
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Observation, Past
+
+PAGE_ACTIONS: tuple[ActionType, ...] = (
+    "click",
+    "input_text",
+    "select",
+    "scroll",
+    "keyboard_enter",
+)
+"""What an agent is told it can do: a page ends by itself, so there is nothing to declare."""
 
 _ON_PAGE = frozenset(
     {"click", "double_tap", "input_text", "select", "scroll", "keyboard_enter", "wait"}
@@ -65,7 +74,9 @@ class MiniWobEnvironment:
             self._page = await self._open_page()
         screen = await self._page.reset(task, seed)
         self._used = 0
-        self._now = Observation(goal=screen.goal, elements=screen.elements)
+        self._now = Observation(
+            goal=screen.goal, elements=screen.elements, actions=PAGE_ACTIONS
+        )
         return self._now
 
     async def step(self, action: Action) -> Step:

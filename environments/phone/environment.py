@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from swarm_ui.action import Action
+from swarm_ui.action import Action, ActionType
 from swarm_ui.environment import Step
 from swarm_ui.environments.phone.act import act
 from swarm_ui.environments.phone.aim import same
@@ -18,6 +18,18 @@ from swarm_ui.environments.phone.solver import FAR, Intent, distance, solve
 from swarm_ui.environments.phone.tasks import TEMPLATES
 from swarm_ui.errors import EnvironmentFault
 from swarm_ui.observation import Element, Observation, Past
+
+
+ACTIONS: tuple[ActionType, ...] = (
+    "click",
+    "input_text",
+    "navigate_back",
+    "navigate_home",
+    "scroll",
+    "answer",
+    "status",
+)
+"""What an agent is told it can do; ``open_app`` is accepted too."""
 
 
 class State(msgspec.Struct, frozen=True):
@@ -207,6 +219,7 @@ class PhoneEnvironment:
             elements=self._view.elements,
             app=self._view.title,
             history=self._history,
+            actions=ACTIONS,
             png=self.picture() if self._screenshots else None,
         )
 

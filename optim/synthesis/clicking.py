@@ -16,7 +16,7 @@ _CLICKABLE: tuple[Role, ...] = (
 def labelled(bag: Bag) -> Scene:
     """Click the element with this label."""
     rng = bag.rng
-    role = rng.choice(_CLICKABLE)
+    role: Role = rng.choice(_CLICKABLE)
     target = blank(role, bag.phrase())
     near: tuple[Role, ...] = (role, role, role, "text", "button", "link", "field", "icon", "label")
     others = clutter(bag, rng.randint(1, 10), near)
@@ -46,7 +46,7 @@ def labelled(bag: Bag) -> Scene:
 def of_kind(bag: Bag) -> Scene:
     """Click the only element of a kind."""
     rng = bag.rng
-    role = rng.choice(
+    role: Role = rng.choice(
         ("button", "link", "icon", "field", "area", "radio", "checkbox", "field", "shape", "tab")
     )
     target = blank(role, "" if rng.random() < 0.4 else bag.phrase())
@@ -67,7 +67,7 @@ def of_kind(bag: Bag) -> Scene:
 def nth(bag: Bag) -> Scene:
     """Act on the n-th element of a kind."""
     rng = bag.rng
-    role = rng.choice(("field", "button", "link", "checkbox", "radio", "item", "area", "tab"))
+    role: Role = rng.choice(("field", "button", "link", "checkbox", "radio", "item", "area", "tab"))
     count = rng.randint(2, 5)
     at = rng.randrange(count)
     same = bag.word() if rng.random() < 0.5 else ""
@@ -93,7 +93,7 @@ def nth(bag: Bag) -> Scene:
 def sequence(bag: Bag) -> Scene:
     """Click several elements in the order of the instruction."""
     rng = bag.rng
-    role = rng.choice(("button", "link", "item", "icon"))
+    role: Role = rng.choice(("button", "link", "item", "icon"))
     row = [blank(role, bag.phrase(0.1)) for _ in range(rng.choice((2, 2, 3, 4)))]
     order = rng.sample(row, len(row))
     name, verb = name_of(rng, role), rng.choice(VERBS)
@@ -109,7 +109,7 @@ def sequence(bag: Bag) -> Scene:
 def selection(bag: Bag) -> Scene:
     """Check or choose what is listed, then submit."""
     rng = bag.rng
-    role = rng.choice(("checkbox", "checkbox", "checkbox", "radio", "option", "option"))
+    role: Role = rng.choice(("checkbox", "checkbox", "checkbox", "radio", "option", "option"))
     count = rng.randint(2, 12)
     row = [blank(role, bag.phrase(0.15)) for _ in range(count)]
     several = role == "checkbox"
@@ -181,16 +181,37 @@ def grouped(bag: Bag) -> Scene:
             if (i, j) == (owner, wanted):
                 target = drafts[-1]
     who, what, kind = at + owners[owner], acts[wanted], name_of(rng, role)
+    verb, press = rng.choice(VERBS), rng.choice(("click", "press"))
     goal = rng.choice(
         (
-            f"For the {bag.word()} {who}, {rng.choice(VERBS).lower()} the {bag.quoted(what)} {kind}.",
-            f"{rng.choice(VERBS)} the {bag.quoted(what)} {kind} of {who}.",
-            f"Find the {bag.word()} by {who} and {rng.choice(('click', 'press'))} the {what} {kind} "
-            f"to {bag.word()} it.",
-            f"Find {who} in the {bag.word()} and {rng.choice(('click', 'press'))} {what}.",
+            f"For the {bag.word()} {who}, {verb.lower()} the {bag.quoted(what)} {kind}.",
+            f"{verb} the {bag.quoted(what)} {kind} of {who}.",
+            f"Find the {bag.word()} by {who} and {press} the {what} {kind} to {bag.word()} it.",
+            f"Find {who} in the {bag.word()} and {press} {what}.",
         )
     )
     return Scene(goal, drafts, [Move(target)])
+
+
+def expand_and_submit(bag: Bag) -> Scene:
+    """Open the one section, then press the button."""
+    rng = bag.rng
+    kind: Role = rng.choice(("heading", "tab", "link", "item"))
+    label = f"{bag.word()} #{rng.randint(1, 9)}" if rng.random() < 0.5 else bag.phrase(0.3)
+    head, button = Draft(kind, label, checked=False), submit(bag)
+    opened = rng.random() < 0.5
+    drafts = [head, button]
+    verb, press = rng.choice(("Expand", "Open", "Unfold")), rng.choice(("click", "press", "hit"))
+    name = rng.choice((name_of(rng, kind), head.label.split(" #")[0]))
+    goal = f"{verb} the {name}{rng.choice((' below', ''))} and {press} {button.label}."
+    if not opened:
+        return Scene(goal, drafts, [Move(head)])
+    head.checked = True
+    if rng.random() < 0.7:
+        drafts.insert(1, Draft("text", bag.sentence(3, 10)))
+    scene = Scene(goal, drafts, [Move(button)])
+    scene.history = [past(Move(head), drafts)]
+    return scene
 
 
 def reveal(bag: Bag) -> Scene:
@@ -204,9 +225,10 @@ def reveal(bag: Bag) -> Scene:
     inner: Role = rng.choice(("link", "item", "item", "button"))
     opened = rng.randint(0, count)
     shown = opened == count or (opened > 0 and rng.random() < 0.5)
-    if rng.random() < 0.6:
+    if rng.random() < 0.7:
+        keeps = rng.random() < 0.3  # sections that stay open beside each other
         for i, head in enumerate(heads):
-            head.checked = i == opened - 1
+            head.checked = i < opened if keeps else i == opened - 1
     entries = [Draft(inner, bag.phrase(0.1)) for _ in range(rng.randint(0, 6) if opened else 0)]
     target = Draft(inner, wanted)
     if shown:
@@ -227,5 +249,6 @@ def reveal(bag: Bag) -> Scene:
         )
     )
     scene = Scene(goal, drafts, [Move(target if shown else heads[opened])])
-    scene.history = [past(Move(head), drafts) for head in heads[:opened]]
+    first = 1 if opened and heads[0].checked is not None and rng.random() < 0.5 else 0
+    scene.history = [past(Move(head), drafts) for head in heads[first:opened]]
     return scene

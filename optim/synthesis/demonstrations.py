@@ -48,7 +48,9 @@ def wrong_action(screen: Observation, rng: random.Random) -> Action | None:
     element = rng.choice(screen.elements)
     if element.editable and rng.random() < 0.6:
         text = rng.choice(screen.goal.split() or ["x"])
-        return Action(action_type="input_text", target=element.label, index=element.index, text=text)
+        return Action(
+            action_type="input_text", target=element.label, index=element.index, text=text
+        )
     if rng.random() < 0.1:
         return Action(action_type="navigate_back")
     return Action(action_type="click", target=element.label, index=element.index)

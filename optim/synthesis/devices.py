@@ -83,7 +83,9 @@ def _home(bag: Bag, app: str) -> Frame:
 def _app(bag: Bag) -> tuple[str, str]:
     """An app's name, and how an instruction may mention it (often, not always)."""
     app = bag.phrase(0.1)
-    mention = bag.rng.choice((f" in {app}", f" in the {app} app", f" on the {app} screen", f" {app}"))
+    mention = bag.rng.choice(
+        (f" in {app}", f" in the {app} app", f" on the {app} screen", f" {app}")
+    )
     return app, mention
 
 
@@ -94,10 +96,16 @@ def _toggle(bag: Bag) -> tuple[str, list[Frame]]:
     switch = Draft("switch", bag.phrase(), checked=not wanted)
     state = "on" if wanted else "off"
     goal = rng.choice(
-        (f"Turn {state} {switch.label}", f"Switch {switch.label} {state}", f"{bag.word()} {switch.label} {state}")
+        (
+            f"Turn {state} {switch.label}",
+            f"Switch {switch.label} {state}",
+            f"{bag.word()} {switch.label} {state}",
+        )
     )
     frames = [_home(bag, app)]
-    rest = [Draft("switch", bag.phrase(), checked=rng.random() < 0.5) for _ in range(rng.randint(1, 4))]
+    rest = [
+        Draft("switch", bag.phrase(), checked=rng.random() < 0.5) for _ in range(rng.randint(1, 4))
+    ]
     if rng.random() < 0.5:
         category = Draft("item", bag.phrase(0.1))
         goal += rng.choice((f" under {category.label}", f" in {category.label}"))
@@ -106,7 +114,9 @@ def _toggle(bag: Bag) -> tuple[str, list[Frame]]:
     screen = _mixed(bag, [switch, *rest], 2)
     if rng.random() < 0.8:
         frames.append(Frame(bag.word(), screen, Move(switch)))
-    flipped = [Draft(d.role, d.label, d.value, wanted if d is switch else d.checked) for d in screen]
+    flipped = [
+        Draft(d.role, d.label, d.value, wanted if d is switch else d.checked) for d in screen
+    ]
     frames.append(Frame(bag.word(), flipped, DONE))
     return f"{goal}{mention}", frames
 
@@ -143,7 +153,9 @@ def _form(bag: Bag) -> tuple[str, list[Frame]]:
             given[step] = texts[step]
         else:
             frames.append(Frame(title, drafts, Move(button)))
-    made = rng.choice((Draft("item", texts[0]), Draft("text", rng.choice(("saved", "sent", bag.word())))))
+    made = rng.choice(
+        (Draft("item", texts[0]), Draft("text", rng.choice(("saved", "sent", bag.word()))))
+    )
     frames.append(Frame(app, _mixed(bag, [made, add, *entries], 2), DONE))
     return goal, frames
 
@@ -154,10 +166,13 @@ def _detail(bag: Bag) -> tuple[str, list[Frame]]:
     target = Draft("item", bag.phrase(0.5))
     entries = [target, *(Draft("item", _like(bag, target.label)) for _ in range(rng.randint(1, 5)))]
     act = Draft("button", rng.choice(("delete", "share", "call", "archive", "edit", bag.word())))
-    goal = f"{act.label.capitalize()} the {rng.choice(('', bag.word() + ' '))}{bag.quoted(target.label)}"
+    kind = rng.choice(("", f"{bag.word()} "))
+    goal = f"{act.label.capitalize()} the {kind}{bag.quoted(target.label)}"
     add = Draft("button", rng.choice(("add", "new", bag.word())))
     frames = [_home(bag, app), Frame(app, _mixed(bag, [*entries, add], 1), Move(target))]
-    frames.append(Frame(target.label, _mixed(bag, [act, Draft("button", bag.word())], 3), Move(act)))
+    frames.append(
+        Frame(target.label, _mixed(bag, [act, Draft("button", bag.word())], 3), Move(act))
+    )
     if rng.random() < 0.5:
         confirm = Draft("button", rng.choice(("ok", "yes", "confirm", act.label)))
         dialog = _mixed(bag, [confirm, Draft("button", "cancel")], 0)

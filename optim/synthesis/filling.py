@@ -23,7 +23,9 @@ def one_field(bag: Bag) -> Scene:
     button, name = submit(bag), name_of(rng, role)
     where = f"the {name}"
     if field.label:
-        where = rng.choice((where, f"the {field.label} {name}", f'the {name} labeled "{field.label}"'))
+        where = rng.choice(
+            (where, f"the {field.label} {name}", f'the {name} labeled "{field.label}"')
+        )
     press, quoted = and_submit(rng, button, bag), bag.quoted(text)
     goal = rng.choice(
         (
@@ -83,9 +85,9 @@ def _placed(core: list[Draft], names: list[str]) -> list[int]:
 def _assignments(bag: Bag, names: list[str], texts: list[str]) -> list[str]:
     """How an instruction pairs names and texts: one way throughout, or it would be a riddle."""
     pairs = list(zip(names, texts, strict=True))
-    if bag.rng.random() < 0.5:
-        pairs = [(name, bag.quoted(text)) for name, text in pairs]
-    way = bag.rng.randrange(6)
+    if bag.rng.random() < 0.6:
+        pairs = [(name, f'"{text}"') for name, text in pairs]
+    way = bag.rng.choices(range(6), (4, 2, 2, 1, 1, 1))[0]
     if way == 0:
         return [f"the {name} {text}" for name, text in pairs]
     if way == 1:
@@ -138,6 +140,33 @@ def look_up(bag: Bag) -> Scene:
         )
     )
     return Scene(goal, [*table, field, button], [Move(field, values[at]), Move(button)])
+
+
+def look_up_each(bag: Bag) -> Scene:
+    """Fill every field with the value that stands beside its name."""
+    rng = bag.rng
+    rows = rng.randint(2, 6)
+    names = [bag.phrase(0.2) for _ in range(rows)]
+    values = [bag.number() if rng.random() < 0.2 else bag.word() for _ in range(rows)]
+    colon = rng.choice(("", ":"))
+    role: Role = rng.choice(("cell", "cell", "text"))
+    table = [Draft(role, t) for n, v in zip(names, values, strict=True) for t in (n, v)]
+    asked = rng.sample(range(rows), rng.randint(1, min(3, rows)))
+    fields = [Draft("field", names[i] + colon, value="") for i in asked]
+    button = submit(bag)
+    verb, thing = (
+        rng.choice(("Enter", "Fill in", "Type", bag.word())),
+        rng.choice(("form", "fields")),
+    )
+    goal = rng.choice(
+        (
+            f"{verb} the value that {bag.word()} with each label into the {thing} "
+            f"{and_submit(rng, button, bag)}.",
+            f"{verb} each {bag.word()} into the {thing} and submit when done.",
+        )
+    )
+    plan = [Move(field, values[i]) for field, i in zip(fields, asked, strict=True)]
+    return Scene(goal, [*table, *fields, button], [*plan, Move(button)])
 
 
 def look_up_click(bag: Bag) -> Scene:

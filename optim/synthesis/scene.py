@@ -120,9 +120,7 @@ def past(move: Move, drafts: Sequence[Draft]) -> Past:
     """A move as an entry of the history."""
     action = act(move, drafts)
     draft = move.draft
-    return Past(
-        action=action, role=draft.role if draft else "", label=draft.label if draft else ""
-    )
+    return Past(action=action, role=draft.role if draft else "", label=draft.label if draft else "")
 
 
 def _apply(move: Move, drafts: Sequence[Draft]) -> None:
@@ -140,9 +138,7 @@ def _apply(move: Move, drafts: Sequence[Draft]) -> None:
         draft.checked = True
 
 
-def interleave(
-    rng: random.Random, core: Sequence[Draft], others: Sequence[Draft]
-) -> list[Draft]:
+def interleave(rng: random.Random, core: Sequence[Draft], others: Sequence[Draft]) -> list[Draft]:
     """``others`` put at random places between ``core``, whose order is kept."""
     out = list(core)
     for other in others:

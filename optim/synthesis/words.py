@@ -6,8 +6,8 @@ import random
 import string
 from collections.abc import Sequence
 
-_ONSETS = "b c d f g h j k l m n p r s t v w z br ch st tr".split()
-_VOWELS = "a e i o u ai en or".split()
+_ONSETS = [*"bcdfghjklmnprstvwz", "br", "ch", "st", "tr"]
+_VOWELS = ["a", "e", "i", "o", "u", "ai", "en", "or"]
 _SYLLABLES = [a + b for a in _ONSETS for b in _VOWELS]
 _CHARACTERS = string.ascii_letters + string.digits
 

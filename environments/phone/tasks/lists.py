@@ -116,7 +116,10 @@ TASK_TEMPLATES = (
         apps=_TASKS,
         split="validation",
         steps=4,
-        goals=("check the tasks {task} , {task2} and {task3}",),
+        goals=(
+            "check the tasks {task} , {task2} and {task3}",
+            "tick off {task} , {task2} and {task3} in tasks",
+        ),
         make=tick(TASK, 3),
         tags=("check", "several"),
         rows=(4, 5),

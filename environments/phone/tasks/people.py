@@ -160,7 +160,10 @@ MESSAGE_TEMPLATES = (
         apps=_MESSAGES,
         split="new_templates",
         steps=9,
-        goals=("send a message to {to} with text {text} and a message to {to2} with text {text2}",),
+        goals=(
+            "send a message to {to} with text {text} and a message to {to2} with text {text2}",
+            "message {to} the text {text} and message {to2} the text {text2}",
+        ),
         make=create_two(MESSAGE, "to", "text"),
         tags=("form", "several"),
     ),

@@ -98,6 +98,7 @@ TEMPLATES = (
         steps=7,
         goals=(
             "add a calendar event with title {title} , time {time} , place {place} and day {day}",
+            "create an event titled {title} on {day} at time {time} at {place} in the calendar",
         ),
         make=create(EVENT, "title", "time", "place", "day"),
         tags=("form", "choice"),

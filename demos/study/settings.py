@@ -1,0 +1,148 @@
+"""All that decides a run of the demo, as it is written to ``config.json`` and read on resuming."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import msgspec
+
+from swarm_ui.errors import ConfigError
+
+World = Literal["phone", "miniwob", "androidworld"]
+Method = Literal["dpo", "rft"]
+Edges = Literal["redraw", "fixed", "learned"]
+
+_RANGES: dict[str, tuple[float, float]] = {
+    "agents": (2, 12),
+    "rounds": (1, 8),
+    "iterations": (0, 1000),
+    "episodes": (4, 100_000),
+    "episodes_test": (2, 100_000),
+    "critic_noise": (0.0, 0.5),
+    "seed": (0, 2**31),
+    "processes": (1, 64),
+}
+
+
+def _processors() -> int:
+    return min(2, os.cpu_count() or 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """One run. The defaults are the full run on the embedded phone."""
+
+    env: World = "phone"
+    quick: bool = False
+    seed: int = 0
+    agent: str | None = None
+    """Folder of the base agent; ``None``: the one that ships."""
+    from_scratch: bool = False
+    agents: int = 4
+    rounds: int = 3
+    density: float = 0.5
+    temperature: float = 0.8
+    """Of the agents in rollouts, and of the vote of clones."""
+    method: Method = "dpo"
+    edges: Edges = "redraw"
+    iterations: int = 5
+    shared_iterations: int = 3
+    episodes: int = 96
+    """Rollouts in each iteration."""
+    shared_steps: int = 75
+    steps: int = 35
+    critic_noise: float = 0.03
+    """Share of the scripted critic's verdicts that are turned round."""
+    tasks: tuple[str, ...] = ()
+    """Only these; empty: all."""
+    episodes_test: int = 384
+    """Test episodes of each arm on known templates."""
+    episodes_other: int = 128
+    """On new templates, and on new apps; 0: not measured."""
+    episodes_validation: int = 64
+    """Of the learning curve, after each iteration; 0: none."""
+    web_episodes: int = 3
+    """Of each arm on each of the web tasks; 0: not measured."""
+    processes: int = dataclasses.field(default_factory=_processors)
+    """Evaluation runs in this many processes beside the main one."""
+    base_url: str | None = None
+    model: str | None = None
+    critic_model: str | None = None
+    max_calls: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, (low, high) in _RANGES.items():
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise ConfigError(
+                    f"--{name.replace('_', '-')} must be from {low} to {high}, got {value}"
+                )
+        if not 0.0 < self.density < 1.0:
+            raise ConfigError(f"--density must be between 0 and 1, got {self.density}")
+        if self.base_url is not None and self.model is None:
+            raise ConfigError("--base-url needs --model NAME, the model the endpoint serves")
+        if self.base_url is None and (self.model or self.critic_model or self.max_calls):
+            raise ConfigError("--model, --critic-model and --max-calls belong to --base-url URL")
+        if self.base_url is not None and (self.from_scratch or self.agent):
+            raise ConfigError("--from-scratch and --agent are for the base agent, not --base-url")
+        if self.from_scratch and self.agent:
+            raise ConfigError("--from-scratch trains the base agent: leave out --agent")
+
+    @property
+    def over_endpoint(self) -> bool:
+        """Whether a served model acts, which is not trained."""
+        return self.base_url is not None
+
+    @property
+    def name(self) -> str:
+        """What the run directory is called after."""
+        return f"{self.env}-endpoint" if self.over_endpoint else self.env
+
+
+def defaults(*, quick: bool, env: World, endpoint: bool) -> Settings:
+    """The settings that hold where the user says nothing."""
+    settings = Settings(env=env, quick=quick)
+    if quick:
+        settings = dataclasses.replace(
+            settings, iterations=2, shared_iterations=1, episodes=24, shared_steps=24, steps=10,
+            episodes_test=48, episodes_other=0, episodes_validation=0, web_episodes=1,
+        )  # fmt: skip
+    if env == "miniwob":
+        # Credit by outcome alone needs more episodes; a page is slower than the phone.
+        settings = dataclasses.replace(
+            settings,
+            iterations=2 if quick else 4,
+            shared_iterations=settings.iterations,
+            episodes_test=1 if quick else 4,
+        )
+    if endpoint or env == "androidworld":
+        settings = dataclasses.replace(settings, episodes_test=4 if quick else 12)
+    return settings
+
+
+def plain(settings: Settings) -> dict[str, object]:
+    """As JSON has it."""
+    return msgspec.json.decode(
+        msgspec.json.encode(dataclasses.asdict(settings)), type=dict[str, object]
+    )
+
+
+def restored(config: Mapping[str, object], where: str) -> Settings:
+    """The settings of a run that was begun before.
+
+    Raises:
+        ConfigError: another program wrote them.
+    """
+    try:
+        return msgspec.convert(dict(config), Settings)
+    except (msgspec.ValidationError, TypeError) as error:
+        raise ConfigError(f"'{where}' is not a run of this script: {error}") from error
+
+
+WORLDS: tuple[str, ...] = get_args(World)
+METHODS: tuple[str, ...] = get_args(Method)
+EDGES: tuple[str, ...] = get_args(Edges)
