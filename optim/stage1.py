@@ -50,7 +50,7 @@ class Learner(Protocol):
 class Stage1Config:
     """Settings; the defaults made the checkpoint that ships."""
 
-    steps: int = 12_000
+    steps: int = 9_000
     tokens_per_batch: int = 2_200
     learning_rate: float = 4e-3
     warmup_steps: int = 50

@@ -7,10 +7,11 @@ then points by copying a label, and a person can read a trace.
 
 from __future__ import annotations
 
-import json
 from typing import Literal, get_args
 
 import msgspec
+
+from swarm_ui.jsontext import last_object
 
 ActionType = Literal[
     "click",
@@ -124,10 +125,11 @@ def parse_action(reply: str) -> Action | Unparsed:
     Tolerates free text around the object, code fences and unknown keys (which are dropped);
     never evaluates anything. AndroidWorld's spelling of numbers as strings is accepted.
     """
-    candidate = _last_object(reply)
-    if candidate is None:
+    found = last_object(reply)
+    if found is None:
         return Unparsed(reason="no JSON object in the reply", text=reply)
-    fields = {k: v for k, v in candidate.items() if k in Action.__struct_fields__ and v is not None}
+    known = Action.__struct_fields__
+    fields = {k: _sound(v) for k, v in found.value.items() if k in known and v is not None}
     kind = fields.get("action_type")
     if kind not in ACTION_TYPES:
         return Unparsed(
@@ -140,18 +142,6 @@ def parse_action(reply: str) -> Action | Unparsed:
         return Unparsed(reason=str(error), text=reply)
 
 
-def _last_object(reply: str) -> dict[str, object] | None:
-    """The last top-level JSON object in the text, or ``None``."""
-    decoder = json.JSONDecoder()
-    found: dict[str, object] | None = None
-    at = reply.find("{")
-    while at != -1:
-        try:
-            value, end = decoder.raw_decode(reply, at)
-        except (json.JSONDecodeError, RecursionError):
-            at = reply.find("{", at + 1)
-            continue
-        if isinstance(value, dict):
-            found = value
-        at = reply.find("{", end)
-    return found
+def _sound(value: object) -> object:
+    """A JSON value as it can be written again: a lone surrogate in a text becomes ``?``."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from study.settings import Settings
-
 from swarm_ui.graph import CollabGraph
 from swarm_ui.model import ChatModel
 from swarm_ui.policy import GraphPolicy, LoopGuard, Policy

@@ -30,7 +30,7 @@ class BaseAgentConfig:
     width: int = 64
     layers: int = 3
     heads: int = 4
-    demonstrations: int = 8
+    demonstrations: int = 2
     """Episodes shown for each training template: few, as they would be on a real device."""
     processes: int = 2
     stage1: Stage1Config = field(default_factory=Stage1Config)

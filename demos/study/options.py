@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from study.settings import EDGES, METHODS, WORLDS, Settings, defaults
-
 from swarm_ui.errors import ConfigError
 
 _ABOUT = """\
@@ -27,7 +26,7 @@ The phone is a simulation and its critic is scripted: scores on it are not Andro
 
 examples:
   python demos/androidworld_swarm.py --quick
-  python demos/androidworld_swarm.py --method rft --edges learned --seed 3 --out runs/learned
+  python demos/androidworld_swarm.py --method dpo --edges learned --seed 3 --out runs/learned
   python demos/androidworld_swarm.py --resume runs/learned
   python demos/androidworld_swarm.py --base-url http://localhost:8000/v1 --model NAME"""
 
@@ -107,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
         "--from-scratch", action="store_true", help="train it first, by stage 1 (minutes)"
     )
     _team(parser, full)
-    served = parser.add_argument_group("a served model instead (not trained: it acts, and is rated)")
+    served = parser.add_argument_group("a served model instead (evaluated, not trained)")
     served.add_argument("--base-url", metavar="URL", help="OpenAI-compatible, up to /v1; the key "
                         "comes from OPENAI_API_KEY")  # fmt: skip
     served.add_argument("--model", metavar="NAME", help="the model that acts")
@@ -127,7 +126,7 @@ def _team(parser: argparse.ArgumentParser, full: Settings) -> None:
         "--edges", choices=EDGES, help="redrawn each iteration (default), fixed, or learned"
     )
     team.add_argument(
-        "--method", choices=METHODS, help="preferences (default), or chosen actions only"
+        "--method", choices=METHODS, help="chosen actions only (default), or preferences"
     )
     team.add_argument(
         "--iterations", type=int, help=f"of stage 2 (default: {full.iterations}; 0: no training)"

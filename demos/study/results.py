@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from study.arms import BASE, TRAINED
 
+from study.arms import BASE, TRAINED
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.stats import Interval, paired_difference, wilson
 from swarm_ui.rollout import Job

@@ -13,7 +13,7 @@ import msgspec
 from swarm_ui.errors import ConfigError
 
 World = Literal["phone", "miniwob", "androidworld"]
-Method = Literal["dpo", "rft"]
+Method = Literal["rft", "dpo"]
 Edges = Literal["redraw", "fixed", "learned"]
 
 _RANGES: dict[str, tuple[float, float]] = {
@@ -47,11 +47,11 @@ class Settings:
     density: float = 0.5
     temperature: float = 0.8
     """Of the agents in rollouts, and of the vote of clones."""
-    method: Method = "dpo"
+    method: Method = "rft"
     edges: Edges = "redraw"
-    iterations: int = 5
+    iterations: int = 4
     shared_iterations: int = 3
-    episodes: int = 96
+    episodes: int = 112
     """Rollouts in each iteration."""
     shared_steps: int = 75
     steps: int = 35
@@ -144,5 +144,5 @@ def restored(config: Mapping[str, object], where: str) -> Settings:
 
 
 WORLDS: tuple[str, ...] = get_args(World)
-METHODS: tuple[str, ...] = get_args(Method)
+METHODS: tuple[Method, ...] = get_args(Method)
 EDGES: tuple[str, ...] = get_args(Edges)

@@ -14,7 +14,6 @@ from study.console import Bar
 from study.results import Work
 from study.settings import Settings
 from study.work import sample, used
-
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.node import derive
 from swarm_ui.nodes.local import LocalModel

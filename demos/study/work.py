@@ -23,8 +23,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from study.arms import Arm
+from study.quiet import hush_transformers
 from study.results import Work
-
 from swarm_ui.errors import SwarmError
 from swarm_ui.rollout import Job, rollout_many
 from swarm_ui.trace import Episode
@@ -65,8 +65,7 @@ class Lanes:
     def __init__(self, processes: int) -> None:
         context = multiprocessing.get_context("spawn")
         self._lanes = [
-            ProcessPoolExecutor(1, mp_context=context, initializer=_enter)
-            for _ in range(processes)
+            ProcessPoolExecutor(1, mp_context=context, initializer=_enter) for _ in range(processes)
         ]
 
     def __enter__(self) -> Lanes:
@@ -173,3 +172,4 @@ def _enter() -> None:
     import torch
 
     torch.set_num_threads(1)
+    hush_transformers()

@@ -1,0 +1,75 @@
+"""Actions: validated when built, found in any reply, never an exception."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swarm_ui.action import ACTION_TYPES, Action, Unparsed, parse_action
+
+
+def test_the_last_object_of_a_reply_counts_whatever_stands_around_it() -> None:
+    reply = (
+        'Reason: {"not": "this"} the button.\nAction: ```json\n'
+        '{"action_type": "click", "target": "Save {now}", "index": "3", "why": 1}\n```'
+    )
+    assert parse_action(reply) == Action(action_type="click", target="Save {now}", index=3)
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("click save", "no JSON object"),
+        ('{"action_type": "fly"}', "unknown action_type 'fly'"),
+        ('{"action_type": ["click"]}', "unknown action_type"),
+        ('{"action_type": "click"}', "needs 'index'"),
+        ('{"action_type": "click", "index": -1}', ">= 0"),
+        ('{"action_type": "click", "index": 1, "x": 2, "y": 3}', "not both"),
+        ('{"action_type": "input_text", "index": 1}', "needs 'text'"),
+        ('{"action_type": "scroll", "direction": "sideways"}', "direction"),
+        ('{"action_type": "status"}', "goal_status"),
+    ],
+)
+def test_what_is_no_action_is_a_value_with_a_reason(reply: str, reason: str) -> None:
+    parsed = parse_action(reply)
+    assert isinstance(parsed, Unparsed)
+    assert reason in parsed.reason
+    assert parsed.text == reply
+
+
+@given(st.text(max_size=200))
+def test_no_reply_raises(reply: str) -> None:
+    assert isinstance(parse_action(reply), Action | Unparsed)
+    assert isinstance(parse_action('{"action_type":' + reply), Action | Unparsed)
+
+
+@given(st.sampled_from(ACTION_TYPES), st.integers(0, 99), st.text(max_size=30))
+def test_a_valid_action_survives_its_json(kind: str, index: int, text: str) -> None:
+    try:
+        action = Action(
+            action_type=kind,  # type: ignore[arg-type]
+            index=index,
+            text=text,
+            direction="up",
+            goal_status="complete",
+            app_name="x",
+        )
+        written = action.json()
+    except UnicodeEncodeError:
+        return  # hypothesis drew a lone surrogate, which no parsed reply can hold
+    assert parse_action(written) == action
+
+
+def test_a_lone_surrogate_in_a_reply_can_be_written_again() -> None:
+    action = parse_action('{"action_type": "answer", "text": "a\\ud83d"}')
+    assert isinstance(action, Action)
+    assert action.text == "a?"
+    assert parse_action(action.json()) == action
+
+
+def test_the_key_ignores_the_target_and_the_case_of_texts() -> None:
+    one = Action(action_type="input_text", index=2, target="Name", text="Ana")
+    two = Action(action_type="input_text", index=2, target="name of it", text="ANA")
+    assert one.key == two.key
+    assert one.key != Action(action_type="input_text", index=3, text="Ana").key
