@@ -93,7 +93,7 @@ def test_traces_hold_whole_episodes(quick: Path) -> None:
 def test_the_report_stands_alone(quick: Path) -> None:
     page = (quick / "report.html").read_text(encoding="utf-8")
     assert "simulated" in page
-    assert "trained team, vote without edges" in page
+    assert "trained team, no edges" in page
     assert page.count("data:image/png") + page.count('"png"') > 0
     assert not re.search(r"""(src|href)=["']https?:""", page)
 
@@ -123,14 +123,18 @@ def started(*arguments: object, cwd: Path) -> Iterator[subprocess.Popen[str]]:
     try:
         yield process
     finally:
-        process.kill()
+        if process.poll() is None:
+            process.kill()
         process.wait()
+        for pipe in (process.stdout, process.stderr):
+            assert pipe is not None
+            pipe.close()
 
 
 def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
     until = time.monotonic() + 120
     while not path.exists():
-        assert process.poll() is None, process.communicate()[1]
+        assert process.poll() is None, "it ended before"
         assert time.monotonic() < until, f"{path} did not come"
         time.sleep(0.02)
 
@@ -141,7 +145,9 @@ def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
     with started(*small, "--out", run, cwd=tmp_path) as process:
         wait_for(run / "checkpoints" / "iteration-0001", process)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        assert process.stderr is not None
+        said = process.stderr.read()
+        process.wait(timeout=60)
     assert process.returncode == 130
     assert said == f"stopped; go on with: python {SCRIPT} --resume {run}\n"
     with started("--resume", run, cwd=tmp_path) as process:

@@ -93,7 +93,7 @@ def test_every_arm_makes_a_policy() -> None:
 
     model = Scoring(lambda request: "")
     edges = (("agent_1", "agent_0"), ("agent_0", "agent_3"))
-    arms = [*base_arms(Settings()), *trained_arms(Settings(), edges, "an unseen DAG")]
+    arms = [*base_arms(Settings()), *trained_arms(Settings(), edges, "unseen DAG")]
     assert len({arm.name for arm in arms}) == len({arm.label for arm in arms}) == len(arms)
     for arm in arms:
         assert arm.policy(model).name

@@ -6,10 +6,9 @@ import asyncio
 from pathlib import Path
 
 import msgspec
+import peft
 import pytest
-
-torch = pytest.importorskip("torch")
-peft = pytest.importorskip("peft")
+import torch
 
 from swarm_ui.action import Action, parse_action
 from swarm_ui.errors import ConfigError, ModelError

@@ -6,9 +6,7 @@ import asyncio
 import random
 
 import pytest
-
-torch = pytest.importorskip("torch")
-pytest.importorskip("peft")
+import torch
 
 from swarm_ui.environments.phone import PhoneEnvironment, tasks
 from swarm_ui.errors import ConfigError

@@ -67,6 +67,11 @@ class Arm:
 
 BASE = "base-greedy"
 TRAINED = "trained-greedy"
+ORDER = (
+    BASE, "base-guard", "base-shuffled", "base-clones", "base-vote",
+    TRAINED, "trained-vote", "trained-team",
+)  # fmt: skip
+"""Of the rows of tables."""
 
 
 def base_arms(settings: Settings) -> list[Arm]:
@@ -75,14 +80,14 @@ def base_arms(settings: Settings) -> list[Arm]:
     arms = [
         Arm(name=BASE, label="base, greedy"),
         Arm(name="base-guard", label="base, greedy with loop guard", guard=True),
-        Arm(name="base-shuffled", label="base, one call on a shuffled view", views="shuffle"),
+        Arm(name="base-shuffled", label="base, one shuffled call", views="shuffle"),
         Arm(
             name="base-clones",
             label=f"base ×{n}, vote of clones",
             agents=n,
             temperature=settings.temperature,
         ),
-        _vote("base-vote", f"base ×{n}, views and probability vote", n),
+        _vote("base-vote", f"base ×{n}, views + probability vote", n),
     ]
     return [arms[0], arms[-1]] if settings.quick else arms
 
@@ -95,14 +100,14 @@ def trained_arms(settings: Settings, edges: Sequence[Edge], drawn: str) -> list[
     """
     team = Arm(
         name="trained-team",
-        label=f"trained team, {settings.rounds} rounds on {drawn}",
+        label=f"trained team, {drawn}, {settings.rounds} rounds",
         agents=settings.agents,
         rounds=settings.rounds,
         edges=tuple(edges),
         views="shuffle",
         vote="probability",
     )
-    vote = _vote("trained-vote", "trained team, vote without edges", settings.agents)
+    vote = _vote("trained-vote", "trained team, no edges", settings.agents)
     arms = [Arm(name=TRAINED, label="trained, greedy (agent_0)"), vote, team]
     return [dataclasses.replace(arm, trained=True) for arm in arms]
 

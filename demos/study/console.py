@@ -19,7 +19,7 @@ from rich.progress import (
 
 _LINE_EVERY = 10.0
 """Seconds between two lines about the same work where there is no terminal."""
-_WIDTH = 132
+_WIDTH = 140
 
 
 class Bar:

@@ -40,6 +40,7 @@ async def pages_run(session: Session) -> Path:
     arms = [*base_arms(settings), *trained_arms(settings, trained.edges, trained.drawn)]
     plans = [Plan(web.SPLIT, arm, jobs) for arm in arms if arm.name in _ARMS]
     await play_on_pages(session, model, plans, binary)
+    session.results.sort([web.SPLIT])
     session.reached("evaluated")
     path = finish(session.run, settings, session.results, session.screen, list)
     session.reached("done")

@@ -120,6 +120,7 @@ class Study:
 
         if evaluation.left(plans):
             asyncio.run(play())
+        results.sort(list(phone.SPLITS))
         results.save(run.path)
 
 

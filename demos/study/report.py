@@ -59,24 +59,20 @@ def finish(
     )
     path = write_report(run.path, data)
     screen.say(terminal(results))
-    for line in (speed_line(results), summary(results)):
-        if line:
-            screen.say(line)
+    if speed_line(results):
+        screen.say(speed_line(results))
     return path
 
 
 def summary(results: Results) -> str:
-    """What was found, in a sentence or two."""
+    """What was found, in a sentence a split."""
     parts = []
     for split, rows in grouped(results):
-        best = [row for row in rows if row.to_base is not None and row.arm.startswith("trained")]
-        parts += [
-            f"{results.splits.get(split, split)}: {row.label} is "
-            f"{row.to_base.percent(signed=True)} points from the base agent."
-            for row in best[-1:]
-            if row.to_base is not None
-        ]
-    return " ".join(parts) or "No trained policy was evaluated."
+        rated = [(row, row.to_base) for row in rows if row.to_base is not None]
+        for row, gap in rated[-1:]:
+            where = results.splits.get(split, split)
+            parts.append(f"{where}: {row.label}, {gap.percent(signed=True)} points against base.")
+    return " ".join(part[0].upper() + part[1:] for part in parts)
 
 
 def _facts(run: RunDirectory, settings: Settings, results: Results) -> tuple[tuple[str, str], ...]:
@@ -213,16 +209,15 @@ def _rate(line: dict[str, Any]) -> Interval | None:
 
 
 def _episodes(run: RunDirectory, results: Results) -> list[Episode]:
-    """A few of every arm for the viewer, with what acted in their names."""
+    """A few of every arm for the viewer, of the trained ones first."""
     chosen: list[Episode] = []
-    for arm in results.arms:
+    for arm in sorted(results.arms, key=lambda arm: not arm.arm.startswith("trained")):
         if arm.split != CURVE_SPLIT:
             kept = _kept(run, f"{arm.split}-{arm.arm}")
             failed = [e for e in kept if not e.success]
             solved = [e for e in kept if e.success]
             chosen += [*failed[:1], *solved[:1]][:_SHOWN_PER_ARM]
-    teams = [e for e in chosen if any(len(s.trace.agents) > 1 for s in e.steps)]
-    return sorted(chosen, key=lambda e: e not in teams)[:_SHOWN]
+    return chosen[:_SHOWN]
 
 
 def _kept(run: RunDirectory, name: str) -> list[Episode]:

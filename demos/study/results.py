@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from study.arms import BASE, TRAINED
+from study.arms import BASE, ORDER, TRAINED
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.stats import Interval, paired_difference, wilson
 from swarm_ui.rollout import Job
@@ -104,6 +104,11 @@ class Results(msgspec.Struct, kw_only=True):
     def rows(self) -> list[Row]:
         """The table, computed from the outcomes."""
         return [self._row(arm) for arm in self.arms]
+
+    def sort(self, splits: Sequence[str]) -> None:
+        """Put the arms in the order of tables; they came in the order they were finished."""
+        place = {name: k for k, name in enumerate(ORDER)}
+        self.arms.sort(key=lambda a: (splits.index(a.split), place.get(a.arm, len(place))))
 
     def save(self, folder: Path) -> None:
         self.table = self.rows()

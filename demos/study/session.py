@@ -87,6 +87,10 @@ def agent_folder(settings: Settings) -> Path:
 
 def check_learning(settings: Settings) -> None:
     """Raises ``ConfigError`` if models cannot run in this process, or there is no base agent."""
+    if settings.agent is not None and not (Path(settings.agent) / "config.json").is_file():
+        raise ConfigError(
+            f"--agent: no agent in '{settings.agent}'; make one with demos/train_base_agent.py"
+        )
     for module in ("torch", "transformers", "peft", "safetensors", "matplotlib"):
         try:
             __import__(module)

@@ -21,7 +21,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "rounds": (1, 8),
     "iterations": (0, 1000),
     "episodes": (4, 100_000),
-    "episodes_test": (2, 100_000),
+    "episodes_test": (1, 100_000),
     "critic_noise": (0.0, 0.5),
     "seed": (0, 2**31),
     "processes": (1, 64),

@@ -26,7 +26,7 @@ from swarm_ui.trace import Episode
 _ELSEWHERE = frozenset({BASE, "base-vote", TRAINED, "trained-vote"})
 """Arms that are measured on new templates and apps too; the DAG costs twice the vote."""
 _QUICK_TASKS = 6
-_WEB_ARMS = frozenset({BASE, "trained-vote"})
+_WEB_ARMS = frozenset({BASE, "base-vote", "trained-vote"})
 
 
 async def phone_run(session: Session) -> Path:
@@ -57,7 +57,7 @@ async def phone_run(session: Session) -> Path:
             after, agent, lanes, lanes=settings.processes, label="evaluation of the trained team"
         )
     await _on_pages(session, model, trained)
-    results.arms.sort(key=_place)
+    results.sort([*phone.SPLITS, web.SPLIT])
     session.reached("evaluated")
     path = finish(session.run, settings, results, session.screen, phone.with_pictures)
     session.reached("done")
@@ -124,7 +124,8 @@ async def _on_pages(session: Session, model: LocalModel, trained: Trained) -> No
     results.notes = ()
     jobs = tuple(web.test_jobs(_web_tasks(settings), settings.web_episodes))
     arms = [*base_arms(settings), *trained_arms(settings, trained.edges, trained.drawn)]
-    plans = [Plan(web.SPLIT, arm, jobs) for arm in arms if arm.name in _WEB_ARMS]
+    chosen = _WEB_ARMS - {"base-vote"} if settings.quick else _WEB_ARMS
+    plans = [Plan(web.SPLIT, arm, jobs) for arm in arms if arm.name in chosen]
     await play_on_pages(session, model, plans, binary)
 
 
@@ -161,10 +162,3 @@ def moving(bar: Bar) -> Callable[[str, Sequence[Episode]], None]:
 
 def _web_tasks(settings: Settings) -> tuple[str, ...]:
     return REFERENCE_TASKS[:_QUICK_TASKS] if settings.quick else REFERENCE_TASKS
-
-
-def _place(result: Any) -> tuple[int, int]:
-    order = ["base-greedy", "base-guard", "base-shuffled", "base-clones", "base-vote", TRAINED]
-    splits = [*phone.SPLITS, web.SPLIT]
-    arm = order.index(result.arm) if result.arm in order else len(order)
-    return splits.index(result.split), arm

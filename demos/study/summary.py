@@ -7,9 +7,11 @@ from pathlib import Path
 from study.arms import BASE, TRAINED
 from study.repeat import BASE_CELL
 from study.results import ArmResult, Results
+from study.settings import METHODS
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.stats import Interval, over_seeds, paired_difference
 
+_KINDS = (*METHODS, "stage1")
 _HEAD = (
     "| policy | seeds | success % | minus base greedy, t over seeds | each seed, paired "
     "| minus more stage 1, t over seeds | minus own greedy, t over seeds |"
@@ -27,7 +29,8 @@ def summarise(folder: Path) -> str:
         raise ConfigError(f"'{folder}' holds no study: there is no {BASE_CELL}/results.json")
     cells = {
         path.parent.name: Results.load(path.parent)
-        for path in sorted(folder.glob("*-*/results.json"))
+        for kind in _KINDS
+        for path in sorted(folder.glob(f"{kind}-*/results.json"))
     }
     parts = [_split(split, base, cells) for split in base.splits if base.find(split, BASE)]
     return "\n\n".join([*parts, _cost(cells), " ".join(base.labels) + "."])
@@ -43,7 +46,7 @@ def _split(split: str, base: Results, cells: dict[str, Results]) -> str:
         lines.append(
             f"| {arm.label} | – | {_text(arm.success, signed=False)} | – | {gap} | – | – |"
         )
-    kinds = list(dict.fromkeys(name.rpartition("-")[0] for name in cells))
+    kinds = sorted({name.rpartition("-")[0] for name in cells}, key=_KINDS.index)
     for kind in kinds:
         mine = {n.rpartition("-")[2]: r for n, r in cells.items() if n.rpartition("-")[0] == kind}
         names = dict.fromkeys(a.arm for r in mine.values() for a in r.arms if a.split == split)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from rich import box
 from rich.table import Table
 
 from study.results import Results, Row, split_order
@@ -16,11 +15,17 @@ CURVE_SPLIT = "validation"
 
 def terminal(results: Results) -> Table:
     """All splits in one table, with 95 % intervals."""
-    table = Table(title="Success on test episodes", title_justify="left", caption_justify="left")
+    table = Table(
+        title="Success on test episodes",
+        title_justify="left",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
     table.caption = _caption(results)
     table.add_column("policy")
     table.add_column("success % [95 %]", justify="right")
-    table.add_column("minus base greedy", justify="right")
+    table.add_column("minus base", justify="right")
     table.add_column("minus trained greedy", justify="right")
     table.add_column("calls", justify="right")
     table.add_column("n", justify="right")
@@ -101,7 +106,9 @@ def _report_row(row: Row) -> tuple[TableCell, ...]:
 
 def _speed(results: Results) -> ReportTable:
     rows: list[tuple[TableCell, ...]] = []
-    works = [(f"{arm.split}: {arm.label}", arm.work) for arm in results.arms]
+    works = [
+        (f"{arm.split}: {arm.label}", arm.work) for arm in results.arms if arm.split != CURVE_SPLIT
+    ]
     if results.rollouts is not None:
         works.insert(0, ("rollouts of stage 2", results.rollouts))
     for label, work in works:
@@ -142,7 +149,3 @@ def _gap(interval: Interval | None) -> str:
 def _count(row: Row) -> str:
     n = 0 if row.success is None else row.success.n
     return f"{n} ({row.masked} masked)" if row.masked else str(n)
-
-
-def by_arm(rows: Sequence[Row]) -> dict[str, Row]:
-    return {row.arm: row for row in rows}

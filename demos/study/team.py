@@ -159,16 +159,16 @@ def _tested(settings: Settings, result: TeamResult, own: Sequence[Edge]) -> tupl
 ]:  # fmt: skip
     """The graph to test the trained team on."""
     if settings.edges == "fixed":
-        return tuple(own), "its own DAG"
+        return tuple(own), "own DAG"
     if settings.edges == "learned":
-        return result.edges.mode().edges, "the learned DAG"
+        return result.edges.mode().edges, "learned DAG"
     seen = {frozenset(graph.edges) for metrics in result.history for graph in metrics.graphs}
     names = [f"agent_{k}" for k in range(settings.agents)]
     draws = random.Random(derive(settings.seed, "unseen"))
     for _ in range(1000):
         edges = random_dag(names, settings.density, draws)
         if edges and frozenset(edges) not in seen:
-            return edges, "an unseen DAG"
+            return edges, "unseen DAG"
     return tuple(own), "a DAG"  # two agents have three graphs: all may have been seen
 
 

@@ -74,9 +74,7 @@ class MiniWobEnvironment:
             self._page = await self._open_page()
         screen = await self._page.reset(task, seed)
         self._used = 0
-        self._now = Observation(
-            goal=screen.goal, elements=screen.elements, actions=PAGE_ACTIONS
-        )
+        self._now = Observation(goal=screen.goal, elements=screen.elements, actions=PAGE_ACTIONS)
         return self._now
 
     async def step(self, action: Action) -> Step:

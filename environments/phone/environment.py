@@ -19,7 +19,6 @@ from swarm_ui.environments.phone.tasks import TEMPLATES
 from swarm_ui.errors import EnvironmentFault
 from swarm_ui.observation import Element, Observation, Past
 
-
 ACTIONS: tuple[ActionType, ...] = (
     "click",
     "input_text",
