@@ -103,7 +103,7 @@ class LocalModel:
         if not words.is_file():
             raise ConfigError(
                 f"no agent in {folder}: expected words.json, config.json and model.safetensors; "
-                "make one with: python -m swarm_ui.demos.train_base_agent, or give another folder"
+                "make one with demos/train_base_agent.py --out FOLDER, or give another folder"
             )
         codec = Codec(json.loads(words.read_text(encoding="utf-8")))
         network = AutoModelForCausalLM.from_pretrained(folder)

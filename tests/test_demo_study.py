@@ -101,3 +101,32 @@ def test_every_arm_makes_a_policy() -> None:
     assert team.talk == edges
     assert team.rounds == 3
     assert [team.nodes[a].adapter for a in team.agents] == list(team.agents)  # type: ignore[attr-defined]
+
+
+async def test_on_a_device_the_team_is_evaluated_and_not_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the phone in the place of the emulator."""
+    pytest.importorskip("torch")
+    from study import device, endpoint
+    from study.console import Screen
+    from study.session import Session
+
+    from swarm_ui.environments.phone import PhoneEnvironment, vocabulary
+    from swarm_ui.nodes.codec import Codec
+    from swarm_ui.nodes.local import LocalModel
+    from swarm_ui.rundir import RunDirectory
+
+    agent = LocalModel.untrained(Codec(vocabulary()), width=16, layers=1, heads=2, seed=0)
+    agent.save(tmp_path / "agent")
+    asked = options.parse(
+        ["--env", "androidworld", "--agent", str(tmp_path / "agent"), "--episodes-test", "2"]
+    ).settings
+    monkeypatch.setattr(endpoint, "AndroidWorldEnvironment", PhoneEnvironment)
+    run = RunDirectory.create(tmp_path / "run", config=settings.plain(asked))
+    with Screen() as screen:
+        report = await device.device_run(Session(asked, run, screen, Results()))
+    assert "AndroidWorld on an emulator" in report.read_text(encoding="utf-8")
+    found = Results.load(run.path)
+    assert [arm.arm for arm in found.arms] == ["base-greedy", "base-vote"]
+    assert found.rollouts is None

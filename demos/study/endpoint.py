@@ -200,6 +200,6 @@ def device_jobs(settings: Settings) -> list[Job]:
             raise ConfigError(f"--tasks: AndroidWorld has no task '{task}'")
     names = settings.tasks or tuple(known)
     return [
-        (names[k % len(names)], derive(settings.seed, "device", k) % 2**31)
+        (names[k % len(names)], derive(settings.seed, "device", k) % 1_000_000)
         for k in range(settings.episodes_test)
     ]

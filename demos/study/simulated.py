@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
@@ -125,8 +126,16 @@ async def _on_pages(session: Session, model: LocalModel, trained: Trained) -> No
     jobs = tuple(web.test_jobs(_web_tasks(settings), settings.web_episodes))
     arms = [*base_arms(settings), *trained_arms(settings, trained.edges, trained.drawn)]
     chosen = _WEB_ARMS - {"base-vote"} if settings.quick else _WEB_ARMS
-    plans = [Plan(web.SPLIT, arm, jobs) for arm in arms if arm.name in chosen]
+    plans = [Plan(web.SPLIT, _on_page(arm), jobs) for arm in arms if arm.name in chosen]
     await play_on_pages(session, model, plans, binary)
+
+
+def _on_page(arm: Arm) -> Arm:
+    """A trained arm with the page's own order: on pages, unlike on the phone, order has a meaning
+    (a caption before its field, the second link), and a shuffled view loses it."""
+    if not arm.trained:
+        return arm
+    return dataclasses.replace(arm, views="same", label=f"{arm.label}, page order")
 
 
 async def play_on_pages(
