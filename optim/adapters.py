@@ -35,7 +35,9 @@ class UpdateConfig:
     warmup: int = 10
     """Steps of linear warm-up; then the rate falls linearly to ``floor`` of ``lr``."""
     floor: float = 0.05
-    beta: float = 0.2
+    beta: float = 0.05
+    """Strength of the preference beside the supervised term. On the embedded phone (validation
+    seeds, one run each) 0.2 gained 1 and 0.05 gained 10 points over the base agent."""
     nll_weight: float = 1.0
     """Weight of the supervised term beside DPO or IPO; guards against likelihood collapse."""
     reference: Reference = "start"

@@ -50,7 +50,7 @@ class PairConfig:
     bad_below: float = 0.5
     corrections: bool = True
     """Pair a wrong action of the agent's own with a right one of a colleague's."""
-    adversary_share: float = 0.3
+    adversary_share: float = 0.0
     """Share of pairs whose rejected side is the adversary's though a real mistake is known."""
     easy_share: float = 0.35
     """Share kept of the messages at steps where nobody was wrong."""

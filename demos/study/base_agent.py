@@ -36,6 +36,9 @@ class BaseAgentConfig:
     stage1: Stage1Config = field(default_factory=Stage1Config)
     mix: Mix = field(default_factory=Mix)
     seed: int = 0
+    demonstrations_seed: int = 0
+    """Which episodes are shown; apart from ``seed``, so that going on with stage 1 under another
+    seed brings no new demonstrations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,7 @@ def pool(config: BaseAgentConfig) -> list[Lesson]:
     """The demonstrated steps: the reference solver on training templates, training parameters."""
 
     async def show() -> list[Lesson]:
-        environment, rng = PhoneEnvironment(), random.Random(config.seed)
+        environment, rng = PhoneEnvironment(), random.Random(config.demonstrations_seed)
         steps: list[Lesson] = []
         for task in tasks("train"):
             for _ in range(config.demonstrations):
