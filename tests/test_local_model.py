@@ -9,6 +9,7 @@ import msgspec
 import peft
 import pytest
 import torch
+from transformers import AutoModelForCausalLM
 
 from swarm_ui.action import Action, parse_action
 from swarm_ui.errors import ConfigError, ModelError
@@ -160,7 +161,8 @@ def test_saved_adapters_load_here_and_in_plain_peft(tmp_path: Path) -> None:
     first, second = answers(model, asked), answers(again, asked)
     assert [c.text for c in first] == [c.text for c in second]
     assert [c.adapter for c in second][:3] == ["agent_0@0", "agent_1@1", "agent_2@0"]
-    plain = peft.AutoPeftModelForCausalLM.from_pretrained(str(tmp_path / "adapters" / "agent_1"))
+    base = AutoModelForCausalLM.from_pretrained(tmp_path / "base")
+    plain = peft.PeftModel.from_pretrained(base, str(tmp_path / "adapters" / "agent_1"))
     loaded = [p for key, p in plain.named_parameters() if "lora" in key]
     for have, want in zip(loaded, model.adapter_parameters("agent_1"), strict=True):
         assert torch.equal(have, want)
