@@ -2,6 +2,7 @@
 
     python demos/study_miniwob.py --out runs/miniwob.json            # the 49 reference tasks
     python demos/study_miniwob.py --out runs/blind.json --blind      # all others: run once
+    python demos/study_miniwob.py --out runs/random.json --random    # the control
 
 Writes the outcomes by task, after every task; the same command goes on after an interruption.
 Scores are not comparable with published ones: own observation, no clock, raw reward above 0.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import math
+import random
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,12 +25,16 @@ from study.console import Screen
 from study.session import agent_folder, check_learning
 from study.settings import Settings
 
+from swarm_ui.action import Action
 from swarm_ui.environments.miniwob import REFERENCE_TASKS, MiniWobBrowser, blind_tasks
 from swarm_ui.errors import ConfigError, SwarmError
+from swarm_ui.model import ChatModel, Request
+from swarm_ui.nodes.scripted import ScriptedModel
 from swarm_ui.optim.stats import outcomes, wilson
 from swarm_ui.rundir import write_atomic
 from swarm_ui.trace import Episode
 
+_RANDOM = "random actions"
 ARM = Arm(name="base-greedy", label="base, greedy")
 
 
@@ -49,6 +55,7 @@ def main() -> int:
     parser.add_argument("--agent", help="base agent (default: the one that ships)")
     parser.add_argument("--each", type=int, default=20, help="episodes of each task (default: 20)")
     parser.add_argument("--pages", type=int, default=web.PAGES, help="at the same time")
+    parser.add_argument("--random", action="store_true", help="the control: random actions")
     parser.add_argument("--blind", action="store_true", help="the tasks that nobody looked at")
     given = parser.parse_args()
     try:
@@ -75,9 +82,14 @@ async def _measure(
 
     from swarm_ui.nodes.local import LocalModel
 
-    measured = _before(given.out, str(agent))
-    model = LocalModel.load(agent)
-    model.set_linger(web.LINGER)
+    measured = _before(given.out, _RANDOM if given.random else str(agent))
+    model: ChatModel
+    if given.random:
+        model = ScriptedModel(random_reply, name=_RANDOM)
+        measured.policy = _RANDOM
+    else:
+        model = local = LocalModel.load(agent)
+        local.set_linger(web.LINGER)
     jobs = [job for job in web.test_jobs(tasks, given.each) if job[0] not in measured.tasks]
     with Screen() as screen, screen.bar("MiniWoB++", len(jobs)) as bar:
         move = moving(bar)
@@ -91,6 +103,19 @@ async def _measure(
         async with MiniWobBrowser(pages=given.pages, binary=binary) as browser:
             await web.play_pages(browser, ARM.policy(model), jobs, done)
     return measured
+
+
+def random_reply(request: Request) -> str:
+    """Click something, or type a word of the goal into a field: the control without an agent."""
+    assert request.decision is not None  # an agent on a screen always sends one
+    screen, rng = request.decision.observation, random.Random(request.seed)
+    if not screen.elements:
+        return Action(action_type="scroll", direction="down").json()
+    element = rng.choice(screen.elements)
+    if not element.editable:
+        return Action(action_type="click", index=element.index).json()
+    text = rng.choice(screen.goal.split() or [""])
+    return Action(action_type="input_text", index=element.index, text=text).json()
 
 
 def _before(path: Path, agent: str) -> Outcomes:
