@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -10,8 +11,9 @@ from typing import Literal
 from study.settings import Settings
 from swarm_ui.graph import CollabGraph
 from swarm_ui.model import ChatModel
+from swarm_ui.node import derive
 from swarm_ui.policy import GraphPolicy, LoopGuard, Policy
-from swarm_ui.topology import Edge
+from swarm_ui.topology import Edge, random_dag
 
 _REPLY_TOKENS = 256
 
@@ -89,7 +91,12 @@ def base_arms(settings: Settings) -> list[Arm]:
         ),
         _vote("base-vote", f"base ×{n}, views + probability vote", n),
     ]
-    return [arms[0], arms[-1]] if settings.quick else arms
+    if settings.quick:
+        return [arms[0], arms[-1]]
+    names = [f"agent_{k}" for k in range(n)]
+    edges = random_dag(names, settings.density, random.Random(derive(settings.seed, "base team")))
+    label = f"base team, DAG, {settings.rounds} rounds"
+    return [*arms, _team("base-team", label, settings, edges)]
 
 
 def trained_arms(settings: Settings, edges: Sequence[Edge], drawn: str) -> list[Arm]:
@@ -98,15 +105,8 @@ def trained_arms(settings: Settings, edges: Sequence[Edge], drawn: str) -> list[
     Args:
         drawn: what the edges are, for the label.
     """
-    team = Arm(
-        name="trained-team",
-        label=f"trained team, {drawn}, {settings.rounds} rounds",
-        agents=settings.agents,
-        rounds=settings.rounds,
-        edges=tuple(edges),
-        views="shuffle",
-        vote="probability",
-    )
+    label = f"trained team, {drawn}, {settings.rounds} rounds"
+    team = _team("trained-team", label, settings, edges)
     vote = _vote("trained-vote", "trained team, no edges", settings.agents)
     arms = [Arm(name=TRAINED, label="trained, greedy (agent_0)"), vote, team]
     return [dataclasses.replace(arm, trained=True) for arm in arms]
@@ -123,6 +123,18 @@ def rollout_arm(settings: Settings, edges: Sequence[Edge]) -> Arm:
         temperature=settings.temperature,
         views="shuffle",
         trained=True,
+    )
+
+
+def _team(name: str, label: str, settings: Settings, edges: Sequence[Edge]) -> Arm:
+    return Arm(
+        name=name,
+        label=label,
+        agents=settings.agents,
+        rounds=settings.rounds,
+        edges=tuple(edges),
+        views="shuffle",
+        vote="probability",
     )
 
 
