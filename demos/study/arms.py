@@ -70,7 +70,7 @@ class Arm:
 BASE = "base-greedy"
 TRAINED = "trained-greedy"
 ORDER = (
-    BASE, "base-guard", "base-shuffled", "base-clones", "base-vote",
+    BASE, "base-guard", "base-shuffled", "base-clones", "base-vote", "base-team",
     TRAINED, "trained-vote", "trained-team",
 )  # fmt: skip
 """Of the rows of tables."""
