@@ -1,6 +1,6 @@
 """The main job: a team of agents learns to operate a phone, and acts on real web pages.
 
-python demos/androidworld_swarm.py            # about five minutes on two cores
+python demos/androidworld_swarm.py            # two to five minutes on two cores
 python demos/androidworld_swarm.py --quick    # under 90 seconds
 python demos/androidworld_swarm.py --help
 """

@@ -14,7 +14,7 @@ from swarm_ui.errors import ConfigError
 _ABOUT = """\
 A team of agents learns to operate a phone, and acts on real web pages.
 
-With no options, in about five minutes on two cores, with no key, GPU, emulator or download:
+With no options, in two to five minutes on two cores, with no key, GPU, emulator or download:
 takes the base agent that ships; rolls out a team of 4 agents x 3 rounds on the embedded phone;
 has a critic fill the credit table and an adversary write negatives; trains one LoRA adapter for
 each agent; redraws the edges, and repeats; then evaluates on held-out tasks, and on real
