@@ -119,6 +119,7 @@ def started(*arguments: object, cwd: Path) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         [sys.executable, str(SCRIPT), *map(str, arguments)], cwd=cwd, env=environment(),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        preexec_fn=_hear_ctrl_c,
     )  # fmt: skip
     try:
         yield process
@@ -129,6 +130,11 @@ def started(*arguments: object, cwd: Path) -> Iterator[subprocess.Popen[str]]:
         for pipe in (process.stdout, process.stderr):
             assert pipe is not None
             pipe.close()
+
+
+def _hear_ctrl_c() -> None:
+    """What a shell runs in the background inherits that Ctrl-C is ignored; so may this test."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
