@@ -66,10 +66,16 @@ _REMEMBERS = frozenset(
     {"checkbox", "radio", "option", "switch", "field", "area"}
 )  # show their state themselves
 _WORD = re.compile(r"\w+|[^\w\s]")
-_PERMUTATIONS = tuple(tuple(random.Random(i).sample(range(SLOTS), SLOTS)) for i in range(256))
+_ORDERS = 256
 
 Trie = dict[int, "Trie | None"]
 """Allowed continuations; ``None`` as a value: free text follows."""
+
+
+@lru_cache(maxsize=_ORDERS)
+def _order(number: int) -> tuple[int, ...]:
+    """An order in which slots are given out."""
+    return tuple(random.Random(number).sample(range(SLOTS), SLOTS))
 
 
 @lru_cache(maxsize=65536)
@@ -132,14 +138,14 @@ class Codec:
             body += piece
             shown += 1
         slots: dict[str, int] = {}
-        order = _PERMUTATIONS[0 if rng is None else rng.randrange(len(_PERMUTATIONS))]
+        order = _order(0 if rng is None else rng.randrange(_ORDERS))
         ids = self._map(head + body + tail, slots, order)
         return Encoded(ids=ids, decision=decision, slots=slots, shown=shown)
 
     def reply(self, prompt: Encoded, action: Action) -> list[int]:
         """Token ids of an action under a prompt, with the end token."""
         pieces = [*_action(action, prompt.decision.observation), "<eos>"]
-        return self._map(pieces, prompt.slots, _PERMUTATIONS[0])
+        return self._map(pieces, prompt.slots, _order(0))
 
     def quiz(
         self, prompt: Encoded, questions: Sequence[tuple[str, int]]
@@ -158,8 +164,8 @@ class Codec:
             element = prompt.decision.observation.elements[index]
             ask = ["<q>", f"<{kind}>", *words(element.label)[:TARGET_WORDS]]
             answer = [f"#{index}"] if kind == "where" else _state(element)
-            asked = self._map(ask, prompt.slots, _PERMUTATIONS[0])
-            answered = self._map([*answer, "<eos>"], prompt.slots, _PERMUTATIONS[0])
+            asked = self._map(ask, prompt.slots, _order(0))
+            answered = self._map([*answer, "<eos>"], prompt.slots, _order(0))
             ids = ids + asked + answered
             mask = mask + [0] * len(asked) + [1] * len(answered)
         return ids, mask
@@ -185,10 +191,15 @@ class Codec:
                     if len(slots) >= SLOTS:
                         id_ = known["<unk>"]
                     else:
-                        taken = len(slots)
-                        id_ = slots[piece] = self._first_slot + order[taken]
+                        id_ = slots[piece] = self._free_slot(slots, order)
             ids.append(id_)
         return ids
+
+    def _free_slot(self, slots: dict[str, int], order: Sequence[int]) -> int:
+        """The next slot in order; a reply's order may not be its prompt's, so skip taken ones."""
+        taken, at = set(slots.values()), len(slots)
+        ahead = (self._first_slot + slot for slot in (*order[at:], *order[:at]))
+        return next(id_ for id_ in ahead if id_ not in taken)
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -262,7 +273,7 @@ class Codec:
         return sorted({i for i in prompt.ids if i >= self._first_slot})
 
     def _insert(self, root: Trie, prompt: Encoded, pieces: list[str], *, free: bool) -> None:
-        ids = self._map(pieces, prompt.slots, _PERMUTATIONS[0])
+        ids = self._map(pieces, prompt.slots, _order(0))
         here = root
         for id_ in ids[:-1]:
             there = here.setdefault(id_, {})

@@ -100,6 +100,20 @@ def test_an_unknown_word_is_one_symbol_wherever_it_stands_and_another_one_in_oth
     assert len(drawn) > 10
 
 
+@given(st.integers(0, 300), st.integers(0, 90), st.integers(1, 30))
+def test_words_that_only_a_reply_brings_get_symbols_of_their_own(
+    seed: int, known: int, fresh: int
+) -> None:
+    goal = " ".join(f"qa{i}" for i in range(min(known, 60)))
+    screen = Observation(
+        goal=goal, elements=(Element(index=0, role="field", text="x", value="", editable=True),)
+    )
+    prompt = CODEC.encode(Decision(observation=screen), random.Random(seed))
+    for i in range(fresh):
+        CODEC.reply(prompt, Action(action_type="input_text", index=0, text=f"zb{i}"))
+    assert len(set(prompt.slots.values())) == len(prompt.slots)
+
+
 def test_typed_text_comes_back_as_it_stands_on_the_screen() -> None:
     screen = Observation(
         goal='Enter "McKay-Smith 07:45" as name',
