@@ -32,7 +32,7 @@ test: $(STAMP)
 	$(BIN)/ruff check . || status=1; \
 	$(BIN)/ruff format --check . || status=1; \
 	$(BIN)/mypy -p swarm_ui || status=1; \
-	$(BIN)/python -m pytest $(ARGS) || status=1; \
+	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS) || status=1; \
 	if [ $$status -ne 0 ]; then echo "make test: failed, see above" >&2; fi; exit $$status
 
 check: $(STAMP)

@@ -17,8 +17,7 @@ def voter(name, app):
 
 
 voters = [voter("ada", "Contacts"), voter("grace", "Contacts"), voter("alan", "Notes")]
-edges = [("planner", one.id) for one in voters]
-team = CollabGraph([planner, *voters, MajorityVote()], edges)
+team = CollabGraph([planner]) >> voters >> MajorityVote()
 
 trace = team.run_sync("add a contact")
 print(trace.message("planner:0").content)

@@ -9,26 +9,53 @@ from pathlib import Path
 
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
+from peft.tuners.lora import LoraLayer
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from swarm_ui.errors import ConfigError, ModelError
+from swarm_ui.nodes.peft_files import check_files
+from swarm_ui.nodes.routing import Low, Route, Weights, routed
+from swarm_ui.nodes.versions import Versions
 
-_PROJECTIONS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+_PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 _VERSIONS = "versions.json"
+_TRIAL = "on-trial"
 
 
 class Adapters:
-    """The adapters of one model; rows of a batch can be routed to one each."""
+    """The adapters of one model; rows of a batch can be routed to one each.
 
-    def __init__(self, network: PreTrainedModel) -> None:
+    **Versions.** ``"agent_2@7"`` stands for one set of weights for ever. Weights change in place,
+    and only inside :meth:`active`, which sets a copy aside when it is entered; that copy goes on
+    answering as version 7, also under the plain name, as long as the training lasts. If the
+    weights are others when it is left, they are version 8 from then on, and the copy is dropped
+    unless somebody leases it. Loading and unloading keep a leased version in the same way.
+    """
+
+    def __init__(
+        self, network: PreTrainedModel, *, targets: Sequence[str] | str = _PROJECTIONS
+    ) -> None:
+        """
+        Args:
+            targets: the layers that get an adapter, as peft's ``target_modules``.
+        """
         network.train(False)
         self._network: PreTrainedModel | PeftModel = network
-        self._versions: dict[str, int] = {}
+        self._targets = targets if isinstance(targets, str) else list(targets)
+        self._versions = Versions()
+        self._layers: dict[str, nn.Module] = {}
+        self._live: dict[str, Weights] = {}
+        """Adapters as peft holds them."""
+        self._kept: dict[str, Weights] = {}
+        """By version: older ones that are leased, and copies of those in training."""
+        self._training: set[str] = set()
+        self._numbered: set[str] = set()
+        """Names whose weights got their number when training ended, before :meth:`bump`."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(self._versions)
+        return self._versions.names
 
     @property
     def network(self) -> nn.Module:
@@ -49,85 +76,254 @@ class Adapters:
             if ".lora_" not in key
         }
 
+    # -- coming and going ---------------------------------------------------------------------
+
     def add(self, name: str, *, rank: int, alpha: float, copy_from: str | None) -> None:
-        """A new adapter on every linear layer; zero at first, or a copy of another one.
+        """A new adapter; zero at first, or a copy of another one.
 
         Raises:
-            ConfigError: the name is taken, or ``copy_from`` does not exist.
+            ConfigError: the name is taken or unfit, or ``copy_from`` does not exist.
         """
-        if name in self._versions:
-            raise ConfigError(f"adapter '{name}' exists already; choose another name")
-        if copy_from is not None and copy_from not in self._versions:
-            raise ConfigError(f"no adapter '{copy_from}' to copy; there are: {self._list()}")
-        config = LoraConfig(r=rank, lora_alpha=alpha, target_modules=_PROJECTIONS)  # type: ignore[arg-type]
+        self._check_idle()
+        self._check_new(name)
+        if copy_from is not None:
+            self._check_known(copy_from)
+        config = LoraConfig(r=rank, lora_alpha=alpha, target_modules=self._targets)  # type: ignore[arg-type]
         if isinstance(self._network, PeftModel):
             self._network.add_adapter(name, config)
         else:
             self._network = get_peft_model(self._network, config, adapter_name=name)
-        self._versions[name] = 0
-        self._network.train(False)
+        self._enter(name, self._versions.next(name))
         if copy_from is not None:
             with torch.no_grad():
                 pairs = zip(self.parameters(copy_from), self.parameters(name), strict=True)
                 for have, want in pairs:
                     want.copy_(have)
 
-    def parameters(self, name: str) -> list[nn.Parameter]:
-        """The weights of one adapter, in an order that is the same for all of one rank."""
-        if name not in self._versions:
-            raise ConfigError(f"no adapter '{name}'; there are: {self._list()}")
-        return [p for key, p in self._network.named_parameters() if f".{name}." in key]
+    def load(self, folder: Path) -> None:
+        """Load what :meth:`save` wrote, numbers too; adapters of the same name are replaced.
 
-    def version(self, name: str) -> str:
-        """``"agent_2@7"``: a name alone never stands for two sets of weights."""
-        return f"{name}@{self._versions.get(name, 0)}"
+        Raises:
+            ConfigError: the folder holds no saved adapters, or one does not fit, or other weights
+                are leased under a saved version.
+        """
+        if not (folder / _VERSIONS).is_file():
+            raise ConfigError(f"no adapters in '{folder}': expected {_VERSIONS} there")
+        numbers: dict[str, int] = json.loads((folder / _VERSIONS).read_text(encoding="utf-8"))
+        for name, number in numbers.items():
+            if self._versions.leased(f"{name}@{number}"):
+                raise ConfigError(
+                    f"'{folder}' holds {name}@{number}, and runs still use other weights of that "
+                    "version; load it when they have ended, or with load_adapter"
+                )
+        for name, number in numbers.items():
+            self._replace(folder / name, name, number)
 
-    def bump(self, name: str) -> str:
-        """Say that an adapter's weights have changed; returns its new version."""
-        self._versions[name] += 1
-        return self.version(name)
+    def load_one(self, folder: Path, name: str) -> str:
+        """One adapter in peft's format; if the name exists, its next version. Returns that.
+
+        Raises:
+            ConfigError: the folder holds no plain LoRA adapter that fits this model.
+        """
+        return self._replace(folder, name, self._versions.next(name))
+
+    def unload(self, name: str) -> None:
+        """Forget an adapter. A leased version goes on answering until its last lease ends.
+
+        Raises:
+            ConfigError: unknown, or an adapter is in training.
+        """
+        self._check_known(name)
+        self._check_idle()
+        self._leave(name)
 
     def save(self, folder: Path) -> None:
         """One sub-folder an adapter, in peft's own format, and their versions."""
         folder.mkdir(parents=True, exist_ok=True)
         if isinstance(self._network, PeftModel):
-            self._network.save_pretrained(str(folder), selected_adapters=list(self._versions))
-        (folder / _VERSIONS).write_text(json.dumps(self._versions), encoding="utf-8")
+            self._network.save_pretrained(str(folder), selected_adapters=list(self.names))
+        text = json.dumps(self._versions.numbers)
+        (folder / _VERSIONS).write_text(text, encoding="utf-8")
 
-    def load(self, folder: Path) -> None:
-        """Load what :meth:`save` wrote; adapters of the same name are replaced.
+    def _replace(self, folder: Path, name: str, number: int) -> str:
+        check_files(folder)
+        self._check_idle()
+        if name not in self._versions:
+            self._check_new(name)
+        # Tried beside the others first: a folder that does not fit must not cost the old weights.
+        with torch.random.fork_rng(devices=[]):
+            try:
+                self._take_up(folder, _TRIAL)
+                if name in self._versions:
+                    self._leave(name)
+                self._take_up(folder, name)
+            finally:
+                self._delete(_TRIAL)
+        return self._enter(name, number)
+
+    def _take_up(self, folder: Path, name: str) -> None:
+        """Let peft load a folder, and see that it brought plain LoRA that fits."""
+        try:
+            if not isinstance(self._network, PeftModel):
+                config = LoraConfig.from_pretrained(str(folder))
+                self._network = get_peft_model(self._network, config, adapter_name=name)
+            device = str(self.base.device)
+            found = self._network.load_adapter(str(folder), name, torch_device=device)
+            # peft finds the adapter's own among the missing by any occurrence of its name.
+            lost = [key for key in found.missing_keys if f".{name}." in key]
+            lost += found.unexpected_keys
+        except (RuntimeError, ValueError, KeyError) as error:
+            raise ConfigError(
+                f"the adapter in '{folder}' does not fit this model: {error}"
+            ) from error
+        layers = self.base.named_modules()
+        odd = [k for k, part in layers if isinstance(part, LoraLayer) and not _plain(part, name)]
+        if lost or odd:
+            raise ConfigError(
+                f"the adapter in '{folder}' does not fit this model, which takes plain LoRA on "
+                f"linear layers: {', '.join([*lost, *odd][:3])} is missing, too much, or no such "
+                "layer"
+            )
+
+    def _enter(self, name: str, number: int) -> str:
+        self._network.train(False)
+        self._layers = self._parts()
+        self._live[name] = {
+            key: Low(layer.lora_A[name].weight, layer.lora_B[name].weight, layer.scaling[name])  # type: ignore[arg-type]
+            for key, layer in self._layers.items()
+            if isinstance(layer, LoraLayer) and name in layer.lora_A
+        }
+        self._numbered.discard(name)
+        return self._versions.set(name, number)
+
+    def _leave(self, name: str) -> None:
+        version, weights = self._versions.current(name), self._live.pop(name)
+        if self._versions.leased(version):
+            self._kept[version] = weights
+        self._versions.remove(name)
+        self._delete(name)
+
+    def _delete(self, name: str) -> None:
+        network = self._network
+        if not isinstance(network, PeftModel) or name not in network.peft_config:
+            return
+        others = [other for other in network.peft_config if other != name]
+        if others:
+            network.set_adapter(others[0])  # or peft warns that the active one went
+            network.delete_adapter(name)
+        else:
+            self._network = network.unload()  # peft cannot be left without any adapter
+        self._layers = self._parts()
+
+    def _check_new(self, name: str) -> None:
+        self._versions.check_new(name)
+        if any(name in key.split(".") for key, _ in self.base.named_modules()):
+            raise ConfigError(f"an adapter cannot be named '{name}': a part of the network is")
+
+    def _check_known(self, name: str) -> None:
+        if name not in self._versions:
+            raise ConfigError(f"no adapter '{name}'; there are: {self._versions.listing()}")
+
+    def _check_idle(self) -> None:
+        if self._training:
+            raise ConfigError(
+                f"'{', '.join(sorted(self._training))}' is in training; add, load or unload "
+                "adapters before or after it"
+            )
+
+    def _parts(self) -> dict[str, nn.Module]:
+        """The layers that some adapter adds to; peft's, or plain ones when peft's adapter went
+        and a leased version remains."""
+        kept = {key for weights in self._kept.values() for key in weights}
+        return {
+            key: part
+            for key, part in self.base.named_modules()
+            if isinstance(part, LoraLayer) or key in kept
+        }
+
+    # -- versions -----------------------------------------------------------------------------
+
+    def parameters(self, name: str) -> list[nn.Parameter]:
+        """The weights of one adapter, in an order that is the same for all of one rank.
+
+        Change them only inside :meth:`active`, or runs that lease the old ones see the new.
+        """
+        self._check_known(name)
+        return [p for low in self._live[name].values() for p in (low.down, low.up)]  # type: ignore[misc]
+
+    def lease(self, adapter: str) -> str:
+        """Keep what answers under a name (or is a leased version) until :meth:`release`.
 
         Raises:
-            ConfigError: the folder holds no saved adapters.
+            ModelError: there is no such adapter or version.
         """
-        if not (folder / _VERSIONS).is_file():
-            raise ConfigError(f"no adapters in '{folder}': expected {_VERSIONS} there")
-        versions: dict[str, int] = json.loads((folder / _VERSIONS).read_text(encoding="utf-8"))
-        for name, version in versions.items():
-            place = str(folder / name)
-            if not isinstance(self._network, PeftModel):
-                self._network = PeftModel.from_pretrained(self._network, place, adapter_name=name)
-            else:
-                if name in self._versions:
-                    self._network.delete_adapter(name)
-                self._network.load_adapter(place, adapter_name=name)
-            self._versions[name] = version
-        self._network.train(False)
+        version = self._versions.resolve(adapter)
+        self._versions.lease(version)
+        return version
+
+    def release(self, version: str) -> None:
+        """Give up one lease; with the last one, weights that are no longer current are freed."""
+        if self._versions.release(version):
+            self._drop(version)
+
+    def bump(self, name: str) -> str:
+        """Give the weights as they are now a version of their own; returns it.
+
+        After a training this is the one they already got when it ended.
+        """
+        self._check_known(name)
+        old = self._versions.current(name)
+        if name in self._numbered:
+            self._numbered.discard(name)
+            return old
+        if name not in self._training and self._versions.leased(old):
+            self._kept[old] = _copied(self._live[name])
+        new = self._versions.set(name, self._versions.next(name))
+        if name in self._training:
+            self._kept[new] = _copied(self._live[name])
+            self._drop(old)
+        return new
+
+    def _drop(self, version: str) -> None:
+        """Free a copy, unless it is leased or stands in for weights in training."""
+        in_training = map(self._versions.current, self._training)
+        if not self._versions.leased(version) and version not in in_training:
+            self._kept.pop(version, None)
+
+    # -- in use -------------------------------------------------------------------------------
 
     @contextmanager
     def active(self, name: str) -> Iterator[nn.Module]:
         """Training mode with one adapter in use and only its weights trainable."""
         network = self._peft()
+        parameters = self.parameters(name)
         network.set_adapter(name)
         for parameter in network.parameters():
             parameter.requires_grad_(False)
-        for parameter in self.parameters(name):
+        for parameter in parameters:
             parameter.requires_grad_(True)
+        outermost = name not in self._training
+        if outermost:
+            self._training.add(name)
+            self._kept[self._versions.current(name)] = _copied(self._live[name])
         network.train()
         try:
             yield network
         finally:
             network.train(False)
+            if outermost:
+                self._trained(name)
+
+    def _trained(self, name: str) -> None:
+        self._training.discard(name)
+        version = self._versions.current(name)
+        live = self._live[name]
+        if not _same(live, self._kept[version]):
+            self._versions.set(name, self._versions.next(name))
+            self._numbered.add(name)
+            self._drop(version)
+        else:
+            del self._kept[version]
 
     @contextmanager
     def off(self) -> Iterator[nn.Module]:
@@ -140,47 +336,52 @@ class Adapters:
             yield self._network
 
     @contextmanager
-    def routed(self, names: Sequence[str | None]) -> Iterator[nn.Module]:
-        """A network whose next forwards send each row through its own adapter.
+    def routed(self, versions: Sequence[str | None]) -> Iterator[Route]:
+        """Inside, forwards of :attr:`base` send each row through its own adapter.
 
         Args:
-            names: one a row; ``None``: the base model.
-
-        Raises:
-            ModelError: a name is unknown.
+            versions: one a row, from :meth:`lease`; ``None``: the base model. Equal ones should
+                stand together.
         """
-        unknown = next((n for n in names if n is not None and n not in self._versions), None)
-        if unknown is not None:
-            raise ModelError(f"no adapter '{unknown}'; this model has: {self._list()}")
-        used = set(names)
-        if used == {None}:
-            with self.off():
-                yield self.base
-            return
-        network = self._peft()
-        alone = used.pop() if len(used) == 1 else None
-        if alone is not None:
-            network.set_adapter(alone)
-            yield self.base
-        else:
-            yield _Mixed(network, [name or "__base__" for name in names])
+        weights = {v: self._weights(v) for v in set(versions) if v is not None}
+        base = self.base
+        training = base.training
+        if training:
+            base.train(False)
+        try:
+            with routed(self._layers, [None if v is None else weights[v] for v in versions]) as way:
+                yield way
+        finally:
+            if training:
+                base.train(True)
+
+    def _weights(self, version: str) -> Weights:
+        kept = self._kept.get(version)
+        return self._live[version.rpartition("@")[0]] if kept is None else kept
 
     def _peft(self) -> PeftModel:
         if not isinstance(self._network, PeftModel):
             raise ModelError("this model has no adapters yet; call add_adapter first")
         return self._network
 
-    def _list(self) -> str:
-        return ", ".join(self._versions) or "none"
+
+def _plain(layer: LoraLayer, name: str) -> bool:
+    """Whether what an adapter adds to a layer, if anything, is what :class:`Low` describes."""
+    if name in layer.lora_embedding_A or name in layer.lora_variant:
+        return False
+    if name not in layer.lora_A:
+        return True
+    down, up = layer.lora_A[name], layer.lora_B[name]
+    return isinstance(down, nn.Linear) and isinstance(up, nn.Linear) and up.bias is None
 
 
-class _Mixed(nn.Module):
-    """A forward in which every row goes through the adapter of its own name."""
+@torch.no_grad()
+def _copied(weights: Weights) -> Weights:
+    return {key: Low(w.down.clone(), w.up.clone(), w.scale) for key, w in weights.items()}
 
-    def __init__(self, network: PeftModel, names: list[str]) -> None:
-        super().__init__()
-        object.__setattr__(self, "_network", network)  # not a sub-module: nothing to register
-        self._names = names
 
-    def forward(self, **inputs: Tensor) -> object:
-        return self._network(adapter_names=self._names, **inputs)  # type: ignore[operator]
+def _same(one: Weights, other: Weights) -> bool:
+    return all(
+        torch.equal(low.down, other[key].down) and torch.equal(low.up, other[key].up)
+        for key, low in one.items()
+    )

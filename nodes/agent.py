@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from swarm_ui.action import Unparsed, parse_action
+from swarm_ui.action import Action, Unparsed, parse_action
 from swarm_ui.errors import ModelError
 from swarm_ui.message import Message
-from swarm_ui.model import ChatModel, Completion, Decision, Request
+from swarm_ui.model import ChatModel, Completion, Decision, Request, StreamingModel
 from swarm_ui.node import NodeContext, NodeReply
+from swarm_ui.nodes.coalesce import ASKING
 from swarm_ui.observation import Observation
 from swarm_ui.trace import hear
 from swarm_ui.view import View, identity, shuffled
@@ -34,17 +35,36 @@ class AgentNode:
     """Seconds for one call; ``None``: the run's limit."""
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+        ASKING.set(context.session)  # models that batch serve runs in turn
         view = self.look(context)
         heard = tuple([hear(message, view, listener=context.node) for message in inbox])
         decision = Decision(observation=view.observation, heard=heard)
         seed = context.seed
-        request = self.request(decision, seed=seed)
-        completions = await self.model.generate([request])
-        if len(completions) != 1:
-            raise ModelError(
-                f"model '{self.model.name}' gave {len(completions)} completions for 1 request"
-            )
-        return self._reply(completions[0], view, seed)
+        request = context.final(self.model, self.request(decision, seed=seed))
+        if context.streaming and isinstance(self.model, StreamingModel):
+            completion = await self._streamed(self.model, request, context)
+        else:
+            completions = await self.model.generate([request])
+            if len(completions) != 1:
+                raise ModelError(
+                    f"model '{self.model.name}' gave {len(completions)} completions for 1 request"
+                )
+            completion = completions[0]
+        return self._reply(completion, view, request)
+
+    async def _streamed(
+        self, model: StreamingModel, request: Request, context: NodeContext
+    ) -> Completion:
+        """The completion, shown piece by piece to whoever follows the run."""
+        completion: Completion | None = None
+        async for piece in model.stream(request):
+            if isinstance(piece, Completion):
+                completion = piece
+            else:
+                context.tell(piece)
+        if completion is None:
+            raise ModelError(f"model '{model.name}' ended a stream without a completion")
+        return completion
 
     def look(self, context: NodeContext) -> View:
         """The screen as this agent sees it; the same in every round of a decision."""
@@ -62,7 +82,7 @@ class AgentNode:
             seed=seed,
         )
 
-    def _reply(self, completion: Completion, view: View, seed: int) -> NodeReply:
+    def _reply(self, completion: Completion, view: View, request: Request) -> NodeReply:
         shown = parse_action(completion.text)
         action, error = None, None
         if isinstance(shown, Unparsed):
@@ -70,20 +90,24 @@ class AgentNode:
         else:
             action = view.to_screen(shown)
             if action is None:
-                error = _nowhere(shown.index, view.observation)
+                error = _nowhere(shown, view.observation)
         return NodeReply(
             content=completion.text,
             action=action,
             error=error,
+            model=completion.model or self.model.name,
             adapter=completion.adapter,
             logprob=completion.logprob,
             usage=completion.usage,
             prompt=completion.prompt,
             order=None if self.view == "same" else view.order,
-            temperature=self.temperature,
-            seed=seed,
+            temperature=request.temperature,
+            seed=request.seed,
         )
 
 
-def _nowhere(index: int | None, shown: Observation) -> str:
-    return f"there is no element {index}; the screen shows {len(shown.elements)}"
+def _nowhere(action: Action, shown: Observation) -> str:
+    count = len(shown.elements)
+    ends = [index for index in (action.index, action.to_index) if index is not None]
+    wrong = next((index for index in ends if index >= count), ends[0])
+    return f"there is no element {wrong}; the screen shows {count}"

@@ -1,73 +1,77 @@
-"""One OpenAI-compatible endpoint: slots, rate limit, budget and retries around each request."""
+"""One OpenAI-compatible endpoint: slots, rate limits, budget and retries around each request."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import random
 import time
-from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import openai
-from asyncio_throttle.throttler import Throttler
 
-from swarm_ui.budget import Budget
+from swarm_ui.budget import Budget, Price, total
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.message import Usage
+from swarm_ui.nodes.openai_limits import Limits, Line
+from swarm_ui.nodes.openai_stream import read_stream, read_whole
 from swarm_ui.nodes.openai_wire import (
     ChatReply,
     Failure,
     Malformed,
+    Refused,
     failure,
+    passing,
     read_chat,
     read_models,
     without_credentials,
 )
 
 OPENAI_URL = "https://api.openai.com/v1"
-_CONNECT_SECONDS = 5.0
+_SHOWN = 80
 
 
-class Limits:
-    """How hard an endpoint may be pressed. Raises ``ConfigError`` if out of range."""
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One chat request, ready to be sent."""
 
-    def __init__(
-        self,
-        *,
-        rate_limit: int | None,
-        period: float,
-        concurrency: int,
-        timeout: float,
-        retries: int,
-        backoff: float,
-        longest_wait: float,
-    ) -> None:
-        least = {"rate_limit": 1, "concurrency": 1, "retries": 0, "backoff": 0, "longest_wait": 0}
-        given = {
-            "rate_limit": rate_limit,
-            "concurrency": concurrency,
-            "retries": retries,
-            "backoff": backoff,
-            "longest_wait": longest_wait,
-        }
-        for name, value in given.items():
-            if value is not None and value < least[name]:
-                raise ConfigError(f"OpenAIModel: {name} must be >= {least[name]}, got {value}")
-        for name, seconds in (("period", period), ("timeout", timeout)):
-            if not seconds > 0:
-                raise ConfigError(f"OpenAIModel: {name} must be > 0 seconds, got {seconds}")
-        self.rate_limit, self.period = rate_limit, period
-        self.concurrency, self.timeout = concurrency, timeout
-        self.retries, self.backoff, self.longest_wait = retries, backoff, longest_wait
+    body: Mapping[str, object]
+    """Keyword arguments of openai's ``chat.completions.create``."""
+    most: Usage
+    """The most it may use, held of the budget while it is on its way."""
+    prompt: str
+    model: str
+    """Name that is asked for."""
+    price: Price | None = None
+
+
+@dataclass(slots=True)
+class _Turn:
+    """A request that may be sent now."""
+
+    client: openai.AsyncOpenAI
+    used: Usage | None = None
+    """What it used, as far as is known. A server that does not count, a reply that was cut off
+    and a call that was given up may have used all that was held."""
 
 
 class Endpoint:
     """Sends chat requests and keeps the counters. Serves one event loop until it is closed."""
 
     def __init__(
-        self, model: str, url: str, key_env: str, limits: Limits, budget: Budget, rng: random.Random
+        self,
+        model: str,
+        url: str,
+        *,
+        key: str | None,
+        key_env: str,
+        limits: Limits,
+        budget: Budget,
+        rng: random.Random,
     ) -> None:
         parts = urlsplit(url)
         shown = without_credentials(url)
@@ -79,39 +83,54 @@ class Endpoint:
         self.budget = budget
         self.retried = 0
         self.waited = 0.0
-        self._url, self._key_env = url, key_env
+        self._url, self._given_key, self._key_env = url, key, key_env
+        self._key_name = f"the variable {key_env}" if key is None else "api_key"
         self._limits, self._rng = limits, rng
-        self._line: _Line | None = None
+        self._line: Line | None = None
 
-    async def chat(self, body: Mapping[str, object], tokens: int) -> ChatReply:
+    async def chat(self, ask: Ask) -> ChatReply:
         """One chat completion, with as many attempts as allowed.
-
-        Args:
-            body: keyword arguments of openai's ``chat.completions.create``.
-            tokens: the most it may use, held of the budget while it is on its way.
 
         Raises:
             BudgetExceeded: an attempt could cross the budget; it was not sent.
+            Refused: the endpoint said no, with an HTTP status.
             ModelError: no attempt succeeded.
         """
-        attempt = 0
-        while True:
-            outcome = await self._attempt(body, tokens)
+        for attempt in itertools.count(1):
+            outcome = await self._attempt(ask)
             if isinstance(outcome, ChatReply):
                 return outcome
-            wait = self._pause(attempt, outcome)
-            attempt += 1
-            asked = outcome.wait or 0.0
-            if not outcome.again or attempt > self._limits.retries:
-                break
-            if asked > self._limits.longest_wait:
-                break
-            self.retried += 1
-            self.waited += wait
-            await asyncio.sleep(wait)
-        told = f", told to wait {asked:g} s" if asked else ""
-        tries = "1 attempt" if attempt == 1 else f"{attempt} attempts"
-        raise self.error(f"no answer after {tries}{told}", "a chat completion", outcome)
+            await self._pause(attempt, outcome)
+        raise AssertionError  # never reached: a pause after the last attempt raises
+
+    async def stream(self, ask: Ask) -> AsyncGenerator[str | ChatReply]:
+        """Pieces of one chat completion, then the whole. Tried again until something came.
+
+        Raises:
+            BudgetExceeded, Refused, ModelError: as :meth:`chat`.
+        """
+        for attempt in itertools.count(1):
+            came: list[str] = []
+            try:
+                async with aclosing(self._stream_once(ask)) as pieces:
+                    async for piece in pieces:
+                        if isinstance(piece, str):
+                            came.append(piece)
+                        yield piece
+                return
+            except Exception as error:
+                if not passing(error):
+                    raise
+                problem = failure(error, self._key_name)
+            if came:
+                text = "".join(came)
+                end = self._shown(text)[-_SHOWN:]  # cut last: half a secret is not recognised
+                raise self.error(
+                    f"the stream broke off after {len(text)} characters that end in {end!r}",
+                    "the rest of the reply",
+                    problem,
+                )
+            await self._pause(attempt, problem)
 
     async def served(self, seconds: float) -> tuple[str, ...] | None:
         """Names of the models served, asked once; ``None`` if the endpoint keeps no list.
@@ -126,55 +145,124 @@ class Endpoint:
         except openai.NotFoundError:
             return None
         except (openai.OpenAIError, TimeoutError, Malformed) as error:
-            problem = failure(error, self._key_env)
+            problem = failure(error, self._key_name)
         raise self.error("the endpoint does not answer as it should", "a list of models", problem)
 
     def error(self, what: str, expected: str, problem: Failure) -> ModelError:
         """One line about a failure, without secrets even if the server echoed them."""
-        got = problem.got
-        for secret in (_key(self._key_env), urlsplit(self._url).password):
-            if secret:
-                got = got.replace(secret, "[secret]")
-        return ModelError(
-            f"{self.where}: {what}; expected {expected}, got {got}. To do: {problem.advice}"
-        )
+        got = self._shown(problem.got)
+        text = f"{self.where}: {what}; expected {expected}, got {got}. To do: {problem.advice}"
+        return ModelError(text) if problem.status is None else Refused(text, problem.status)
 
     async def close(self) -> None:
         line, self._line = self._line, None
         if line is not None:
             await line.client.close()
 
-    async def _attempt(self, body: Mapping[str, object], tokens: int) -> ChatReply | Failure:
-        line = self._connected()
-        before = time.monotonic()
-        async with line.slots:
-            async with line.throttle:
-                self.waited += time.monotonic() - before
-            self.budget.reserve(tokens, self.where)
-            used = 0
+    async def _attempt(self, ask: Ask) -> ChatReply | Failure:
+        async with self._turn(ask) as turn:
             try:
                 async with asyncio.timeout(self._limits.timeout):
-                    create = line.client.chat.completions.with_raw_response.create
-                    raw = await create(**body)  # type: ignore[call-overload]
+                    create = turn.client.chat.completions.with_raw_response.create
+                    raw = await create(**ask.body)  # type: ignore[call-overload]
                 reply = read_chat(raw.content)
-                # A server that does not count may have used all that was held.
-                used = tokens if reply.usage is None else _total(reply.usage)
             except (openai.OpenAIError, TimeoutError, Malformed) as error:
-                return failure(error, self._key_env)
+                problem = failure(error, self._key_name)
+                turn.used = Usage() if problem.unpaid else None
+                return problem
+            turn.used = reply.usage
+            return reply
+
+    async def _stream_once(self, ask: Ask) -> AsyncGenerator[str | ChatReply]:
+        """One attempt. Raises what :func:`passing` knows, and passes on what it does not."""
+        patience = self._limits.timeout
+        async with self._turn(ask) as turn:
+            try:
+                create = turn.client.chat.completions.with_streaming_response.create
+                opening = create(**ask.body, stream=True)  # type: ignore[call-overload]
+                async with asyncio.timeout(patience):
+                    response = await opening.__aenter__()
+                try:
+                    kind = response.headers.get("content-type", "")
+                    read = read_whole if kind.startswith("application/json") else read_stream
+                    async with aclosing(read(response, patience)) as pieces:
+                        async for piece in pieces:
+                            if isinstance(piece, ChatReply):
+                                turn.used = piece.usage
+                            yield piece
+                finally:
+                    await opening.__aexit__(None, None, None)
+            except Exception as error:
+                if passing(error) and failure(error, self._key_name).unpaid:
+                    turn.used = Usage()
+                raise
+
+    @asynccontextmanager
+    async def _turn(self, ask: Ask) -> AsyncGenerator[_Turn]:
+        """Wait for a slot and the rate limits, hold the budget; settle afterwards."""
+        line = self._connected()
+        before = time.monotonic()
+        tokens = total(ask.most)
+        self._check_size(tokens)
+        async with line.slots:
+            grant = None if line.tokens is None else await line.tokens.acquire(tokens)
+            turn = _Turn(line.client, Usage())
+            try:
+                async with line.throttle:
+                    self.waited += time.monotonic() - before
+                hold = self.budget.reserve(ask.most, self.where, ask.price)
+                turn.used = None
+                try:
+                    yield turn
+                finally:
+                    self.budget.settle(hold, turn.used)
             finally:
-                self.budget.settle(tokens, used)
-        return reply
+                if line.tokens is not None and grant is not None:
+                    used = tokens if turn.used is None else total(turn.used)
+                    line.tokens.correct(grant, used)
 
-    def _pause(self, attempt: int, failed: Failure) -> float:
-        """Seconds until the next attempt: jittered, so that agents do not come back as one."""
+    def _check_size(self, tokens: int) -> None:
+        limit = self._limits.tokens_per_minute
+        if limit is not None and tokens > limit:
+            raise ModelError(
+                f"{self.where}: expected requests that fit into tokens_per_minute={limit}, got one "
+                f"that may need {tokens} tokens. Lower its max_tokens or raise tokens_per_minute"
+            )
+
+    async def _pause(self, attempt: int, failed: Failure) -> None:
+        """Wait before the next attempt, jittered, so that agents do not come back as one.
+
+        Raises:
+            ModelError: there shall be no other attempt.
+        """
+        limits, asked = self._limits, failed.wait or 0.0
+        if not failed.again or attempt > limits.retries or asked > limits.longest_wait:
+            told = f", told to wait {asked:g} s" if asked else ""
+            tries = "1 attempt" if attempt == 1 else f"{attempt} attempts"
+            raise self.error(f"no answer after {tries}{told}", "a chat completion", failed)
         if failed.wait is not None:
-            return failed.wait + self._rng.uniform(0.0, self._limits.backoff)
-        wait = min(self._limits.longest_wait, self._limits.backoff * 2.0**attempt)
-        return wait * self._rng.uniform(0.5, 1.0)
+            wait = failed.wait + self._rng.uniform(0.0, limits.backoff)
+        else:
+            wait = min(limits.longest_wait, limits.backoff * 2.0 ** (attempt - 1))
+            wait *= self._rng.uniform(0.5, 1.0)
+        self.retried += 1
+        self.waited += wait
+        await asyncio.sleep(wait)
 
-    def _connected(self) -> _Line:
+    def _shown(self, text: str) -> str:
+        """What a server said, without secrets."""
+        for secret in (self._key(), urlsplit(self._url).password):
+            if secret:
+                text = text.replace(secret, "[secret]")
+        return text
+
+    def _key(self) -> str:
+        given = os.environ.get(self._key_env, "") if self._given_key is None else self._given_key
+        return given.strip()
+
+    def _connected(self) -> Line:
         if self._line is None:
-            key = _key(self._key_env)
+            key = self._key()
             if not key and self._url == OPENAI_URL:
                 raise ModelError(
                     f"{self.where}: expected a key in the environment variable {self._key_env}, "
@@ -182,37 +270,9 @@ class Endpoint:
                 )
             if not all("!" <= letter <= "~" for letter in key):
                 raise ModelError(
-                    f"{self.where}: expected a key of plain letters, digits and signs in the "
-                    f"environment variable {self._key_env}, got one with spaces, line breaks or "
-                    "other letters. Set it again"
+                    f"{self.where}: expected a key of plain letters, digits and signs in "
+                    f"{self._key_name}, got one with spaces, line breaks or other letters. "
+                    "Set it again"
                 )
-            limits = self._limits
-            client = openai.AsyncOpenAI(
-                api_key=key or "none",
-                base_url=self._url,
-                max_retries=0,
-                timeout=openai.Timeout(
-                    limits.timeout, connect=min(_CONNECT_SECONDS, limits.timeout)
-                ),
-            )
-            self._line = _Line(client, limits)
+            self._line = Line(self._url, key, self._limits)
         return self._line
-
-
-class _Line:
-    """What is tied to one event loop: the client, the slots and the rate limit."""
-
-    def __init__(self, client: openai.AsyncOpenAI, limits: Limits) -> None:
-        self.client = client
-        self.slots = asyncio.Semaphore(limits.concurrency)
-        self.throttle: AbstractAsyncContextManager[None] = nullcontext()
-        if limits.rate_limit is not None:
-            self.throttle = Throttler(limits.rate_limit, limits.period)
-
-
-def _key(name: str) -> str:
-    return os.environ.get(name, "").strip()
-
-
-def _total(usage: Usage) -> int:
-    return usage.prompt_tokens + usage.completion_tokens

@@ -12,9 +12,11 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 import openai
 
+from swarm_ui.errors import ModelError
 from swarm_ui.message import Usage
 
 _RETRIED = frozenset({408, 409, 425, 429})
+_NEVER_CONNECTED = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout"})
 _HOPELESS = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
 
 
@@ -26,7 +28,7 @@ class _Logprobs(msgspec.Struct):
     content: list[_Token] | None = None
 
 
-class _Text(msgspec.Struct):
+class _Text(msgspec.Struct, frozen=True):
     content: str | None = None
     refusal: str | None = None
 
@@ -34,6 +36,7 @@ class _Text(msgspec.Struct):
 class _Choice(msgspec.Struct):
     message: _Text
     logprobs: _Logprobs | None = None
+    index: int = 0
 
 
 class _Usage(msgspec.Struct):
@@ -47,6 +50,23 @@ class _Chat(msgspec.Struct):
     usage: _Usage | None = None
 
 
+class _Piece(msgspec.Struct):
+    delta: _Text = _Text()
+    logprobs: _Logprobs | None = None
+    finish_reason: str | None = None
+
+
+class _Problem(msgspec.Struct):
+    message: str = "no message"
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[_Piece] = []
+    model: str | None = None
+    usage: _Usage | None = None
+    error: _Problem | None = None
+
+
 class _Model(msgspec.Struct):
     id: str
 
@@ -55,14 +75,34 @@ class _Models(msgspec.Struct):
     data: list[_Model]
 
 
+class Answer(NamedTuple):
+    """One text out of a reply."""
+
+    text: str
+    logprob: float | None = None
+    tokens: int | None = None
+    """``None`` if the server did not list them."""
+
+
 class ChatReply(NamedTuple):
     """One chat completion as it came over the wire."""
 
-    text: str
+    answers: tuple[Answer, ...]
+    """At least one; more where more were asked for."""
     usage: Usage | None
     """``None`` if the server did not say."""
-    logprob: float | None
     model: str
+
+
+class Chunk(NamedTuple):
+    """One event of a streamed chat completion."""
+
+    text: str
+    logprobs: tuple[float, ...]
+    usage: Usage | None
+    model: str
+    last: bool
+    """Nothing but the usage comes after it."""
 
 
 class Failure(NamedTuple):
@@ -73,6 +113,18 @@ class Failure(NamedTuple):
     again: bool
     wait: float | None = None
     """Seconds the server asked to wait; ``None`` if it did not."""
+    status: int | None = None
+    """HTTP status; ``None`` if no reply came."""
+    unpaid: bool = False
+    """The server did no work for it: an HTTP error, or no connection at all."""
+
+
+class Refused(ModelError):
+    """The endpoint said no to a request, with an HTTP status."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class Malformed(ValueError):
@@ -90,19 +142,46 @@ def read_chat(body: bytes) -> ChatReply:
         raise Malformed(f"a reply that is no chat completion ({error})") from None
     if not chat.choices:
         raise Malformed("a chat completion with an empty list of choices")
-    choice = chat.choices[0]
-    tokens = choice.logprobs.content if choice.logprobs is not None else None
-    return ChatReply(
-        text=choice.message.content or choice.message.refusal or "",
-        usage=None
-        if chat.usage is None
-        else Usage(
-            prompt_tokens=chat.usage.prompt_tokens,
-            completion_tokens=chat.usage.completion_tokens or 0,
-        ),
-        logprob=sum(token.logprob for token in tokens) if tokens else None,
-        model=chat.model or "",
+    choices = sorted(chat.choices, key=lambda choice: choice.index)
+    return ChatReply(tuple(map(_answer, choices)), _used(chat.usage), chat.model or "")
+
+
+def read_chunk(data: bytes) -> Chunk:
+    """Decode one event of a stream. Raises :class:`Malformed`; so it does if the server reports
+    an error in the middle of its reply."""
+    try:
+        chunk = msgspec.json.decode(data, type=_Chunk)
+    except msgspec.DecodeError as error:
+        raise Malformed(f"an event that is no piece of a chat completion ({error})") from None
+    if chunk.error is not None:
+        raise Malformed(f"an error instead of the rest ({chunk.error.message[:300]})")
+    usage, model = _used(chunk.usage), chunk.model or ""
+    if not chunk.choices:
+        return Chunk("", (), usage, model, last=False)
+    piece = chunk.choices[0]
+    tokens = (piece.logprobs.content if piece.logprobs is not None else None) or []
+    return Chunk(
+        text=piece.delta.content or piece.delta.refusal or "",
+        logprobs=tuple([token.logprob for token in tokens]),
+        usage=usage,
+        model=model,
+        last=piece.finish_reason is not None,
     )
+
+
+def _answer(choice: _Choice) -> Answer:
+    tokens = choice.logprobs.content if choice.logprobs is not None else None
+    return Answer(
+        text=choice.message.content or choice.message.refusal or "",
+        logprob=sum(token.logprob for token in tokens) if tokens else None,
+        tokens=len(tokens) if tokens else None,
+    )
+
+
+def _used(usage: _Usage | None) -> Usage | None:
+    if usage is None:
+        return None
+    return Usage(prompt_tokens=usage.prompt_tokens, completion_tokens=usage.completion_tokens or 0)
 
 
 def read_models(body: bytes) -> tuple[str, ...]:
@@ -113,36 +192,51 @@ def read_models(body: bytes) -> tuple[str, ...]:
         raise Malformed(f"a reply that is no list of models ({error})") from None
 
 
-def failure(error: Exception, key_env: str) -> Failure:
+def failure(error: Exception, key_name: str) -> Failure:
     """Sort out an exception of one attempt: what came, what to do, and whether to try again."""
     if isinstance(error, openai.APITimeoutError | TimeoutError):
-        return Failure("no reply in time", "raise timeout, or lower concurrency", again=True)
+        unpaid = type(error.__cause__).__name__ in _NEVER_CONNECTED
+        advice = "raise timeout, or lower concurrency"
+        return Failure("no reply in time", advice, again=True, unpaid=unpaid)
     if isinstance(error, openai.APIStatusError):
-        return _status(error, key_env)
-    if isinstance(error, openai.APIConnectionError):
-        cause = error.__cause__
+        return _status(error, key_name)
+    if isinstance(error, openai.APIConnectionError) or _of_transport(error):
+        cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
         detail = f"{type(cause).__name__}: {cause}" if cause is not None else str(error)
-        return Failure(
-            f"no connection ({detail})", "check that the server runs at this address", again=True
-        )
+        unpaid = type(cause).__name__ in _NEVER_CONNECTED
+        got = f"{'no' if unpaid else 'a broken'} connection ({detail})"
+        return Failure(got, "check that the server runs at this address", again=True, unpaid=unpaid)
     if isinstance(error, Malformed):
         return Failure(str(error), "check that this is an OpenAI-compatible endpoint", again=True)
     return Failure(f"{type(error).__name__}: {error}", "check the endpoint's log", again=False)
 
 
-def _status(error: openai.APIStatusError, key_env: str) -> Failure:
+def passing(error: Exception) -> bool:
+    """Whether :func:`failure` knows what to make of an exception; all others are bugs."""
+    known = isinstance(error, openai.OpenAIError | TimeoutError | Malformed)
+    return known or _of_transport(error)
+
+
+def _of_transport(error: Exception) -> bool:
+    """Raised as it is in the middle of a stream. openai 1 and 2 stand on httpx, openai 3 on httpx2;
+    which one there is need not be known to name them."""
+    return type(error).__module__.partition(".")[0] in ("httpx", "httpx2")
+
+
+def _status(error: openai.APIStatusError, key_name: str) -> Failure:
     status = error.status_code
     detail = " ".join(error.message.split())[:300]
-    got = f"HTTP {status} ({detail})"
-    if error.code in _HOPELESS:
-        return Failure(got, "check the account's quota and billing", again=False)
-    if status in (401, 403):
-        return Failure(got, f"put a valid key into the variable {key_env}", again=False)
-    if status == 404:
-        return Failure(got, "check the model name and that the address ends in /v1", again=False)
-    again = status in _RETRIED or status >= 500
+    again = status in _RETRIED or (status >= 500 and status != 501)
+    wait = retry_after(error.response.headers)
     advice = "lower rate_limit or concurrency" if status == 429 else "see the endpoint's log"
-    return Failure(got, advice, again=again, wait=retry_after(error.response.headers))
+    if error.code in _HOPELESS:
+        again, advice = False, "check the account's quota and billing"
+    elif status in (401, 403):
+        advice = f"put a valid key into {key_name}"
+    elif status == 404:
+        advice = "check the model name and that the address ends in /v1"
+    got = f"HTTP {status} ({detail})"
+    return Failure(got, advice, again=again, wait=wait, status=status, unpaid=True)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

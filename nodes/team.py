@@ -11,6 +11,7 @@ from swarm_ui.model import ChatModel, ScoringModel
 from swarm_ui.node import Node, Scope
 from swarm_ui.nodes.agent import AgentNode, AgentView
 from swarm_ui.nodes.vote import MajorityVote, ProbabilityVote
+from swarm_ui.shapes import Shape
 from swarm_ui.topology import Edge, random_dag
 
 
@@ -18,7 +19,7 @@ def collaborative(
     agents: int,
     rounds: int,
     model: ChatModel,
-    edges: Iterable[Edge] | None,
+    edges: Iterable[Edge] | Shape | None,
     density: float,
     seed: int,
     adapters: Sequence[str | None] | None,
@@ -40,6 +41,8 @@ def collaborative(
     names = [f"agent_{k}" for k in range(agents)]
     if edges is None:
         edges = random_dag(names, density, random.Random(seed))
+    elif callable(edges):
+        edges = edges(names)
     nodes: list[Node] = [
         AgentNode(
             name,

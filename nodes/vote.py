@@ -13,6 +13,7 @@ from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.message import Message
 from swarm_ui.model import Request, ScoringModel
 from swarm_ui.node import ModelNode, NodeContext, NodeReply, Scope, Source
+from swarm_ui.nodes.coalesce import ASKING
 from swarm_ui.nodes.tally import best, candidates, exact, hierarchical
 
 NO_PROPOSAL = NodeReply(error="nobody proposed a valid action", ballot={})
@@ -67,8 +68,9 @@ class ProbabilityVote:
         if len(acts) == 1:
             key = next(iter(acts))
             return _decided(acts, {key: _agreed(inbox)}, key)
+        ASKING.set(context.session)  # models that batch serve runs in turn
         sources = [context.source(message) for message in inbox]
-        weights = await _weigh(acts, [s for s in sources if s.call.error is None])
+        weights = await _weigh(acts, [s for s in sources if s.call.error is None], context)
         return _decided(acts, weights, best(weights, context.run_seed))
 
 
@@ -100,14 +102,14 @@ class _Questions:
 
 
 async def _weigh(
-    acts: Mapping[ActionKey, Action], sources: Sequence[Source]
+    acts: Mapping[ActionKey, Action], sources: Sequence[Source], context: NodeContext
 ) -> dict[ActionKey, float]:
     """Summed probability of each act; one scoring call a model, all models at the same time."""
     asked: dict[int, _Questions] = {}
     for source in sources:
         node, model = _scorer(source)
         questions = asked.setdefault(id(model), _Questions(model))
-        request = node.request(source.decision)
+        request = context.pinned(model, node.request(source.decision))
         for key, action in acts.items():
             shown = source.view.from_screen(action)
             if shown is not None:

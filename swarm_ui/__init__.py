@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from swarm_ui import shapes
 from swarm_ui.action import Action, Unparsed, parse_action
+from swarm_ui.budget import Price
 from swarm_ui.credit import CreditAssigner, CreditTable
 from swarm_ui.environment import Environment, Graded, Restorable, Step
 from swarm_ui.errors import (
@@ -31,14 +33,36 @@ from swarm_ui.errors import (
 )
 from swarm_ui.executor import execute
 from swarm_ui.graph import CollabGraph
+from swarm_ui.lazy import open_jsonl
+from swarm_ui.limits import Limits
 from swarm_ui.message import Heard, Message, Usage
-from swarm_ui.model import ChatModel, Completion, Decision, Request, ScoringModel
+from swarm_ui.model import (
+    ChatMessage,
+    ChatModel,
+    Completion,
+    Decision,
+    Request,
+    SamplingModel,
+    ScoringModel,
+    StreamingModel,
+    VersionedModel,
+)
 from swarm_ui.node import Node, NodeContext, NodeReply
 from swarm_ui.observation import Element, Observation, render
 from swarm_ui.policy import Cascade, GraphPolicy, LoopGuard, Policy
-from swarm_ui.records import append_jsonl, iter_jsonl, read_jsonl, repair_jsonl, write_jsonl
-from swarm_ui.rollout import Guidance, rollout_many
-from swarm_ui.run import Limits
+from swarm_ui.pool import EnvironmentPool, Restarts
+from swarm_ui.prompts import chat_of, transcript
+from swarm_ui.records import (
+    append_jsonl,
+    iter_jsonl,
+    read_jsonl,
+    repair_jsonl,
+    trace_schema,
+    write_jsonl,
+)
+from swarm_ui.rollout import Guidance, rollout_many, rollout_stream
+from swarm_ui.store import KeptRun, RunRecord
+from swarm_ui.stores import DirectoryStore, SQLiteStore
 from swarm_ui.topology import random_dag
 from swarm_ui.trace import Call, Episode, StepRecord, Trace
 from swarm_ui.view import View
@@ -54,6 +78,7 @@ __all__ = [
     "BudgetExceeded",
     "Call",
     "Cascade",
+    "ChatMessage",
     "ChatModel",
     "CollabGraph",
     "Completion",
@@ -61,15 +86,18 @@ __all__ = [
     "CreditAssigner",
     "CreditTable",
     "Decision",
+    "DirectoryStore",
     "Element",
     "Environment",
     "EnvironmentFault",
+    "EnvironmentPool",
     "Episode",
     "Graded",
     "GraphError",
     "GraphPolicy",
     "Guidance",
     "Heard",
+    "KeptRun",
     "Limits",
     "LoopGuard",
     "MajorityVote",
@@ -83,28 +111,41 @@ __all__ = [
     "NodeTimeout",
     "Observation",
     "Policy",
+    "Price",
     "ProbabilityVote",
     "Request",
+    "Restarts",
     "Restorable",
+    "RunRecord",
+    "SQLiteStore",
+    "SamplingModel",
     "ScoringModel",
     "Step",
     "StepRecord",
+    "StreamingModel",
     "SwarmError",
     "Trace",
     "TraceError",
     "Unparsed",
     "Usage",
+    "VersionedModel",
     "View",
     "append_jsonl",
+    "chat_of",
     "execute",
     "function_node",
     "iter_jsonl",
+    "open_jsonl",
     "parse_action",
     "random_dag",
     "read_jsonl",
     "render",
     "repair_jsonl",
     "rollout_many",
+    "rollout_stream",
+    "shapes",
+    "trace_schema",
+    "transcript",
     "write_jsonl",
 ]
 

@@ -57,6 +57,12 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     app_name: str | None = None
     keycode: str | None = None
     clear_text: bool | None = None
+    to_index: int | None = None
+    """Element on which a ``swipe`` from ``index`` (or ``x`` and ``y``) ends: a drag and drop."""
+    to_x: int | None = None
+    """Pixels from the left where a ``swipe`` ends; together with ``to_y`` instead of
+    ``to_index``."""
+    to_y: int | None = None
 
     def __post_init__(self) -> None:
         kind = self.action_type
@@ -70,18 +76,35 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             raise ValueError(f"{kind}: needs 'index' (or 'x' and 'y')")
         if kind in _NEEDS_TEXT and self.text is None:
             raise ValueError(f"{kind}: needs 'text'")
-        if kind in ("scroll", "swipe") and self.direction is None:
+        dragged = self.to_index is not None or self.to_x is not None or self.to_y is not None
+        if dragged:
+            self._check_drag()
+        if kind in ("scroll", "swipe") and self.direction is None and not dragged:
             raise ValueError(f"{kind}: needs 'direction' (up, down, left or right)")
         if kind == "status" and self.goal_status is None:
             raise ValueError("status: needs 'goal_status' (complete or infeasible)")
         if kind == "open_app" and not self.app_name:
             raise ValueError("open_app: needs 'app_name'")
 
+    def _check_drag(self) -> None:
+        kind = self.action_type
+        if kind != "swipe":
+            raise ValueError(f"{kind}: 'to_index', 'to_x' and 'to_y' belong to 'swipe' only")
+        if self.index is None and self.x is None:
+            raise ValueError("swipe: a drag needs 'index' (or 'x' and 'y') where it starts")
+        if self.direction is not None:
+            raise ValueError("swipe: give 'direction' or where the drag ends, not both")
+        if (self.to_x is None) != (self.to_y is None):
+            raise ValueError("swipe: 'to_x' and 'to_y' belong together")
+        if self.to_index is not None and (self.to_x is not None or self.to_index < 0):
+            raise ValueError("swipe: 'to_index' must be >= 0, and not be given with 'to_x'")
+
     @property
     def key(self) -> ActionKey:
         """What makes two actions the same act: everything but ``target``, text without case."""
         fold = (self.text or "").casefold() if self.text is not None else None
         app = self.app_name.casefold() if self.app_name else None
+        drag = (self.to_index, self.to_x, self.to_y)
         return (
             self.action_type,
             self.index,
@@ -92,6 +115,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             self.goal_status,
             app,
             self.keycode,
+            *(drag if drag != (None, None, None) else ()),
         )
 
     def json(self) -> str:
@@ -109,6 +133,10 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         for value in (self.text, self.direction, self.goal_status, self.app_name, self.keycode):
             if value is not None:
                 parts.append(repr(value) if value is self.text else str(value))
+        if self.to_index is not None:
+            parts.append(f"to [{self.to_index}]")
+        if self.to_x is not None:
+            parts.append(f"to ({self.to_x}, {self.to_y})")
         return " ".join(parts)
 
 

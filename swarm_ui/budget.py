@@ -2,47 +2,149 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
 from swarm_ui.errors import BudgetExceeded, ConfigError
+from swarm_ui.message import Usage
+
+_UNIT = 10**12
+"""Money is counted in whole parts of this: sums of floats drift, and a bound must not."""
+
+
+class Price(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model costs, in any currency, per million tokens."""
+
+    prompt: float
+    completion: float
+
+    def __post_init__(self) -> None:
+        for name, value in (("prompt", self.prompt), ("completion", self.completion)):
+            if not 0 <= value < math.inf:
+                raise ConfigError(f"Price: {name} must be a number >= 0, got {value}")
+
+    def of(self, usage: Usage) -> float:
+        """The price of that many tokens."""
+        return self.parts(usage) / _UNIT
+
+    def parts(self, usage: Usage) -> int:
+        """The same in whole units of counting, rounded up."""
+        spent = self.prompt * usage.prompt_tokens + self.completion * usage.completion_tokens
+        return math.ceil(spent * (_UNIT // 10**6))
+
+
+class Hold(NamedTuple):
+    """What is kept back for a call on its way."""
+
+    tokens: int
+    parts: int
+    price: Price | None
 
 
 class Budget:
-    """Calls and tokens allowed. Reserve before a call is sent, settle when it is over."""
+    """Calls, tokens and money allowed. Reserve before a call is sent, settle when it is over."""
 
-    def __init__(self, max_calls: int | None = None, max_tokens: int | None = None) -> None:
+    def __init__(
+        self,
+        max_calls: int | None = None,
+        max_tokens: int | None = None,
+        max_cost: float | None = None,
+    ) -> None:
         """``None`` means no limit."""
-        for name, value in (("max_calls", max_calls), ("max_tokens", max_tokens)):
-            if value is not None and value < 0:
+        limits = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
+        for name, value in limits.items():
+            if value is not None and not 0 <= value < math.inf:
                 raise ConfigError(f"Budget: {name} must be >= 0 or None, got {value}")
         self.max_calls = max_calls
         self.max_tokens = max_tokens
+        self.max_cost = max_cost
         self.calls = 0
         """Calls sent, retries included."""
         self.tokens = 0
         """Tokens of the calls that are over."""
-        self._reserved = 0
+        self._parts = 0
+        self._held_tokens = self._held_parts = 0
 
-    def reserve(self, tokens: int, where: str) -> None:
-        """Count a call that may use up to ``tokens``.
+    @property
+    def cost(self) -> float:
+        """Money of the calls that are over."""
+        return self._parts / _UNIT
+
+    def reserve(self, most: Usage, where: str, price: Price | None = None) -> Hold:
+        """Count a call that may use up to ``most``; give the result to :meth:`settle`.
 
         Raises:
             BudgetExceeded: it could cross the budget; nothing is counted.
         """
+        tokens = total(most)
+        parts = 0 if price is None else price.parts(most)
         if self.max_calls is not None and self.calls + 1 > self.max_calls:
             raise BudgetExceeded(
                 f"{where}: all {self.max_calls} calls of the budget are used up; "
                 "nothing was sent. Raise max_calls to go on"
             )
-        wanted = self.tokens + self._reserved + tokens
+        wanted = self.tokens + self._held_tokens + tokens
         if self.max_tokens is not None and wanted > self.max_tokens:
             raise BudgetExceeded(
                 f"{where}: the next call may need {tokens} tokens, but of the budget of "
-                f"{self.max_tokens} tokens {self.tokens} are used and {self._reserved} are held "
+                f"{self.max_tokens} tokens {self.tokens} are used and {self._held_tokens} are held "
                 "for calls on their way; nothing was sent. Raise max_tokens_total to go on"
             )
+        self._afford(parts, price, where)
         self.calls += 1
-        self._reserved += tokens
+        self._held_tokens += tokens
+        self._held_parts += parts
+        return Hold(tokens, parts, price)
 
-    def settle(self, reserved: int, used: int) -> None:
-        """Replace a reservation by what the call really used (0 if it failed)."""
-        self._reserved -= reserved
-        self.tokens += used
+    def settle(self, hold: Hold, used: Usage | None) -> None:
+        """Replace a reservation by what the call really used; ``None``: unknown, so all of it."""
+        self._held_tokens -= hold.tokens
+        self._held_parts -= hold.parts
+        self.tokens += hold.tokens if used is None else total(used)
+        if hold.price is not None:
+            self._parts += hold.parts if used is None else hold.price.parts(used)
+
+    def _afford(self, parts: int, price: Price | None, where: str) -> None:
+        if self.max_cost is None:
+            return
+        if price is None:
+            raise ConfigError(f"{where}: max_cost needs the price of this model; add it to prices")
+        if self._parts + self._held_parts + parts > math.floor(self.max_cost * _UNIT):
+            raise BudgetExceeded(
+                f"{where}: the next call may cost {parts / _UNIT:.6g}, but of the budget of "
+                f"{self.max_cost:.6g} {self.cost:.6g} is spent and "
+                f"{self._held_parts / _UNIT:.6g} is held for calls on their way; nothing was "
+                "sent. Raise max_cost to go on"
+            )
+
+
+def check_prices(
+    prices: Mapping[str, Price] | None, model: str, max_cost: float | None
+) -> dict[str, Price]:
+    """A price table as it will be used. Raises ``ConfigError`` if it cannot do for the budget."""
+    table = dict(prices or {})
+    for name, price in table.items():
+        if not isinstance(price, Price):
+            raise ConfigError(f"prices: expected a Price for '{name}', got {price!r}")
+    if max_cost is not None and model not in table:
+        known = ", ".join(table) or "none"
+        raise ConfigError(
+            f"max_cost is set but there is no price for '{model}'; prices are known for: {known}. "
+            "Add prices={'" + model + "': Price(prompt=..., completion=...)} per million tokens"
+        )
+    return table
+
+
+def guess_tokens(text: str) -> int:
+    """Tokens of a text where nothing counts them: one for three ASCII characters, two for any
+    other character. More than most tokenizers need, since it serves to stay below a bound."""
+    plain = len(text) if text.isascii() else sum(map(str.isascii, text))
+    return (plain + 2) // 3 + 2 * (len(text) - plain)
+
+
+def total(usage: Usage) -> int:
+    """Tokens of both kinds."""
+    return usage.prompt_tokens + usage.completion_tokens

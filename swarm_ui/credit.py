@@ -7,17 +7,36 @@ from typing import Protocol
 
 import msgspec
 
-from swarm_ui.trace import Trace
+from swarm_ui.trace import Episode, Trace
+
+Matrix = tuple[tuple[float | None, ...], ...]
+"""``[rounds, agents]`` as in ``trace.agents``; ``None`` = unscored."""
 
 
 class CreditTable(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Credit of one decision's messages."""
 
-    values: tuple[tuple[float | None, ...], ...]
-    """Shape ``[rounds, agents]`` as in ``trace.agents``, each in [0, 1]; ``None`` = unscored."""
+    values: Matrix
+    """Shape ``[rounds, agents]`` as in ``trace.agents``, each in [0, 1]; ``None`` = unscored.
+    With ``signed`` each is a difference in [-1, 1]."""
     source: str
     """Who gave it, such as ``"scripted critic"``; shown beside every figure."""
     rationale: str = ""
+    signed: bool = False
+    """Whether a value is the difference a message made: 0 = none, below 0 = it did harm."""
+    errors: Matrix | None = None
+    """Standard error of each value, where it is an estimate from samples."""
+
+    def unit(self) -> CreditTable:
+        """The same in [0, 1], where a difference of 0 becomes 0.5: neither right nor wrong."""
+        if not self.signed:
+            return self
+        return msgspec.structs.replace(
+            self,
+            values=tuple(tuple(_half(v, 0.5) for v in row) for row in self.values),
+            errors=self.errors and tuple(tuple(_half(v, 0.0) for v in row) for row in self.errors),
+            signed=False,
+        )
 
 
 class CreditAssigner(Protocol):
@@ -34,6 +53,45 @@ class CreditAssigner(Protocol):
             state: the environment's snapshot at the decision, for critics that can use one.
         """
         ...
+
+
+class EpisodeAssigner(Protocol):
+    """Gives credit to all messages of an episode that is over: the one protocol of all assigners.
+
+    What needs only a decision is a :class:`CreditAssigner` and can be asked while the episode
+    runs; :class:`swarm_ui.optim.credit.assess.EachDecision` makes it one of these.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    async def assess(
+        self, episode: Episode, states: Sequence[object] | None = None
+    ) -> tuple[CreditTable, ...]:
+        """One table a step; all ``None`` for an episode that a fault masked.
+
+        Args:
+            episode: that is over.
+            states: the environment's snapshot at each decision, for assigners that need one.
+        """
+        ...
+
+
+def credited(episode: Episode, tables: Sequence[CreditTable]) -> Episode:
+    """The episode with this credit written into its steps, in [0, 1].
+
+    Raises:
+        ValueError: there is not one table a step.
+    """
+    steps = tuple(
+        msgspec.structs.replace(record, credit=table.unit().values)
+        for record, table in zip(episode.steps, tables, strict=True)
+    )
+    return msgspec.structs.replace(episode, steps=steps)
+
+
+def _half(value: float | None, shift: float) -> float | None:
+    return None if value is None else shift + value / 2
 
 
 def mean_credit(tables: Sequence[CreditTable]) -> float | None:

@@ -5,7 +5,7 @@ SwarmError
 │   └── MissingExtra   an optional dependency is not installed
 ├── GraphError         a graph cannot be composed that way
 ├── NodeError          a node failed while a graph ran
-│   └── NodeTimeout    it took longer than it was given
+│   └── NodeTimeout    it, or the whole run, took longer than it was given
 ├── ModelError         a language model could not answer
 │   └── BudgetExceeded the calls or tokens you allowed are used up
 ├── EnvironmentFault   the world around the agent broke (never a reward of 0)
@@ -17,9 +17,17 @@ A reply that cannot be parsed is not an error: see :class:`swarm_ui.action.Unpar
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from swarm_ui.trace import Episode, Trace
+
 
 class SwarmError(Exception):
     """Root of the tree: catch this to catch everything raised on purpose."""
+
+    partial: Trace | None = None
+    """What the run had said when this error ended it; ``None`` if no run was under way."""
 
 
 class ConfigError(SwarmError):
@@ -52,7 +60,7 @@ class NodeError(SwarmError):
 
 
 class NodeTimeout(NodeError):
-    """A node took longer than its time limit."""
+    """A node took longer than its own time limit, or than what was left of the run's."""
 
 
 class ModelError(SwarmError):
@@ -60,7 +68,11 @@ class ModelError(SwarmError):
 
 
 class BudgetExceeded(ModelError):
-    """The number of calls or tokens the user allowed is used up."""
+    """The calls, tokens or money the user allowed are used up."""
+
+    episodes: tuple[Episode, ...] = ()
+    """What rollouts had done when this error ended them; the last may be cut off by it, and then
+    has this error as its fault."""
 
 
 class EnvironmentFault(SwarmError):

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from swarm_ui import interchange
-from swarm_ui.draw import svg
-from swarm_ui.errors import GraphError
-from swarm_ui.executor import Limits, execute, nested, run_blocking
+from swarm_ui import diagrams, interchange, shapes
+from swarm_ui.events import Tell, tell_all
+from swarm_ui.executor import execute, nested, run_blocking
+from swarm_ui.limits import Limits
 from swarm_ui.message import Message
 from swarm_ui.model import ChatModel
-from swarm_ui.node import Node, NodeContext, NodeReply, Scope
+from swarm_ui.node import Condition, Node, NodeContext, NodeReply, Scope
 from swarm_ui.observation import Observation
-from swarm_ui.plan import Plan
-from swarm_ui.structure import (
-    check_heard,
-    check_name,
-    check_unique,
-    checked_edges,
-    closes,
-    electorate,
-    named,
-    only_sink,
-    unknown,
-)
-from swarm_ui.topology import Edge, descendants, predecessors, topological
+from swarm_ui.replay import Prompt, replay, resample
+from swarm_ui.shapes import Nodes, Shape
+from swarm_ui.store import Store
+from swarm_ui.stream import RunStream
+from swarm_ui.topology import Edge
 from swarm_ui.trace import Trace
+from swarm_ui.wiring import Wiring
 
 if TYPE_CHECKING:
     import networkx
@@ -37,7 +30,7 @@ Views = Literal["same", "shuffle"]
 VoteRule = Literal["majority", "probability"]
 
 
-class CollabGraph:
+class CollabGraph(Wiring):
     """Nodes and ordered edges, immutable; every operation returns a new graph.
 
     Each node speaks once a round; it hears its own message of the last round, then its
@@ -57,93 +50,6 @@ class CollabGraph:
         'HELLO WORLD'
     """
 
-    def __init__(
-        self,
-        nodes: Iterable[Node] | Mapping[str, Node],
-        edges: Iterable[Edge] = (),
-        output: str | None = None,
-        rounds: int = 1,
-        name: str = "team",
-    ) -> None:
-        """
-        Args:
-            nodes: the nodes, each under its own ``id``; or a mapping that names them.
-            edges: (sender, listener) pairs. A closing node without any hears all agents.
-            output: whose message is the answer; ``None``: the only node nobody hears.
-            rounds: how often each agent speaks, at least 1.
-            name: the graph's own name, used where it stands as a node in another graph.
-
-        Raises:
-            GraphError: a name is unfit, unknown or used twice, or the edges form a cycle.
-        """
-        members = named(nodes)
-        if rounds < 1:
-            raise GraphError(f"rounds must be at least 1, got {rounds}")
-        check_name(name)
-        self._nodes: Mapping[str, Node] = MappingProxyType(members)
-        self._edges = electorate(members, checked_edges(members, edges))
-        self._rounds = rounds
-        self._name = name
-        self._heard = MappingProxyType(predecessors(members, self._edges))
-        topological(self._heard)
-        self._output = only_sink(members, self._edges) if output is None else output
-        if self._output not in members:
-            raise GraphError(unknown("output", self._output, members))
-
-    @property
-    def id(self) -> str:
-        return self._name
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def nodes(self) -> Mapping[str, Node]:
-        """Nodes by name, in the order given."""
-        return self._nodes
-
-    @property
-    def edges(self) -> tuple[Edge, ...]:
-        """All (sender, listener) pairs, in order; those into closing nodes too."""
-        return self._edges
-
-    @property
-    def output(self) -> str:
-        return self._output
-
-    @property
-    def rounds(self) -> int:
-        return self._rounds
-
-    @property
-    def heard(self) -> Mapping[str, tuple[str, ...]]:
-        """Whom each node hears, in edge order."""
-        return self._heard
-
-    @cached_property
-    def closing(self) -> tuple[str, ...]:
-        """Nodes that speak once, after the last round: votes and all that follows them."""
-        after = descendants((n for n, node in self._nodes.items() if closes(node)), self._edges)
-        return tuple(name for name in self._nodes if name in after)
-
-    @cached_property
-    def agents(self) -> tuple[str, ...]:
-        """Nodes that speak every round."""
-        after = frozenset(self.closing)
-        return tuple(name for name in self._nodes if name not in after)
-
-    @cached_property
-    def talk(self) -> tuple[Edge, ...]:
-        """Edges among agents, which messages travel over every round: what can be learned."""
-        after = frozenset(self.closing)
-        return tuple(edge for edge in self._edges if edge[1] not in after)
-
-    @cached_property
-    def plan(self) -> Plan:
-        """The graph unrolled over its rounds; for the executor."""
-        return Plan(self)
-
     # -- running ------------------------------------------------------------------------------
 
     async def run(
@@ -155,148 +61,104 @@ class CollabGraph:
         edge_logprob: float | None = None,
         limits: Limits | None = None,
         given: Trace | None = None,
+        store: Store | None = None,
+        tell: Tell | None = None,
     ) -> Trace:
         """Decide once; see :func:`swarm_ui.executor.execute`. A string is a goal on no screen."""
-        if isinstance(observation, str):
-            observation = Observation(goal=observation, elements=())
         return await execute(
             self,
-            observation,
+            _screen(observation),
             seed=seed,
             run=run,
             edge_logprob=edge_logprob,
             limits=limits,
             given=given,
+            store=store,
+            tell=tell,
         )
 
-    def run_sync(self, observation: Observation | str, *, seed: int = 0, run: str = "") -> Trace:
+    def run_sync(
+        self,
+        observation: Observation | str,
+        *,
+        seed: int = 0,
+        run: str = "",
+        limits: Limits | None = None,
+        store: Store | None = None,
+        tell: Tell | None = None,
+    ) -> Trace:
         """:meth:`run` for scripts and notebooks; works inside a running event loop too."""
-        return run_blocking(self.run(observation, seed=seed, run=run))
+        return run_blocking(
+            self.run(observation, seed=seed, run=run, limits=limits, store=store, tell=tell)
+        )
+
+    def stream(
+        self,
+        observation: Observation | str,
+        *,
+        seed: int = 0,
+        run: str = "",
+        limits: Limits | None = None,
+        store: Store | None = None,
+        tell: Tell | None = None,
+    ) -> RunStream:
+        """The events of a run while it goes on (``async for event in team.stream(screen)``).
+
+        ``tell`` hears them too.
+        """
+
+        def begin(queue: Tell) -> Coroutine[Any, Any, Trace]:
+            both = queue if tell is None else tell_all(tell, queue)
+            return self.run(observation, seed=seed, run=run, limits=limits, store=store, tell=both)
+
+        return RunStream(begin)
+
+    async def replay(
+        self,
+        trace: Trace,
+        *,
+        messages: Mapping[str, Message | str] | None = None,
+        without: Iterable[str] = (),
+        prompts: Mapping[str, Prompt] | None = None,
+        nodes: Mapping[str, Node] | None = None,
+        again: Iterable[str] = (),
+        limits: Limits | None = None,
+    ) -> Trace:
+        """A recorded run once more, with something different; only what follows is asked again.
+
+        With nothing different it makes no call and gives the same trace. Another graph may replay
+        the trace of this one: what hears other messages over its edges is asked again.
+
+        Args:
+            messages: by id, what is said instead (a string: the content alone).
+            without: ids of messages nobody hears: what if this had not been said?
+            prompts: by message id, another prompt text, or a function that changes the request.
+            nodes: by name, another node, or the same with another model.
+            again: ids of calls to make again.
+        """
+        return await replay(
+            self,
+            trace,
+            messages=messages,
+            without=without,
+            prompts=prompts,
+            nodes=nodes,
+            again=again,
+            limits=limits,
+        )
+
+    async def resample(
+        self, trace: Trace, message: str, k: int, *, limits: Limits | None = None
+    ) -> list[Trace]:
+        """``k`` traces in which one message (by id) was sampled anew, and what followed from it.
+
+        See :func:`swarm_ui.replay.resample`.
+        """
+        return await resample(self, trace, message, k, limits=limits)
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         """The graph as a node: its first nodes hear the inbox, its output is the answer."""
         return await nested(self, inbox, context)
-
-    # -- other graphs from this one -----------------------------------------------------------
-
-    def with_edges(self, edges: Iterable[Edge]) -> CollabGraph:
-        """The same agents with these edges among them **instead**; who votes stays."""
-        after = frozenset(self.closing)
-        new = tuple(edges)
-        spoken_to = {listener for _, listener in new}
-        kept = [e for e in self._edges if e[1] in after and e[1] not in spoken_to]
-        return self._with(edges=[*new, *kept])
-
-    def with_edge(self, sender: str, listener: str) -> CollabGraph:
-        """One more edge, last in the listener's order."""
-        return self._with(edges=[*self._edges, (sender, listener)])
-
-    def without_edge(self, sender: str, listener: str) -> CollabGraph:
-        return self.without_edges([(sender, listener)])
-
-    def without_edges(self, edges: Iterable[Edge]) -> CollabGraph:
-        """Without some edges, into votes too.
-
-        Raises:
-            GraphError: there is no such edge, or a vote would be left with nobody to hear.
-        """
-        gone = set(edges)
-        for sender, listener in sorted(gone - set(self._edges)):
-            raise GraphError(f"there is no edge {sender} -> {listener} to remove")
-        left = [e for e in self._edges if e not in gone]
-        check_heard(self._nodes, left)
-        return self._with(edges=left)
-
-    def with_node(
-        self,
-        node: Node,
-        *,
-        name: str | None = None,
-        hears: Iterable[str] = (),
-        heard_by: Iterable[str] = (),
-    ) -> CollabGraph:
-        """One more node (which may be a graph), or another one under a name already there."""
-        label = node.id if name is None else name
-        new = [(sender, label) for sender in hears] + [(label, other) for other in heard_by]
-        return self._with(nodes={**self._nodes, label: node}, edges=[*self._edges, *new])
-
-    def without_node(self, name: str) -> CollabGraph:
-        """Without one node, its edges and its vote."""
-        if name not in self._nodes:
-            raise GraphError(unknown("node", name, self._nodes))
-        if name == self._output:
-            raise GraphError(f"'{name}' is the output; make another node the output first")
-        nodes = {label: node for label, node in self._nodes.items() if label != name}
-        edges = [edge for edge in self._edges if name not in edge]
-        check_heard(nodes, edges)
-        return self._with(nodes=nodes, edges=edges)
-
-    def with_rounds(self, rounds: int) -> CollabGraph:
-        return self._with(rounds=rounds)
-
-    def with_output(self, output: str) -> CollabGraph:
-        return self._with(output=output)
-
-    def named(self, name: str) -> CollabGraph:
-        """The same graph under another name, to stand in another graph."""
-        return self._with(name=name)
-
-    def rename(self, names: Mapping[str, str]) -> CollabGraph:
-        """Other names for some nodes."""
-        for old in names:
-            if old not in self._nodes:
-                raise GraphError(unknown("node", old, self._nodes))
-        new = [names.get(name, name) for name in self._nodes]
-        check_unique(new)
-        return self._with(
-            nodes=dict(zip(new, self._nodes.values(), strict=True)),
-            edges=[(names.get(a, a), names.get(b, b)) for a, b in self._edges],
-            output=names.get(self._output, self._output),
-        )
-
-    def compose(self, other: CollabGraph | Node) -> CollabGraph:
-        """Both graphs as one: this one's output is heard by the other's first nodes (``>>``)."""
-        if isinstance(other, CollabGraph):
-            then = other
-            fits = then.rounds == self.rounds and (then.rounds == 1 or not self.closing)
-        else:
-            then, fits = CollabGraph([other], rounds=self.rounds), True
-        check_unique([*self._nodes, *then._nodes])
-        if not fits:
-            raise GraphError(
-                f"cannot compose '{self.name}' ({self.rounds} rounds) with '{then.name}' "
-                f"({then.rounds} rounds): rounds must be equal, and nothing repeats after a vote. "
-                "Nest one as a node of the other with with_node()"
-            )
-        bridge = [(self._output, first) for first, heard in then.heard.items() if not heard]
-        return self._with(
-            nodes={**self._nodes, **then._nodes},
-            edges=[*self._edges, *bridge, *then._edges],
-            output=then._output,
-        )
-
-    def __rshift__(self, other: CollabGraph | Node) -> CollabGraph:
-        return self.compose(other)
-
-    def __rrshift__(self, node: Node) -> CollabGraph:
-        return CollabGraph([node], rounds=self._rounds, name=self._name).compose(self)
-
-    def _with(
-        self,
-        *,
-        nodes: Mapping[str, Node] | None = None,
-        edges: Iterable[Edge] | None = None,
-        output: str | None = None,
-        rounds: int | None = None,
-        name: str | None = None,
-    ) -> CollabGraph:
-        return CollabGraph(
-            self._nodes if nodes is None else nodes,
-            self._edges if edges is None else edges,
-            output=output or self._output,
-            rounds=self._rounds if rounds is None else rounds,
-            name=name or self._name,
-        )
 
     # -- ready-made teams ---------------------------------------------------------------------
 
@@ -307,7 +169,7 @@ class CollabGraph:
         rounds: int = 3,
         *,
         model: ChatModel,
-        edges: Iterable[Edge] | None = None,
+        edges: Iterable[Edge] | Shape | None = None,
         density: float = 0.5,
         seed: int = 0,
         adapters: Sequence[str | None] | None = None,
@@ -323,7 +185,8 @@ class CollabGraph:
         Args:
             agents, rounds: the paper uses 4 and 3.
             model: answers for all agents.
-            edges: pairs of names; ``None``: a random DAG drawn with ``seed`` and ``density``.
+            edges: pairs of names, or a shape such as :func:`swarm_ui.shapes.debate`; ``None``: a
+                random DAG drawn with ``seed`` and ``density``.
             adapters: one LoRA adapter name (or ``None``) an agent.
             temperatures: one for all, or one an agent.
             views: ``"shuffle"`` shows each agent but the first the elements in its own order.
@@ -359,57 +222,163 @@ class CollabGraph:
 
         return solo(model, adapter, temperature, view, max_tokens, timeout)
 
+    @classmethod
+    def chain(
+        cls, nodes: Nodes, *, vote: Node | None = None, rounds: int = 1, name: str = "chain"
+    ) -> Self:
+        """Each node hears the one before; the last answers.
+
+        As in all shapes, a ``vote`` (or another node) in the end hears all of them and answers
+        instead. ``CollabGraph.chain([...]) >> node`` adds a node that hears the answer alone.
+        """
+        return cls(*shapes.shaped(nodes, shapes.chain, vote), rounds=rounds, name=name)
+
+    @classmethod
+    def star(
+        cls,
+        hub: Node,
+        spokes: Iterable[Node],
+        *,
+        vote: Node | None = None,
+        rounds: int = 1,
+        name: str = "star",
+    ) -> Self:
+        """The hub hears all others and answers. To ask them first: ``hub >> [a, b] >> node``."""
+        return cls(*shapes.shaped([hub, *spokes], shapes.star, vote), rounds=rounds, name=name)
+
+    @classmethod
+    def debate(
+        cls, nodes: Nodes, *, vote: Node | None = None, rounds: int = 1, name: str = "debate"
+    ) -> Self:
+        """Each node hears all who spoke before it in the round, in the order given."""
+        return cls(*shapes.shaped(nodes, shapes.debate, vote), rounds=rounds, name=name)
+
+    @classmethod
+    def layered(
+        cls,
+        layers: Iterable[Iterable[Node]],
+        *,
+        vote: Node | None = None,
+        rounds: int = 1,
+        name: str = "layered",
+    ) -> Self:
+        """Each node hears all of the layer before: ``[[a], [b, c], [d]]``."""
+        return cls(*shapes.shaped_layers(layers, vote), rounds=rounds, name=name)
+
+    @classmethod
+    def tree(
+        cls,
+        nodes: Nodes,
+        *,
+        branching: int = 2,
+        vote: Node | None = None,
+        rounds: int = 1,
+        name: str = "tree",
+    ) -> Self:
+        """Leaves to root: each node hears its children, and the first, the root, answers."""
+        shape = partial(shapes.tree, branching=branching)
+        return cls(*shapes.shaped(nodes, shape, vote), rounds=rounds, name=name)
+
+    @classmethod
+    def random(
+        cls,
+        nodes: Nodes,
+        *,
+        density: float = 0.5,
+        seed: int = 0,
+        vote: Node | None = None,
+        rounds: int = 1,
+        name: str = "random",
+    ) -> Self:
+        """A random DAG; without a vote, the last of the drawn order hears all left unheard."""
+        return cls(*shapes.shaped_randomly(nodes, density, seed, vote), rounds=rounds, name=name)
+
     # -- other forms --------------------------------------------------------------------------
 
     def to_networkx(self) -> networkx.DiGraph[str]:
-        """A ``networkx.DiGraph``: nodes carry ``node``, edges their ``place`` in the order."""
+        """A ``networkx.DiGraph``.
+
+        Nodes carry ``node`` and perhaps ``fallback``, edges ``place`` (their order) and perhaps
+        ``when`` (the condition), the graph ``name``, ``output`` and ``rounds``.
+        """
         return interchange.to_networkx(self)
 
     @classmethod
     def from_networkx(
         cls,
         digraph: networkx.DiGraph[Any],
-        nodes: Mapping[str, Node] | None = None,
+        nodes: Mapping[str, Node] = MappingProxyType({}),
         *,
         output: str | None = None,
-        rounds: int = 1,
-        name: str = "team",
-    ) -> CollabGraph:
-        """Any acyclic ``DiGraph``; nodes from ``nodes`` or from each node's ``node`` attribute."""
-        members, edges = interchange.from_networkx(digraph, nodes)
-        return cls(members, edges, output=output, rounds=rounds, name=name)
+        rounds: int | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """Any acyclic ``DiGraph``; a node's name is its label as a string.
+
+        Args:
+            nodes: by name; for others, the label's ``node`` attribute.
+            output, rounds, name: ``None``: as :meth:`to_networkx` wrote them, else the only node
+                nobody hears, 1 and ``"team"``.
+        """
+        return interchange.from_networkx(cls, digraph, nodes, output, rounds, name)
 
     def to_json(self) -> str:
-        """The structure as JSON: names, kinds, edges, output and rounds; no models, no weights."""
+        """The structure as JSON: names and kinds, conditions and fallbacks too; no weights."""
         return interchange.to_json(self)
 
     @classmethod
-    def from_json(cls, text: str, nodes: Mapping[str, Node]) -> CollabGraph:
-        """A structure written by :meth:`to_json`, with a node for each name."""
-        structure = interchange.from_json(text)
-        missing = [entry.id for entry in structure.nodes if entry.id not in nodes]
-        if missing:
-            raise GraphError(f"no node given for: {', '.join(missing)}")
-        return cls(
-            {entry.id: nodes[entry.id] for entry in structure.nodes},
-            structure.edges,
-            output=structure.output,
-            rounds=structure.rounds,
-            name=structure.name,
-        )
+    def from_json(
+        cls,
+        text: str,
+        nodes: Mapping[str, Node],
+        *,
+        when: Mapping[str, Condition] | Mapping[Edge, Condition] = MappingProxyType({}),
+        fallbacks: Mapping[str, Node] = MappingProxyType({}),
+    ) -> Self:
+        """A structure written by :meth:`to_json`.
+
+        Args:
+            nodes: a node for each name; for a nested graph the graph itself, or its nodes by their
+                full names (``"team/agent_0"``).
+            when: the functions, by the name of the condition or by edge.
+            fallbacks: by the name of the node they speak for.
+
+        Raises:
+            GraphError: one of them is missing, or the text is no structure.
+        """
+        return interchange.from_json(cls, text, nodes, when, fallbacks)
 
     def to_mermaid(self) -> str:
-        """A Mermaid flow chart."""
-        return interchange.to_mermaid(self)
+        """A Mermaid flow chart: nested graphs framed, conditional edges dotted."""
+        return diagrams.to_mermaid(self)
+
+    def to_graphviz(self) -> str:
+        """Graphviz DOT: nested graphs as clusters, conditional edges dashed, the output bold."""
+        return diagrams.to_graphviz(self)
 
     def _repr_svg_(self) -> str:
-        return svg(self)
+        # Drawing is imported only where something is drawn.
+        from swarm_ui.draw import graph_svg
+
+        return graph_svg(self)
 
     def _repr_html_(self) -> str:
-        return f'<div style="overflow-x:auto">{svg(self)}</div>'
+        from swarm_ui.draw import scrolling
+
+        return scrolling(self._repr_svg_())
 
     def __repr__(self) -> str:
+        names = list(self._nodes)
+        told = ", ".join(names if len(names) < 8 else [*names[:6], f"... {len(names) - 6} more"])
+        ways = f", {len(self._when)} of them conditional" if self._when else ""
         return (
-            f"CollabGraph('{self._name}', {len(self._nodes)} nodes, {len(self._edges)} edges, "
-            f"output='{self._output}', rounds={self._rounds})"
+            f"CollabGraph('{self._name}': {told}; {len(self._edges)} edges{ways}; "
+            f"output '{self._output}', {self._rounds} round{'s' * (self._rounds > 1)})"
         )
+
+
+def _screen(observation: Observation | str) -> Observation:
+    """A string is a goal on no screen."""
+    return (
+        Observation(goal=observation, elements=()) if isinstance(observation, str) else observation
+    )

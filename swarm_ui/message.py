@@ -7,7 +7,7 @@ import msgspec
 from swarm_ui.action import Action
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True):
+class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Tokens a call used."""
 
     prompt_tokens: int = 0
@@ -20,7 +20,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One utterance of one node in one round; stored once, referred to by ``id``."""
 
     id: str

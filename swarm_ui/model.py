@@ -8,7 +8,7 @@ The completion always holds the exact prompt that was used.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
@@ -17,11 +17,13 @@ from swarm_ui.message import Heard, Usage
 from swarm_ui.observation import Observation
 
 
-class ChatMessage(msgspec.Struct, frozen=True):
+class ChatMessage(msgspec.Struct, frozen=True, omit_defaults=True):
     """One turn of a chat."""
 
     role: Literal["system", "user", "assistant"]
     content: str
+    images: tuple[bytes, ...] = ()
+    """Pictures that go with the text, each a PNG file; only for models that can see."""
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +58,7 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
     prompt: str
     """The exact prompt as the model read it, for the trace."""
     usage: Usage = Usage()
+    """Tokens of the call; guessed where a server does not count them."""
     logprob: float | None = None
     """Log-probability (nats) of the reply, summed over its tokens; ``None`` if unknown."""
     model: str = ""
@@ -87,4 +90,59 @@ class ScoringModel(ChatModel, Protocol):
 
     async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
         """Log-probability (nats) of each JSON action under its request; ``-inf`` if impossible."""
+        ...
+
+
+@runtime_checkable
+class StreamingModel(ChatModel, Protocol):
+    """A model whose reply can be read while it is being written."""
+
+    def stream(self, request: Request) -> AsyncIterator[str | Completion]:
+        """Pieces of the reply as they come, then, last, the whole :class:`Completion`.
+
+        The pieces joined are the text of the completion, which has the prompt, usage and
+        log-probability that ``generate`` gives. Closing the iterator early cancels the call.
+
+        Raises:
+            ModelError: the model cannot answer, or broke off; pieces may have come before.
+        """
+        ...
+
+
+@runtime_checkable
+class SamplingModel(ChatModel, Protocol):
+    """A model that can answer one request many times for the price of one prompt."""
+
+    async def sample(self, request: Request, n: int) -> list[Completion]:
+        """``n`` samples of one request.
+
+        The prompt is paid once where the server can do that, and its tokens are in the usage of
+        one of the completions only: summed over all, the usage is what was paid.
+
+        Raises:
+            ModelError: the model cannot answer; no sample is returned.
+        """
+        ...
+
+
+@runtime_checkable
+class VersionedModel(ChatModel, Protocol):
+    """A model whose adapters are replaced by newer versions while runs go on."""
+
+    def lease(self, adapter: str) -> str:
+        """The exact version that answers under this name now, such as ``"agent_2@7"``.
+
+        It is kept until released, as often as it was leased; a request may name it as its adapter.
+
+        Raises:
+            ModelError: there is no such adapter.
+        """
+        ...
+
+    def release(self, version: str) -> None:
+        """Give back what :meth:`lease` returned.
+
+        Raises:
+            ModelError: it is not leased.
+        """
         ...

@@ -13,13 +13,14 @@ one call comes in through its :class:`NodeContext`.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
 
 import msgspec
 
 from swarm_ui.action import Action
+from swarm_ui.events import Token
 from swarm_ui.message import Message, Usage
 from swarm_ui.model import ChatModel, Decision, Request
 from swarm_ui.observation import Observation
@@ -27,9 +28,13 @@ from swarm_ui.trace import Call
 from swarm_ui.view import View
 
 if TYPE_CHECKING:
-    from swarm_ui.executor import Limits
+    from swarm_ui.limits import Limits
+    from swarm_ui.session import Session
 
 Scope = Literal["last", "all"]
+Condition = Callable[[Message], bool]
+"""Whether a message travels over an edge. Asked anew in every run and replay, so it must depend
+on nothing but the message."""
 
 _NO_USAGE = Usage()
 
@@ -49,6 +54,8 @@ class NodeReply(msgspec.Struct, frozen=True, kw_only=True):
     """Proposal in the screen's own indices."""
     error: str | None = None
     """Why there is no valid proposal."""
+    model: str = ""
+    """Name of the model that spoke; empty for nodes without one."""
     adapter: str | None = None
     """Adapter and version that spoke."""
     logprob: float | None = None
@@ -63,6 +70,8 @@ class NodeReply(msgspec.Struct, frozen=True, kw_only=True):
     """Weight of each proposal in a vote, keyed by the action's JSON."""
     inner: tuple[tuple[Message, Call], ...] = ()
     """What was said inside a nested graph."""
+    skipped: tuple[str, ...] = ()
+    """Ids of the calls inside a nested graph that were not made."""
 
 
 class Source(NamedTuple):
@@ -90,17 +99,28 @@ class NodeContext(msgspec.Struct):
     rounds: int
     message_id: str
     """Id the answer will have."""
-    run: str
     run_seed: int
     own: Message | None
     """The node's own message of the last round; also the first of the inbox."""
-    limits: Limits
+    session: Session
+    """What the whole run shares."""
     witness: Witness
 
     @property
+    def run(self) -> str:
+        """Name of the run."""
+        return self.session.run
+
+    @property
+    def limits(self) -> Limits:
+        return self.session.limits
+
+    @property
     def seed(self) -> int:
-        """Seed of this call alone, from (run seed, node, round)."""
-        return derive(self.run_seed, self.node, self.round)
+        """Seed of this call alone, from (run seed, node, round), and which sample of it it is."""
+        seed = derive(self.run_seed, self.node, self.round)
+        sample = self.session.edits.samples.get(self.message_id, 0)
+        return derive(seed, "sample", sample) if sample else seed
 
     def rng(self) -> random.Random:
         """A fresh generator seeded with :attr:`seed`."""
@@ -109,6 +129,27 @@ class NodeContext(msgspec.Struct):
     def stream(self, purpose: str) -> random.Random:
         """A fresh generator from (run seed, node, purpose): the same in every round."""
         return random.Random(derive(self.run_seed, self.node, purpose))
+
+    @property
+    def streaming(self) -> bool:
+        """Whether somebody wants to see the answer piece by piece."""
+        return self.session.tell is not None
+
+    def tell(self, text: str) -> None:
+        """Show a piece of the answer to whoever follows the run."""
+        if self.session.tell is not None:
+            piece = Token(
+                run=self.run, id=self.message_id, node=self.node, round=self.round, text=text
+            )
+            self.session.tell(piece)
+
+    def pinned(self, model: ChatModel, request: Request) -> Request:
+        """A request that names the adapter version which the model had when the run began."""
+        return self.session.pinned(model, request)
+
+    def final(self, model: ChatModel, request: Request) -> Request:
+        """The request of this call as it is to be sent: edited by a replay, and pinned."""
+        return self.session.pinned(model, self.session.rewritten(self.message_id, request))
 
     def source(self, message: Message) -> Source:
         """Who said a message that this node hears, and knowing what.

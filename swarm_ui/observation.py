@@ -37,6 +37,10 @@ class Element(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     scrollable: bool = False
     bounds: tuple[int, int, int, int] | None = None
     """Left, top, right, bottom in pixels of the screen; ``None`` if unknown."""
+    class_name: str = ""
+    """Class of the widget, such as ``android.widget.EditText``; empty if unknown."""
+    depth: int = 0
+    """Levels below the root of the accessibility tree; 0 if unknown."""
 
     @property
     def label(self) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from swarm_ui.node import Node
+from swarm_ui.model import ChatModel, VersionedModel
 
 if TYPE_CHECKING:
-    from swarm_ui.graph import CollabGraph
+    from swarm_ui.node import Condition, Node
+    from swarm_ui.session import Lease
+    from swarm_ui.wiring import Wiring
 
 
 class Plan:
@@ -19,11 +21,14 @@ class Plan:
     """
 
     __slots__ = (
-        "final", "ids", "inputs", "names", "nodes", "open", "own", "rounds",
-        "size", "successors", "timeouts", "waiting",
+        "closes", "conditional", "conditions", "fallbacks", "final", "heard", "ids", "inputs",
+        "leases", "names", "nested", "nodes", "open", "own", "rounds", "size", "successors",
+        "timeouts", "waiting",
     )  # fmt: skip
 
-    def __init__(self, graph: CollabGraph) -> None:
+    def __init__(self, graph: Wiring) -> None:
+        from swarm_ui.wiring import Wiring
+
         team, closing = graph.agents, graph.closing
         places = [(name, r) for r in range(graph.rounds) for name in team]
         places += [(name, graph.rounds - 1) for name in closing]
@@ -37,6 +42,15 @@ class Plan:
         self.timeouts: tuple[float | None, ...] = tuple(
             getattr(node, "timeout", None) for node in self.nodes
         )
+        last = frozenset(closing)
+        #: speaks after the last round
+        self.closes: tuple[bool, ...] = tuple(name in last for name in self.names)
+        #: is a graph itself
+        self.nested: tuple[bool, ...] = tuple(isinstance(n, Wiring) for n in self.nodes)
+        self.fallbacks: tuple[Node | None, ...] = tuple(
+            graph.fallbacks.get(name) for name in self.names
+        )
+        self.leases: tuple[Lease, ...] = _leases(graph)
         repeats = frozenset(team)
         self.own: tuple[int, ...] = tuple(
             number[name, r - 1] if r and name in repeats else -1 for name, r in places
@@ -46,6 +60,15 @@ class Plan:
             _inputs(graph, name, r, own, heard[name], number)
             for (name, r), own in zip(places, self.own, strict=True)
         )
+        #: ids of the inputs
+        self.heard: tuple[tuple[str, ...], ...] = tuple(
+            tuple([self.ids[j] for j in inputs]) for inputs in self.inputs
+        )
+        #: for each input, which of its messages are heard; ``None``: all of all inputs
+        self.conditions: tuple[tuple[Condition | None, ...] | None, ...] = tuple(
+            self._conditions(graph, k) for k in range(self.size)
+        )
+        self.conditional = bool(graph.when)
         #: calls that hear nobody along an edge: they hear what comes from around a nested graph
         self.open: tuple[bool, ...] = tuple(not heard[name] for name, _ in places)
         successors: list[list[int]] = [[] for _ in places]
@@ -55,9 +78,31 @@ class Plan:
         self.successors: tuple[tuple[int, ...], ...] = tuple(map(tuple, successors))
         self.waiting: tuple[int, ...] = tuple(map(len, self.inputs))
 
+    def _conditions(self, graph: Wiring, k: int) -> tuple[Condition | None, ...] | None:
+        if not graph.when:
+            return None
+        found = tuple(graph.when.get((self.names[j], self.names[k])) for j in self.inputs[k])
+        return found if any(condition is not None for condition in found) else None
+
+
+def _leases(graph: Wiring) -> tuple[Lease, ...]:
+    """Models with versions and the adapters they speak with, each pair once; nested ones too."""
+    from swarm_ui.wiring import Wiring
+
+    found: dict[tuple[int, str], Lease] = {}
+    for node in (*graph.nodes.values(), *graph.fallbacks.values()):
+        if isinstance(node, Wiring):
+            found |= {(id(m), adapter): (m, adapter) for m, adapter in node.plan.leases}
+            continue
+        model: ChatModel | None = getattr(node, "model", None)
+        adapter: str | None = getattr(node, "adapter", None)
+        if adapter is not None and isinstance(model, VersionedModel):
+            found[id(model), adapter] = (model, adapter)
+    return tuple(found.values())
+
 
 def _inputs(
-    graph: CollabGraph,
+    graph: Wiring,
     name: str,
     round: int,
     own: int,

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph import CollabGraph
+from swarm_ui.limits import Limits
 from swarm_ui.model import ChatModel
 from swarm_ui.observation import Observation
-from swarm_ui.run import Limits
 from swarm_ui.trace import Trace
 
 Decide = Callable[[Observation, int, str], Coroutine[Any, Any, Trace]]

@@ -2,16 +2,15 @@
 
 Whatever breaks around the agent (the environment, the model's endpoint) gives an episode without
 a success, ``success=None``, and the reason; it is never a reward of 0. What the user got wrong
-(:class:`ConfigError`) or forbade (:class:`BudgetExceeded`) is raised.
+(:class:`ConfigError`) or forbade (:class:`BudgetExceeded`, with the episodes so far) is raised.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import inspect
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Sequence
+from contextlib import aclosing
+from typing import Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -20,8 +19,12 @@ from swarm_ui.environment import Environment
 from swarm_ui.errors import BudgetExceeded, ConfigError, EnvironmentFault, ModelError, NodeError
 from swarm_ui.node import derive
 from swarm_ui.policy import Policy
+from swarm_ui.pool import Attempt, EnvironmentPool, Lap, Restarts
+from swarm_ui.pool import Job as Job
+from swarm_ui.pool import MakeEnvironment as MakeEnvironment
 from swarm_ui.trace import Episode, StepRecord, Trace
 
+T = TypeVar("T")
 WAIT = Action(action_type="wait")
 SOLVED = 1.0
 
@@ -45,10 +48,6 @@ class Observe(Protocol):
 
 OnStep = Callable[[int, StepRecord], None]
 
-Job = tuple[str, int]
-"""Task and seed."""
-
-MakeEnvironment = Callable[[], Environment | Awaitable[Environment]]
 Progress = Callable[[int, int, Episode], None]
 """``(episodes done, episodes in all, the one just done)``."""
 
@@ -62,6 +61,7 @@ async def rollout(
     observe: Observe | None = None,
     on_step: OnStep | None = None,
     max_steps: int | None = None,
+    lap: Lap | None = None,
 ) -> Episode:
     """One episode.
 
@@ -73,6 +73,7 @@ async def rollout(
             or put another action in its place (a guided rollout).
         on_step: called with each finished step.
         max_steps: truncates the episode, if the environment does not before.
+        lap: called with the seconds of each reset and step of the environment.
 
     Returns:
         the episode; ``success`` is true if the last step's reward is 1, ``None`` after a fault.
@@ -80,13 +81,16 @@ async def rollout(
     clock = asyncio.get_running_loop().time
     started = clock()
     steps: list[StepRecord] = []
+    spent: BudgetExceeded | None = None
     try:
-        fault = await _play(environment, policy, task, seed, steps, observe, on_step, max_steps)
-    except BudgetExceeded:
-        raise
+        fault = await _play(
+            environment, policy, task, seed, steps, observe, on_step, max_steps, lap
+        )
+    except BudgetExceeded as error:
+        spent, fault = error, f"{type(error).__name__}: {error}"
     except (EnvironmentFault, ModelError, NodeError) as error:
         fault = f"{type(error).__name__}: {error}"
-    return Episode(
+    episode = Episode(
         environment=environment.name,
         task=task,
         seed=seed,
@@ -96,6 +100,10 @@ async def rollout(
         fault=fault,
         seconds=clock() - started,
     )
+    if spent is not None:
+        spent.episodes = (episode,)
+        raise spent
+    return episode
 
 
 async def _play(
@@ -107,9 +115,10 @@ async def _play(
     observe: Observe | None,
     on_step: OnStep | None,
     max_steps: int | None,
+    lap: Lap | None,
 ) -> str | None:
     """Act until the episode is over, filling ``steps``; returns the fault, if there was one."""
-    observation = await environment.reset(task=task, seed=seed)
+    observation = await _timed(lap, "reset", environment.reset(task=task, seed=seed))
     decide = policy.begin(task=task, seed=seed)
     while True:
         index = len(steps)
@@ -121,7 +130,7 @@ async def _play(
         if guidance is None:
             guidance = Guidance()
         executed = guidance.execute or trace.action or WAIT
-        step = await environment.step(executed)
+        step = await _timed(lap, "step", environment.step(executed))
         full = max_steps is not None and index + 1 >= max_steps and not step.terminated
         record = StepRecord(
             trace=trace,
@@ -140,6 +149,18 @@ async def _play(
         observation = step.observation
 
 
+async def _timed(lap: Lap | None, what: Literal["reset", "step"], doing: Awaitable[T]) -> T:
+    """Tell how long the environment took, also if it broke."""
+    if lap is None:
+        return await doing
+    clock = asyncio.get_running_loop().time
+    began = clock()
+    try:
+        return await doing
+    finally:
+        lap(what, clock() - began)
+
+
 def no_decision(trace: Trace) -> str | None:
     """Why a decision did not come about for technical reasons; ``None`` if it did.
 
@@ -156,6 +177,28 @@ def no_decision(trace: Trace) -> str | None:
     if asked and all(call.error for call in asked):
         return f"no agent answered; '{asked[0].node}': {asked[0].error}"
     return None
+
+
+async def rollout_stream(
+    pool: EnvironmentPool,
+    policy: Policy,
+    jobs: Iterable[Job] | AsyncIterable[Job],
+    *,
+    observe: Observe | None = None,
+    max_steps: int | None = None,
+) -> AsyncGenerator[Episode, None]:
+    """Play jobs in the environments of a pool; yields episodes in the order they finish.
+
+    Args:
+        pool: how many at the same time, and what happens after a fault.
+        policy: serves all episodes.
+        jobs: (task, seed) pairs, taken only as fast as they are played and their episodes taken.
+        observe, max_steps: see :func:`rollout`.
+    """
+    attempt = _attempt(policy, observe, max_steps)
+    async with aclosing(pool.episodes(attempt, jobs, actor=policy.name)) as episodes:
+        async for _, episode in episodes:
+            yield episode
 
 
 async def rollout_many(
@@ -185,65 +228,37 @@ async def rollout_many(
     """
     if concurrency < 1:
         raise ConfigError(f"concurrency must be at least 1, got {concurrency}")
+    size = max(1, min(concurrency, len(jobs)))
     done: list[Episode | None] = [None] * len(jobs)
-    waiting = iter(enumerate(jobs))
-    finished = 0
-
-    async def work() -> None:
-        nonlocal finished
-        seat = _Seat(make_environment)
-        try:
-            for place, (task, seed) in waiting:
-                episode = await seat.play(policy, task, seed, observe, max_steps)
-                if episode.fault is not None and retry:
-                    episode = await seat.play(policy, task, seed, observe, max_steps)
-                done[place] = episode
+    attempt = _attempt(policy, observe, max_steps)
+    try:
+        async with (
+            EnvironmentPool(make_environment, size, restarts=Restarts(retries=int(retry))) as pool,
+            aclosing(pool.episodes(attempt, jobs, actor=policy.name)) as episodes,
+        ):
+            finished = 0
+            async for number, episode in episodes:
+                done[number] = episode
                 finished += 1
                 if progress is not None:
                     progress(finished, len(jobs), episode)
-        finally:
-            await seat.leave()
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(concurrency, len(jobs))):
-                group.create_task(work())
-    except BaseExceptionGroup as failures:
-        raise failures.exceptions[0] from failures.exceptions[0].__cause__
+    except BudgetExceeded as error:
+        whole = [episode for episode in done if episode is not None]
+        error.episodes = (*whole, *error.episodes)
+        raise
     return [episode for episode in done if episode is not None]
 
 
-class _Seat:
-    """One environment at a time, made when first needed and given up after a fault."""
-
-    def __init__(self, make: MakeEnvironment) -> None:
-        self._make = make
-        self._environment: Environment | None = None
-        self._name = ""
-
-    async def play(
-        self, policy: Policy, task: str, seed: int, observe: Observe | None, max_steps: int | None
-    ) -> Episode:
-        try:
-            if self._environment is None:
-                made = self._make()
-                self._environment = await made if inspect.isawaitable(made) else made
-                self._name = self._environment.name
-        except EnvironmentFault as error:
-            fault = f"{type(error).__name__}: {error}"
-            return Episode(
-                environment=self._name, task=task, seed=seed, policy=policy.name, fault=fault
-            )
-        episode = await rollout(
-            self._environment, policy, task=task, seed=seed, observe=observe, max_steps=max_steps
+def _attempt(policy: Policy, observe: Observe | None, max_steps: int | None) -> Attempt:
+    async def attempt(environment: Environment, task: str, seed: int, lap: Lap) -> Episode:
+        return await rollout(
+            environment,
+            policy,
+            task=task,
+            seed=seed,
+            observe=observe,
+            max_steps=max_steps,
+            lap=lap,
         )
-        if episode.fault is not None:
-            # The episode already tells what broke; a broken world may well fail to close too.
-            with contextlib.suppress(EnvironmentFault):
-                await self.leave()
-        return episode
 
-    async def leave(self) -> None:
-        environment, self._environment = self._environment, None
-        if environment is not None:
-            await environment.close()
+    return attempt

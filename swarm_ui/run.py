@@ -1,54 +1,49 @@
-"""One run of a graph: all its state, in one object."""
+"""One run of a graph: which call is next, and all that was said so far, in one object."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import msgspec
-
+from swarm_ui.calling import Expired, ask
+from swarm_ui.crew import Crew
 from swarm_ui.errors import BudgetExceeded, ConfigError, NodeError, NodeTimeout
+from swarm_ui.events import CallStarted, Failed, Skipped, Spoken, Voted
 from swarm_ui.message import Message
 from swarm_ui.model import Decision
 from swarm_ui.node import NodeContext, NodeReply, Source
 from swarm_ui.observation import Observation
+from swarm_ui.session import Session
+from swarm_ui.speech import called, spoken
+from swarm_ui.store import Journal, hears_the_same
 from swarm_ui.trace import Call, Trace, hear
 from swarm_ui.view import View, identity
 
 if TYPE_CHECKING:
-    from swarm_ui.graph import CollabGraph
+    from swarm_ui.wiring import Wiring
 
 _FOR_THE_USER = (ConfigError, BudgetExceeded)  # not the node's failure: never a tombstone
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run may take, and what happens when a node fails."""
-
-    timeout: float | None = None
-    """Seconds for one call; a node's own ``timeout`` goes before. ``None``: no limit."""
-    concurrency: int | None = None
-    """Calls of one run at the same time; ``None``: no limit."""
-    on_failure: Literal["tombstone", "abort"] = "tombstone"
-    """``tombstone``: successors see a message with an ``error``. ``abort``: the run raises."""
+class _Before(Expired):
+    """What failed before the run was taken up again fails in the same words."""
 
 
 class Run:
     """The state of one run. Call numbers are those of the graph's plan."""
 
     __slots__ = (
-        "_around", "_calls", "_clock", "_failures", "_gate", "_given", "_graph",
-        "_group", "_inner", "_limits", "_number", "_observation", "_path", "_plan", "_prefix",
-        "_run", "_said", "_seed", "_start", "_waiting", "ballot",
+        "_around", "_calls", "_clock", "_gaps", "_graph", "_inner", "_number", "_observation",
+        "_path", "_plan", "_prefix", "_said", "_seed", "_session", "_start", "skipped",
     )  # fmt: skip
 
     def __init__(
         self,
-        graph: CollabGraph,
+        graph: Wiring,
         observation: Observation,
         seed: int,
-        run: str,
-        limits: Limits,
+        session: Session,
         around: Sequence[Message] = (),
         path: str = "",
         prefix: str = "",
@@ -57,117 +52,194 @@ class Run:
         around a nested one (``"team/"`` before node names, ``"team:1/"`` before message ids)."""
         plan = graph.plan
         self._graph, self._plan, self._observation = graph, plan, observation
-        self._seed, self._run, self._limits = seed, run, limits
+        self._seed, self._session = seed, session
         self._around, self._path, self._prefix = tuple(around), path, prefix
         self._said: list[Message | None] = [None] * plan.size
         self._calls: list[Call | None] = [None] * plan.size
-        self._waiting = list(plan.waiting)
+        self._gaps = plan.conditional or bool(session.edits.without)
         self._inner: dict[int, tuple[tuple[Message, Call], ...]] = {}
-        self._given: Mapping[str, tuple[Message, Call]] = {}
-        self.ballot: dict[str, float] = {}
-        self._failures: dict[int, BaseException] = {}
+        self.skipped: dict[int, tuple[str, ...]] = {}
         self._number: dict[str, int] | None = None
-        self._gate = asyncio.Semaphore(limits.concurrency) if limits.concurrency else None
-        self._clock = asyncio.get_running_loop().time
-        self._start = self._clock()
-        self._group = asyncio.TaskGroup()
-
-    def take(self, given: Trace) -> None:
-        """Take the messages of a trace as said."""
-        calls = {call.message: call for call in given.calls}
-        self._given = {m.id: (m, calls[m.id]) for m in given.messages if m.id in calls}
+        self._clock, self._start = session.clock, session.start
 
     async def finish(self) -> None:
-        """Make every call. Leaves no task behind, however it ends."""
-        ready = [k for k, count in enumerate(self._waiting) if count == 0]
-        try:
-            async with self._group as group:
-                for k in ready:
-                    group.create_task(self._follow(k))
-        except BaseExceptionGroup:
-            if not self._failures:
-                raise
-            first = self._failures[min(self._failures)]
-            raise first from first.__cause__
+        """Make every call. Leaves no task behind, however it ends.
 
-    async def _follow(self, k: int) -> None:
-        """Make a call, then one it made ready, and so on; start the others beside it."""
-        successors, waiting, create = self._plan.successors, self._waiting, self._group.create_task
-        while True:
-            await self._make(k)
-            following = -1
-            for successor in successors[k]:
-                waiting[successor] -= 1
-                if waiting[successor] == 0:
-                    if following < 0:
-                        following = successor
-                    else:
-                        create(self._follow(successor))
-            if following < 0:
-                return
-            k = following
+        Raises:
+            NodeError, ConfigError, BudgetExceeded: what ended the run before.
+        """
+        await Crew(self._make, self._plan.waiting, self._plan.successors).finish()
+        if self._session.tell is not None and not self._prefix:
+            answer = self.answer()
+            action = None if answer is None else answer.action
+            self._session.tell(Voted(run=self._session.run, ballot=self.ballot(), action=action))
 
-    async def _make(self, k: int) -> None:
-        """Make one call and record it."""
-        plan, said = self._plan, self._said
-        if self._given and self._reuse(k):
-            return
+    # -- one call -----------------------------------------------------------------------------
+
+    async def _make(self, k: int, task: asyncio.Task[None]) -> None:
+        """Make one call and record it; or find it in the record; or skip it."""
+        plan, said, session = self._plan, self._said, self._session
         started = self._clock() - self._start
-        inbox: list[Message] = [said[j] for j in plan.inputs[k]]  # type: ignore[misc]
+        id = self._prefix + plan.ids[k]
+        error: str | None = None
+        inbox: list[Message] | None
+        try:
+            if self._gaps:
+                inbox = self._passing(k, id)
+                if inbox is None:
+                    return
+            else:
+                inbox = [said[j] for j in plan.inputs[k]]  # type: ignore[misc]
+        except Exception as failure:
+            inbox, error = [], self._failed(k, id, failure)
         if plan.open[k] and self._around:
             inbox.extend(self._around)
+        if session.past and self._recorded(k, id, inbox):
+            if session.journal is not None:
+                await self._write(k, session.journal)
+            return
         own = plan.own[k]
         context = NodeContext(
             self._observation,
             self._path + plan.names[k],
             plan.rounds[k],
             self._graph.rounds,
-            self._prefix + plan.ids[k],
-            self._run,
+            id,
             self._seed,
             said[own] if own >= 0 else None,
-            self._limits,
+            session,
             self,
         )
-        error: str | None = None
+        if session.tell is not None:
+            self._tell_start(context, inbox, started)
+        rescued: str | None = None
+        reply: NodeReply | Message | None = None if error is None else NodeReply(error=error)
+        if reply is None and session.edits.messages:
+            reply = session.edits.messages.get(id)
+        if reply is None:
+            try:
+                if plan.nested[k] and session.journal is not None:
+                    self._fail_as_before(id, inbox)
+                reply = await ask(plan.nodes[k], plan, k, inbox, context, task)
+            except Exception as failure:
+                reply, error, rescued = await self._rescue(k, inbox, context, task, failure)
+        self._keep(k, inbox, context, reply, started, error, rescued)
+        if session.journal is not None:
+            await self._write(k, session.journal)
+
+    async def _write(self, k: int, journal: Journal) -> None:
+        """Keep a call safe before anybody hears of it, unless it is safe already."""
+        message, call = self._said[k], self._calls[k]
+        assert message is not None and call is not None
+        found = journal.past.get(message.id)
+        if found is not None and found[1] is call:
+            return
+        # A nested graph has written its calls. A node that brought others' wants their order kept.
+        inner = () if self._plan.nested[k] else self._inner.get(k, ())
         try:
-            reply = await self._ask(k, inbox, context)
-            if type(reply) is not NodeReply and not isinstance(reply, Message):
-                raise TypeError(f"answered with a {type(reply).__name__}, not a NodeReply")
+            for pair in (*inner, (message, call)):
+                await journal.write(*pair)
+        except ConfigError:
+            raise
         except Exception as failure:
-            error = self._failed(k, failure)
-            reply = NodeReply(error=error)
-        self._record(k, inbox, context, reply, started, error)
+            kept_not = f"the store did not keep '{message.id}': {_reason(failure)}"
+            raise ConfigError(kept_not) from failure
 
-    async def _ask(self, k: int, inbox: list[Message], context: NodeContext) -> NodeReply | Message:
-        node = self._plan.nodes[k]
-        seconds = self._plan.timeouts[k]
-        if seconds is None:
-            seconds = self._limits.timeout
-        if self._gate is not None:
-            async with self._gate:
-                return await _timed(node(inbox, context), seconds)
-        if seconds is None:
-            return await node(inbox, context)
-        return await _timed(node(inbox, context), seconds)
+    async def _rescue(
+        self,
+        k: int,
+        inbox: list[Message],
+        context: NodeContext,
+        task: asyncio.Task[None],
+        failure: Exception,
+    ) -> tuple[NodeReply | Message, str | None, str | None]:
+        """After a failure: the fallback's reply or a tombstone; why the call failed, if it did;
+        why the node itself did, if its fallback spoke."""
+        fallback, id = self._plan.fallbacks[k], context.message_id
+        if fallback is None or isinstance(failure, _FOR_THE_USER):
+            error = self._failed(k, id, failure)
+            return NodeReply(error=error), error, None
+        reason = _reason(failure)
+        self._tell_failure(k, id, reason)
+        try:
+            reply = await ask(fallback, self._plan, k, inbox, context, task)
+        except Exception as second:
+            error = f"{reason}; its fallback: {self._failed(k, id, second)}"
+            return NodeReply(error=error), error, None
+        return reply, None, reason
 
-    def _failed(self, k: int, failure: Exception) -> str:
+    def _passing(self, k: int, id: str) -> list[Message] | None:
+        """What travels over the edges to a call; ``None`` if the call is not to be made."""
+        plan, without = self._plan, self._session.edits.without
+        if id in without:
+            return None
+        inbox: list[Message] = []
+        conditions = plan.conditions[k] or (None,) * len(plan.inputs[k])
+        closed = arrived = False
+        for j, condition in zip(plan.inputs[k], conditions, strict=True):
+            message = self._said[j]
+            if message is not None and (condition is None or condition(message)):
+                inbox.append(message)
+                arrived = arrived or j != plan.own[k]
+            elif j != plan.own[k] and self._prefix + plan.ids[j] not in without:
+                closed = True
+        if closed and not arrived:
+            self.skipped[k] = (id,)
+            if self._session.tell is not None:
+                name = self._path + plan.names[k]
+                self._session.tell(
+                    Skipped(run=self._session.run, id=id, node=name, round=plan.rounds[k])
+                )
+            return None
+        return inbox
+
+    def _recorded(self, k: int, id: str, inbox: list[Message]) -> bool:
+        """Take a call from the record, if it heard then what it hears now."""
+        past, edits = self._session.past, self._session.edits
+        found = past.get(id)
+        if found is None or id in edits.again or id in edits.messages:
+            return False
+        message, call = found
+        if not hears_the_same(call, inbox, past):
+            return False
+        within = self._has_inside(k, call)
+        if self._plan.nested[k] and (within or self._session.journal is None):
+            return False  # entered again, to find what was said and what was skipped inside
+        self._said[k], self._calls[k] = message, call
+        if within:
+            self._inner[k] = self._session.inside.get(id, ())
+        return True
+
+    def _has_inside(self, k: int, call: Call) -> bool:
+        """Whether calls made inside this one belong to it: not if it failed, and not if a plain
+        node spoke in the name of what made them."""
+        from swarm_ui.wiring import Wiring
+
+        spoke = call.rescued is None or isinstance(self._plan.fallbacks[k], Wiring)
+        return call.error is None and spoke
+
+    def _fail_as_before(self, id: str, inbox: list[Message]) -> None:
+        """Raise if, before the run was taken up again, this graph failed and its fallback spoke."""
+        past = self._session.past
+        found = past.get(id)
+        if found is not None and found[1].rescued and hears_the_same(found[1], inbox, past):
+            raise _Before(found[1].rescued)
+
+    def _failed(self, k: int, id: str, failure: Exception) -> str:
         """What the tombstone says; raises if there shall be none."""
-        expired = isinstance(failure, _Expired)
-        reason = str(failure) if expired else f"{type(failure).__name__}: {failure}"
-        abort = self._limits.on_failure == "abort"
+        reason = _reason(failure)
+        self._tell_failure(k, id, reason)
+        abort = self._session.limits.on_failure == "abort"
         if isinstance(failure, _FOR_THE_USER) or (abort and isinstance(failure, NodeError)):
-            self._failures[k] = failure
             raise failure
         if not abort:
             return reason
         name = self._path + self._plan.names[k]
-        kind = NodeTimeout if expired else NodeError
-        error = kind(reason, node=name, round=self._plan.rounds[k], run=self._run)
-        self._failures[k] = error
+        kind = NodeTimeout if isinstance(failure, Expired) else NodeError
+        error = kind(reason, node=name, round=self._plan.rounds[k], run=self._session.run)
         raise error from failure
 
-    def _record(
+    def _keep(
         self,
         k: int,
         inbox: list[Message],
@@ -175,60 +247,58 @@ class Run:
         reply: NodeReply | Message,
         started: float,
         error: str | None,
+        rescued: str | None,
     ) -> None:
-        if isinstance(reply, Message):
-            message = reply
-            if message.id != context.message_id or message.sender != context.node:
-                message = msgspec.structs.replace(
-                    reply, id=context.message_id, sender=context.node, round=context.round
-                )
-            reply = NodeReply(
-                adapter=reply.adapter, logprob=reply.logprob, usage=reply.usage, error=reply.error
-            )
-        else:
-            message = Message(
-                id=context.message_id,
-                sender=context.node,
-                round=context.round,
-                content=reply.content,
-                action=reply.action,
-                adapter=reply.adapter,
-                logprob=reply.logprob,
-                usage=reply.usage,
-                error=reply.error,
-            )
+        """Put a reply on record."""
+        if type(reply) is NodeReply:
             if reply.inner:
                 self._inner[k] = reply.inner
-            if reply.ballot is not None and k == self._plan.final:
-                self.ballot = reply.ballot
-        self._said[k] = message
-        self._calls[k] = Call(
-            message=message.id,
-            node=context.node,
-            round=context.round,
-            heard=tuple([m.id for m in inbox]),
-            order=reply.order,
-            prompt=reply.prompt,
-            reply=message.content if reply.prompt else "",
-            adapter=reply.adapter,
-            temperature=reply.temperature,
-            seed=reply.seed,
-            logprob=reply.logprob,
-            usage=reply.usage,
-            started=started,
-            ended=self._clock() - self._start,
-            error=error,
+            if reply.skipped:
+                self.skipped[k] = reply.skipped
+        message = spoken(reply, context)
+        whole = not self._gaps and not self._around and not self._prefix
+        heard = self._plan.heard[k] if whole else tuple([m.id for m in inbox])
+        times = (started, self._clock() - self._start)
+        call = called(reply, message, heard, times, error, rescued)
+        if self._plan.nested[k]:
+            message, call = self._unchanged(message, call, inbox)
+        self._said[k], self._calls[k] = message, call
+        if self._session.tell is not None:
+            self._session.tell(Spoken(run=self._session.run, message=message, call=call))
+
+    def _unchanged(
+        self, message: Message, call: Call, inbox: list[Message]
+    ) -> tuple[Message, Call]:
+        """A nested graph is always entered again, at no cost; if it came to the same, the record
+        of it stands, times and all."""
+        found = self._session.past.get(message.id)
+        if found is None or found[0] != message:
+            return message, call
+        return found if hears_the_same(found[1], inbox, self._session.past) else (message, call)
+
+    # -- telling ------------------------------------------------------------------------------
+
+    def _tell_start(self, context: NodeContext, inbox: list[Message], at: float) -> None:
+        assert self._session.tell is not None
+        self._session.tell(
+            CallStarted(
+                run=self._session.run,
+                id=context.message_id,
+                node=context.node,
+                round=context.round,
+                heard=tuple([m.id for m in inbox]),
+                at=at,
+            )
         )
 
-    def _reuse(self, k: int) -> bool:
-        """Take a given message instead of a call; whether there was one."""
-        id = self._prefix + self._plan.ids[k]
-        if id not in self._given:
-            return False
-        self._said[k], self._calls[k] = self._given[id]
-        inside = id + "/"
-        self._inner[k] = tuple(v for i, v in self._given.items() if i.startswith(inside))
-        return True
+    def _tell_failure(self, k: int, id: str, error: str) -> None:
+        if self._session.tell is not None:
+            name, round = self._path + self._plan.names[k], self._plan.rounds[k]
+            self._session.tell(
+                Failed(run=self._session.run, id=id, node=name, round=round, error=error)
+            )
+
+    # -- what was said ------------------------------------------------------------------------
 
     def source(self, message: Message) -> Source:
         """Who said a message, and knowing what; see :meth:`NodeContext.source`."""
@@ -240,12 +310,14 @@ class Run:
             raise KeyError(message.id)
         screen = self._observation
         view = identity(screen) if call.order is None else View(screen, call.order)
-        inbox: list[Message] = [self._said[j] for j in self._plan.inputs[k]]  # type: ignore[misc]
-        if self._plan.open[k]:
-            inbox.extend(self._around)
-        heard = tuple(hear(m, view, listener=call.node) for m in inbox)
-        decision = Decision(observation=view.observation, heard=heard)
-        return Source(self._plan.nodes[k], call, view, decision)
+        known = {m.id: m for m in self._around}
+        known |= {m.id: m for j in self._plan.inputs[k] if (m := self._said[j]) is not None}
+        heard = tuple(hear(known[id], view, listener=call.node) for id in call.heard)
+        node = self._plan.nodes[k]
+        fallback = self._plan.fallbacks[k]
+        if call.rescued is not None and fallback is not None:
+            node = fallback
+        return Source(node, call, view, Decision(observation=view.observation, heard=heard))
 
     def spoken(self) -> list[tuple[Message, Call]]:
         """All messages with their calls, by call number; those inside a nested graph after it."""
@@ -256,18 +328,21 @@ class Run:
                 pairs.extend(self._inner.get(k, ()))
         return pairs
 
-    def answer(self) -> Message:
-        """The output's message, once all calls are made."""
-        message = self._said[self._plan.final]
-        if message is None:
-            raise KeyError(self._plan.ids[self._plan.final])
-        return message
+    def answer(self) -> Message | None:
+        """The output's message; ``None`` if it has not spoken or was skipped."""
+        return self._said[self._plan.final]
+
+    def ballot(self) -> dict[str, float]:
+        """Weight of each proposal, if the output has voted."""
+        call = self._calls[self._plan.final]
+        return {} if call is None or call.ballot is None else call.ballot
 
     def trace(self, edge_logprob: float | None) -> Trace:
-        """The record of the run."""
+        """The record of the run, as far as it went."""
         pairs = self.spoken()
+        answer = self.answer()
         return Trace(
-            run=self._run,
+            run=self._session.run,
             seed=self._seed,
             observation=self._observation,
             agents=self._graph.agents,
@@ -276,24 +351,12 @@ class Run:
             edge_logprob=edge_logprob,
             messages=tuple([message for message, _ in pairs]),
             calls=tuple([call for _, call in pairs]),
-            ballot=self.ballot,
-            action=self.answer().action,
+            skipped=tuple([id for k in sorted(self.skipped) for id in self.skipped[k]]),
+            ballot=self.ballot(),
+            action=None if answer is None else answer.action,
         )
 
 
-class _Expired(Exception):
-    """The time given to a call is over."""
-
-
-async def _timed(
-    answer: Coroutine[Any, Any, NodeReply | Message], seconds: float | None
-) -> NodeReply | Message:
-    if seconds is None:
-        return await answer
-    try:
-        async with asyncio.timeout(seconds) as window:
-            return await answer
-    except TimeoutError:
-        if window.expired():
-            raise _Expired(f"no answer within {seconds:g} s") from None
-        raise
+def _reason(failure: Exception) -> str:
+    """A failure in the words of a tombstone."""
+    return str(failure) if isinstance(failure, Expired) else f"{type(failure).__name__}: {failure}"

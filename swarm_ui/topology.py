@@ -15,10 +15,20 @@ def random_dag(names: Sequence[str], density: float, rng: random.Random) -> tupl
 
     No place in ``names`` is favoured. Edges come listener by listener in the drawn order.
     """
-    if not 0.0 <= density <= 1.0:
-        raise GraphError(f"density must be in [0, 1], got {density}")
+    return forward_edges(shuffled(names, rng), density, rng)
+
+
+def shuffled(names: Sequence[str], rng: random.Random) -> list[str]:
+    """The names in a uniform random order."""
     order = list(names)
     rng.shuffle(order)
+    return order
+
+
+def forward_edges(order: Sequence[str], density: float, rng: random.Random) -> tuple[Edge, ...]:
+    """Each edge from an earlier to a later name with probability ``density``, by listener."""
+    if not 0.0 <= density <= 1.0:
+        raise GraphError(f"density must be in [0, 1], got {density}")
     return tuple(
         (sender, listener)
         for place, listener in enumerate(order)
@@ -55,10 +65,17 @@ def topological(heard: Mapping[str, Sequence[str]]) -> list[str]:
     if len(order) < len(waiting):
         cycle = find_cycle({n: s for n, s in heard.items() if waiting[n] > 0}, waiting)
         raise GraphError(
-            f"the edges form a cycle: {' -> '.join(cycle)}. "
-            "Messages within a round must flow one way; remove one of these edges"
+            f"the edges form a cycle: {path(cycle)}. Messages within a round must flow one way; "
+            "remove one of these edges (a node hears its own message of the last round anyway)"
         )
     return order
+
+
+def path(names: Sequence[str]) -> str:
+    """Names joined by arrows; the middle of a long path is left out."""
+    if len(names) > 12:
+        names = [*names[:6], f"({len(names) - 11} more)", *names[-5:]]
+    return " -> ".join(names)
 
 
 def find_cycle(heard: Mapping[str, Sequence[str]], waiting: Mapping[str, int]) -> list[str]:

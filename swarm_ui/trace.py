@@ -20,7 +20,7 @@ TRACE_VERSION = 1
 EdgeName = tuple[str, str]
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One call of one node in one round."""
 
     message: str
@@ -34,15 +34,22 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     prompt: str = ""
     """Exact prompt as the model read it; empty for nodes without a model."""
     reply: str = ""
+    model: str = ""
+    """Model that answered, by the name it gave itself; empty for nodes without a model."""
     adapter: str | None = None
     temperature: float = 0.0
     seed: int = 0
     logprob: float | None = None
     usage: Usage = Usage()
+    ballot: dict[str, float] | None = None
+    """Weight of each proposal, if the node voted."""
     started: float = 0.0
     """Seconds since the run began."""
     ended: float = 0.0
     error: str | None = None
+    """Why the call failed; its message is then a tombstone."""
+    rescued: str | None = None
+    """Why the node itself failed, if its fallback spoke in its name."""
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -61,10 +68,29 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     before anything ran; ``None`` if they were fixed."""
     messages: tuple[Message, ...] = ()
     calls: tuple[Call, ...] = ()
+    skipped: tuple[str, ...] = ()
+    """Ids of the messages that were never asked for: no edge to their node carried anything."""
     ballot: dict[str, float] = {}
-    """Weight of each proposal in the vote, keyed by the action's JSON."""
+    """Weight of each proposal in the vote of the output, keyed by the action's JSON."""
     action: Action | None = None
     """The decision; ``None`` if nobody proposed a valid action."""
+
+    @property
+    def undecided(self) -> str | None:
+        """Why there is no decision, counted; ``None`` if there is one."""
+        if self.action is not None:
+            return None
+        said = {message.id: message for message in self.messages}
+        agents = frozenset(self.agents)
+        asked = [call for call in self.calls if call.node in agents]
+        failed = sum(call.error is not None for call in asked)
+        invalid = sum(call.error is None and said[call.message].action is None for call in asked)
+        valid = len(asked) - failed - invalid
+        never = f", {len(self.skipped)} skipped" if self.skipped else ""
+        return (
+            f"no decision: of {len(asked)} answers {valid} proposed a valid action, {invalid} "
+            f"proposed none, {failed} failed{never}"
+        )
 
     def message(self, id: str) -> Message:
         """The message with that id. Raises ``KeyError`` if there is none."""
@@ -89,6 +115,17 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         view = self.view(call)
         heard = tuple(hear(self.message(id), view, listener=call.node) for id in call.heard)
         return Decision(observation=view.observation, heard=heard)
+
+    def _repr_svg_(self) -> str:
+        # Drawing is imported only where something is drawn.
+        from swarm_ui.draw import trace_svg
+
+        return trace_svg(self)
+
+    def _repr_html_(self) -> str:
+        from swarm_ui.draw import scrolling
+
+        return scrolling(self._repr_svg_())
 
 
 class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -7,7 +7,7 @@ their vote better than any one of them; a view also maps proposals back to the s
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -18,12 +18,13 @@ from swarm_ui.observation import Element, Observation
 class View:
     """A permutation (or subset) of a screen's elements."""
 
-    __slots__ = ("_back", "_forth", "observation")
+    __slots__ = ("_back", "_forth", "_places", "observation")
 
     def __init__(self, screen: Observation, order: Sequence[int]) -> None:
         """``order[k]`` is the screen index of the element shown at position ``k``."""
         self._back: tuple[int, ...] = tuple(order)
-        self._forth = {index: position for position, index in enumerate(self._back)}
+        self._places = dict(enumerate(self._back))
+        self._forth = {index: position for position, index in self._places.items()}
         if self._back == tuple(range(len(screen.elements))):
             self.observation = screen
         else:
@@ -38,18 +39,11 @@ class View:
 
     def to_screen(self, action: Action) -> Action | None:
         """A proposal in this view's indices, in the screen's; ``None`` if it points nowhere."""
-        if action.index is None:
-            return action
-        if action.index >= len(self._back):
-            return None
-        return _reindexed(action, self._back[action.index])
+        return _reindexed(action, self._places)
 
     def from_screen(self, action: Action) -> Action | None:
         """An action in the screen's indices, in this view's; ``None`` if not shown here."""
-        if action.index is None:
-            return action
-        position = self._forth.get(action.index)
-        return None if position is None else _reindexed(action, position)
+        return _reindexed(action, self._forth)
 
 
 def identity(screen: Observation) -> View:
@@ -68,5 +62,13 @@ def _shown(screen: Observation, index: int, position: int) -> Element:
     return msgspec.structs.replace(screen.elements[index], index=position)
 
 
-def _reindexed(action: Action, index: int) -> Action:
-    return action if action.index == index else msgspec.structs.replace(action, index=index)
+def _reindexed(action: Action, places: Mapping[int, int]) -> Action | None:
+    """The action with both of its elements (a drag has two) renamed; ``None`` if one is unknown."""
+    index, to_index = action.index, action.to_index
+    if index is not None and (index := places.get(index)) is None:
+        return None
+    if to_index is not None and (to_index := places.get(to_index)) is None:
+        return None
+    if index == action.index and to_index == action.to_index:
+        return action
+    return msgspec.structs.replace(action, index=index, to_index=to_index)

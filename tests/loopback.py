@@ -3,18 +3,23 @@
     async with Loopback([too_many("0"), Reply()]) as server:
         model = OpenAIModel("tiny", server.url)
 
-Each chat request takes the next reply of the script; after its end all are answered well.
+Each chat request takes the next reply of the script; after its end all are answered well. A
+request with ``stream`` gets its reply in pieces, one with ``n`` gets the text that often.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 GOOD = 'Reason: it is there.\nAction: {"action_type": "click", "target": "Save", "index": 0}'
+PATIENCE = 30.0
+"""Seconds that no test waits for an answer."""
 _LARGEST = 1_000_000
 
 
@@ -29,9 +34,21 @@ class Reply:
     headers: dict[str, str] = field(default_factory=dict)
     delay: float = 0.0
     cut: bool = False
-    """Close the connection in the middle of the body."""
+    """Close the connection in the middle of the body; of a stream, before its first piece."""
     usage: bool = True
     logprobs: tuple[float, ...] = ()
+    """Of the tokens; in a stream, of one piece each."""
+    texts: tuple[str, ...] = ()
+    """Answers to a request with ``n``, instead of ``text`` that often."""
+    pieces: tuple[str, ...] = ()
+    """What a stream sends, instead of ``text`` word by word."""
+    break_after: int | None = None
+    """Pieces of a stream after which it goes wrong: ``breaks`` is sent, and the line is cut."""
+    breaks: str = ""
+    pause: float = 0.0
+    """Seconds between the pieces of a stream."""
+    plain: bool = False
+    """A server that does not know ``stream`` and answers at once."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +86,15 @@ class Loopback:
         self.requests: list[Seen] = []
         """Chat requests, in the order they came."""
         self.at_once = 0
-        """Most chat requests in progress at the same time."""
+        """Most chat requests in progress at the same time, but for those that outlast anybody's
+    patience: they go on here for a moment when the client has already turned to the next."""
+        self.sent = 0
+        """Events of streams sent."""
         self._now = 0
         self._server: asyncio.Server | None = None
-        self._open: set[asyncio.StreamWriter] = set()
+        self.connections = 0
+        """Connections so far."""
+        self._tasks: set[asyncio.Task[object]] = set()
 
     @property
     def url(self) -> str:
@@ -86,20 +108,24 @@ class Loopback:
     async def __aexit__(self, *_: object) -> None:
         assert self._server is not None
         self._server.close()
-        for writer in tuple(self._open):
-            writer.transport.abort()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks)
         await self._server.wait_closed()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open.add(writer)
+        self.connections += 1
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
         try:
             while await self._exchange(reader, writer):
                 await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            writer.transport.abort()  # the client went away, which is its right
-        finally:
-            self._open.discard(writer)
             writer.close()
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            writer.transport.abort()  # the client went away, which is its right, or the test did
+        finally:
+            self._tasks.discard(task)
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """One request and its reply; False when the connection is done."""
@@ -116,14 +142,38 @@ class Loopback:
         body = json.loads(raw)
         now = asyncio.get_running_loop().time()
         self.requests.append(Seen(path, headers.get("authorization"), body, now))
-        self._now += 1
+        reply = self._next(body)
+        counts = reply.delay < PATIENCE
+        self._now += counts
         self.at_once = max(self.at_once, self._now)
         try:
-            reply = self._next(body)
-            await asyncio.sleep(reply.delay)
+            await _wait(reader, reply.delay)
+            if body.get("stream") and reply.body is None and not reply.plain:
+                return await self._stream(writer, reply, body)
         finally:
-            self._now -= 1
+            self._now -= counts
         return _send(writer, reply, reply.body if reply.body is not None else _chat(reply, body))
+
+    async def _stream(
+        self, writer: asyncio.StreamWriter, reply: Reply, body: dict[str, Any]
+    ) -> bool:
+        """Server-sent events, in chunks of HTTP as they come."""
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n"
+        )
+        end = 0 if reply.cut else reply.break_after
+        for k, event in enumerate(_events(reply, body)):
+            if k == end:
+                _send_chunk(writer, reply.breaks)
+                await writer.drain()
+                return False
+            _send_chunk(writer, event)
+            await writer.drain()
+            self.sent += 1
+            await asyncio.sleep(reply.pause)
+        writer.write(b"0\r\n\r\n")
+        return True
 
     def _next(self, body: dict[str, Any]) -> Reply:
         if not isinstance(self._script, list):
@@ -131,24 +181,66 @@ class Loopback:
         return self._script.pop(0) if self._script else Reply()
 
 
+async def _wait(reader: asyncio.StreamReader, seconds: float) -> None:
+    """Sleep, unless the client goes away."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            assert await reader.read(1) == b"", "one request at a time on a connection"
+            raise ConnectionResetError
+
+
 def _chat(reply: Reply, body: dict[str, Any]) -> str:
-    choice: dict[str, Any] = {
-        "index": 0,
-        "message": {"role": "assistant", "content": reply.text},
-        "finish_reason": "stop",
-    }
+    texts = reply.texts or (reply.text,) * body.get("n", 1)
+    choices: list[dict[str, Any]] = [
+        {
+            "index": k,
+            "message": {"role": "assistant", "content": text},
+            "finish_reason": "stop",
+        }
+        for k, text in enumerate(texts)
+    ]
     if reply.logprobs:
-        choice["logprobs"] = {"content": [{"token": "t", "logprob": p} for p in reply.logprobs]}
+        listed = [{"token": "t", "logprob": p} for p in reply.logprobs]
+        choices[0]["logprobs"] = {"content": listed}
     chat: dict[str, Any] = {
         "id": "chat-1",
         "object": "chat.completion",
         "created": 0,
         "model": body["model"],
-        "choices": [choice],
+        "choices": choices[::-1],  # a client must go by the index
     }
     if reply.usage:
-        chat["usage"] = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
+        chat["usage"] = _usage(len(texts))
     return json.dumps(chat)
+
+
+def _usage(answers: int = 1) -> dict[str, int]:
+    written = 7 * answers
+    return {"prompt_tokens": 11, "completion_tokens": written, "total_tokens": 11 + written}
+
+
+def _events(reply: Reply, body: dict[str, Any]) -> Iterator[str]:
+    head = {"id": "chat-1", "object": "chat.completion.chunk", "model": body["model"]}
+    pieces = reply.pieces or tuple(re.findall(r"\s*\S+|\s+", reply.text or ""))
+    for k, piece in enumerate(pieces):
+        choice: dict[str, Any] = {"index": 0, "delta": {"content": piece}, "finish_reason": None}
+        if k < len(reply.logprobs):
+            choice["logprobs"] = {"content": [{"token": "t", "logprob": reply.logprobs[k]}]}
+        yield _event(head | {"choices": [choice]})
+    yield _event(head | {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    if reply.usage and body.get("stream_options", {}).get("include_usage"):
+        yield _event(head | {"choices": [], "usage": _usage()})
+    yield "data: [DONE]\n\n"
+
+
+def _event(chunk: dict[str, Any]) -> str:
+    return f": still here\n\ndata: {json.dumps(chunk, ensure_ascii=False)}\n\n"
+
+
+def _send_chunk(writer: asyncio.StreamWriter, text: str) -> None:
+    payload = text.encode()
+    if payload:
+        writer.write(f"{len(payload):x}\r\n".encode() + payload + b"\r\n")
 
 
 def _send(writer: asyncio.StreamWriter, reply: Reply, text: str) -> bool:

@@ -10,7 +10,17 @@ from graph_fakes import SCREEN, FixedModel, HashModel, click
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from swarm_ui import AgentNode, CollabGraph, Completion, ModelError, Request
+from swarm_ui import (
+    Action,
+    AgentNode,
+    CollabGraph,
+    Completion,
+    Element,
+    ModelError,
+    Observation,
+    Request,
+    View,
+)
 
 
 @settings(max_examples=30)
@@ -39,6 +49,22 @@ def test_answers_are_mapped_back_from_each_agents_own_view(seed: int) -> None:
         for heard in request.decision.heard:
             assert heard.action is not None and heard.action.index is not None
             assert shown[heard.action.index].text == "button 4"
+
+
+@given(order=st.permutations(range(5)), ends=st.tuples(st.integers(0, 6), st.integers(0, 6)))
+def test_both_ends_of_a_drag_are_mapped_and_an_unknown_end_points_nowhere(
+    order: list[int], ends: tuple[int, int]
+) -> None:
+    elements = tuple(Element(index=i, role="icon", text=f"{i}") for i in range(5))
+    view = View(Observation(goal="", elements=elements), order)
+    shown = Action(action_type="swipe", index=ends[0], to_index=ends[1])
+    on_screen = view.to_screen(shown)
+    if max(ends) > 4:
+        assert on_screen is None
+        return
+    assert on_screen is not None
+    assert (on_screen.index, on_screen.to_index) == (order[ends[0]], order[ends[1]])
+    assert view.from_screen(on_screen) == shown
 
 
 def test_the_first_agent_keeps_the_screens_order_and_views_last_a_whole_decision() -> None:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import random
-from collections import Counter
+from collections.abc import Callable
 from itertools import pairwise
 
-import networkx
 import pytest
 from graph_fakes import SCREEN, FixedModel, HashModel, Sleeper, click
 from hypothesis import given
 from hypothesis import strategies as st
 
-from swarm_ui import CollabGraph, ConfigError, GraphError, MajorityVote, Node, random_dag
+from swarm_ui import (
+    CollabGraph,
+    ConfigError,
+    GraphError,
+    MajorityVote,
+    Message,
+    function_node,
+    random_dag,
+)
+from swarm_ui.fan import Fan
 
 
 def line(names: str, **options: object) -> CollabGraph:
@@ -46,6 +53,10 @@ def test_a_cycle_is_an_error_that_shows_its_path() -> None:
         ("", [], None, 1, "at least one node"),
         ([" a"], [], None, 1, "name"),
         (["a/b"], [], None, 1, "'/'"),
+        (["a\nb"], [], None, 1, "line breaks"),
+        (["grace", "ada"], [("gracie", "ada")], None, 1, "did you mean 'grace'"),
+        ("abc", ["ab"], "c", 1, "an edge is a pair .* got 'ab'"),
+        ("abc", [("a", "b", "c")], "c", 1, "an edge is a pair"),
     ],
 )
 def test_what_cannot_be_a_graph(
@@ -53,6 +64,43 @@ def test_what_cannot_be_a_graph(
 ) -> None:
     with pytest.raises(GraphError, match=words.replace("->", "-.")):
         CollabGraph([Sleeper(n) for n in names], edges, output, rounds)
+
+
+def test_a_long_cycle_is_shown_by_its_ends() -> None:
+    names = [f"n{k}" for k in range(1000)]
+    with pytest.raises(GraphError) as caught:
+        CollabGraph([Sleeper(n) for n in names], [*pairwise(names), (names[-1], names[0])])
+    assert "(990 more)" in str(caught.value) and len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("nodes", "words"),
+    [
+        ([MajorityVote], r"a class: write MajorityVote\(\.\.\.\)"),
+        ([lambda inbox, context: ""], "has no id.*@function_node"),
+        (["ada"], "'ada' is not a node"),
+        ({"a": 3}, "'a' is not a node"),
+        ({"a": Sleeper}, "'a' is not a node but a class"),
+        ([Sleeper("team"), line("ab")], "two nodes are called 'team'.*mapping"),
+    ],
+)
+def test_what_is_no_node(nodes: object, words: str) -> None:
+    with pytest.raises(GraphError, match=words):
+        CollabGraph(nodes)  # type: ignore[arg-type]
+
+
+def test_names_inside_a_nested_graph_are_shown_with_their_path() -> None:
+    inner = CollabGraph([line("ab"), Sleeper("ada")], output="ada", name="inner")
+    graph = CollabGraph([inner, Sleeper("judge")], [("inner", "judge")])
+    for name, words in {
+        "ada": "did you mean 'inner/ada'",
+        "inner/adda": "did you mean 'inner/ada'",
+        "inner/team/a": "but inside 'inner/team', a graph of its own",
+    }.items():
+        with pytest.raises(GraphError, match=words):
+            graph.with_edge(name, "judge")
+        with pytest.raises(GraphError, match=words):
+            graph.without_node(name)
 
 
 def test_operations_return_new_graphs_and_leave_the_old_one() -> None:
@@ -73,13 +121,27 @@ def test_operations_return_new_graphs_and_leave_the_old_one() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda g: g.without_edge("a", "c"), "no edge a -> c"),
+        (lambda g: g.without_edge("a", "c"), "no edge a -> c to remove"),
+        (lambda g: g.without_edge("b", "a"), "no edge b -> a to remove; there is a -> b"),
+        (lambda g: g.with_edge("a", "b"), r"already; with_route\('a', {'b': condition}\)"),
+        (lambda g: g.with_edge("a", "c", when=True), "edge a -> c: a condition is a function"),
+        (lambda g: g.with_route("a", {}), "no routes from 'a'"),
+        (lambda g: g.with_route("a", {"bb": bool}), "edge a -> bb.*did you mean 'b'"),
+        (lambda g: g.with_output(""), "output '' is not in the graph"),
+        (lambda g: g.named(""), "a name must be"),
+        (lambda g: g.with_fallback("cc", Sleeper("x")), "fallback for: node 'cc' is not"),
+        (lambda g: g.with_fallback("c", Sleeper), "fallback for 'c' is not a node but a class"),
         (lambda g: g.without_node("c"), "output"),
         (lambda g: g.without_node("z"), "'z' is not in the graph"),
         (lambda g: g.rename({"a": "b"}), "two nodes are called 'b'"),
         (lambda g: g.rename({"z": "b"}), "'z' is not in the graph"),
         (lambda g: g.with_edge("c", "a"), "cycle"),
-        (lambda g: g >> line("cd"), "two nodes are called 'c'"),
+        (lambda g: g >> line("cd"), "cannot compose 'team' with 'team': two nodes are called 'c'"),
+        (lambda g: g >> Sleeper("c"), "cannot compose 'team' with 'c': two nodes are called 'c'"),
+        (lambda g: g >> [Sleeper("x"), Sleeper("x")], "two nodes are called 'x'"),
+        (lambda g: g >> [], "leads to nobody"),
+        (lambda g: g >> "vote", "'vote' is not a node"),
+        (lambda g: g.with_rounds(2) >> MajorityVote() >> line("xy", rounds=2), "after a vote"),
         (lambda g: g >> line("xy", rounds=2), "rounds must be equal"),
     ],
 )
@@ -94,6 +156,155 @@ def test_composition_joins_the_output_to_the_first_nodes() -> None:
     assert both.heard["x"] == both.heard["y"] == ("b",)
     assert both.heard["end"] == ("z",) and both.output == "end"
     assert (Sleeper("start") >> line("ab")).heard["a"] == ("start",)
+
+
+def test_composition_carries_conditions_and_fallbacks() -> None:
+    left = line("ab").with_route("a", {"b": bool}).with_fallback("a", Sleeper("x"))
+    right = line("cd").with_route("c", {"d": bool}).with_fallback("d", Sleeper("y"))
+    both = left >> right
+    assert both.when == {("a", "b"): bool, ("c", "d"): bool}
+    assert both.fallbacks == {**left.fallbacks, **right.fallbacks}
+
+
+def nodes(names: str) -> list[Sleeper]:
+    return [Sleeper(name) for name in names]
+
+
+def test_a_list_fans_out_and_the_next_node_hears_all_of_it() -> None:
+    a, b, c, d, e, f = nodes("abcdef")
+    graph = CollabGraph([a], name="mine", rounds=2) >> [b, c] >> [d, e] >> f
+    assert isinstance(graph, CollabGraph) and graph.output == "f"
+    assert (graph.name, graph.rounds) == ("mine", 2)
+    assert graph.heard == {
+        "a": (), "b": ("a",), "c": ("a",), "d": ("b", "c"), "e": ("b", "c"), "f": ("d", "e"),
+    }  # fmt: skip
+    assert graph.run_sync(SCREEN).messages[-1].content == "f(f,d,e)"
+
+
+def test_a_vote_after_a_fan_hears_its_ends_only() -> None:
+    planner, ada, grace = Sleeper("planner"), Sleeper("ada"), Sleeper("grace")
+    graph = CollabGraph([planner]) >> [ada, grace] >> MajorityVote()
+    assert graph.closing == ("vote",) and graph.heard["vote"] == ("ada", "grace")
+
+
+def test_a_fan_may_begin_a_graph_and_hold_graphs_and_fans() -> None:
+    a, b, *_ = nodes("ab")
+    assert ([a, b] >> line("xy")).heard == {"a": (), "b": (), "x": ("a", "b"), "y": ("x",)}
+    branch = line("pq").with_route("p", {"q": bool}).with_fallback("q", a)
+    graph = line("mn") >> [branch, line("r") >> nodes("st"), Sleeper("u")] >> Sleeper("v")
+    assert graph.heard["p"] == graph.heard["r"] == graph.heard["u"] == ("n",)
+    assert graph.heard["v"] == ("q", "s", "t", "u")
+    assert graph.when == branch.when and graph.fallbacks == branch.fallbacks
+    begun = a >> (line("r") >> nodes("st"))
+    assert begun.ends == ("s", "t") and (begun >> b).heard["r"] == ("a",)
+    assert (line("mn") >> (line("r") >> nodes("st")) >> b).heard["b"] == ("s", "t")
+
+
+def test_a_fan_says_what_to_do_when_it_is_used_as_a_graph() -> None:
+    fan = line("ab") >> nodes("cd")
+    assert isinstance(fan, Fan) and repr(fan) == "Fan('team', open ends: c, d)"
+    for use in (
+        lambda: fan.run_sync("x"),
+        lambda: fan.edges,
+        lambda: CollabGraph([fan]),
+        lambda: line("xy").with_node(fan),
+    ):
+        with pytest.raises(GraphError, match=r"open ends \(c, d\). Close it with '>> node'"):
+            use()
+    with pytest.raises(AttributeError, match="'Fan' object has no attribute 'nonsense'"):
+        _ = fan.nonsense
+    assert fan.ends == ("c", "d")
+
+
+def test_a_route_over_edges_that_are_there() -> None:
+    @function_node
+    def router(inbox: object, context: object) -> str:
+        return "code, please"
+
+    def is_code(message: Message) -> bool:
+        return "code" in message.content
+
+    graph = CollabGraph([router]) >> [Sleeper("coder"), Sleeper("writer")] >> Sleeper("end")
+    routed = graph.with_route("router", {"coder": is_code}, otherwise="writer")
+    assert routed.edges == graph.edges and not graph.when
+    assert routed.run_sync(SCREEN).messages[-1].content == "end(coder)"
+    assert routed.run_sync(SCREEN).skipped == ("writer:0",)
+
+
+def test_what_a_graph_shows_of_itself() -> None:
+    assert repr(line("abc", rounds=3).with_route("a", {"b": bool})) == (
+        "CollabGraph('team': a, b, c; 2 edges, 1 of them conditional; output 'c', 3 rounds)"
+    )
+    assert repr(line("abcdefgh")) == (
+        "CollabGraph('team': a, b, c, d, e, f, ... 2 more; 7 edges; output 'h', 1 round)"
+    )
+
+
+Operation = Callable[[CollabGraph, random.Random], CollabGraph]
+
+
+def some_name(graph: CollabGraph, rng: random.Random) -> str:
+    return rng.choice(list(graph.nodes))
+
+
+OPERATIONS: dict[str, Operation] = {
+    "with_edges": lambda g, rng: g.with_edges(
+        [e for e in g.edges if rng.random() < 0.5 and e[1] not in g.closing]
+    ),
+    "with_edge": lambda g, rng: g.with_edge(
+        some_name(g, rng), some_name(g, rng), when=rng.choice([None, bool])
+    ),
+    "with_route": lambda g, rng: g.with_route(
+        some_name(g, rng), {some_name(g, rng): callable}, otherwise=some_name(g, rng)
+    ),
+    "with_fallback": lambda g, rng: g.with_fallback(some_name(g, rng), Sleeper("f")),
+    "without_edge": lambda g, rng: g.without_edge(*rng.choice(g.edges)),
+    "with_node": lambda g, rng: g.with_node(
+        Sleeper(rng.choice("abcxyz")), hears=[some_name(g, rng)], heard_by=[some_name(g, rng)]
+    ),
+    "replaced": lambda g, rng: g.with_node(line("pq"), name=some_name(g, rng)),
+    "without_node": lambda g, rng: g.without_node(some_name(g, rng)),
+    "with_rounds": lambda g, rng: g.with_rounds(rng.randint(1, 3)),
+    "with_output": lambda g, rng: g.with_output(some_name(g, rng)),
+    "named": lambda g, rng: g.named(rng.choice(["one", "two"])),
+    "compose": lambda g, rng: g >> Sleeper(rng.choice("klm")),
+    "fan": lambda g, rng: g >> [Sleeper(rng.choice("klm")), line("no", rounds=g.rounds)] >> (
+        MajorityVote(rng.choice(["v1", "v2"]))
+    ),
+}  # fmt: skip
+
+
+def whole(graph: CollabGraph) -> tuple[object, ...]:
+    """All that a graph is made of."""
+    members, when, fallbacks = dict(graph.nodes), dict(graph.when), dict(graph.fallbacks)
+    return members, graph.edges, when, fallbacks, graph.output, graph.rounds, graph.name
+
+
+@given(st.integers(0, 2**32), st.lists(st.sampled_from(sorted(OPERATIONS)), max_size=12))
+def test_no_operation_changes_the_old_graph_or_loses_what_is_still_there(
+    seed: int, operations: list[str]
+) -> None:
+    rng = random.Random(seed)
+    edges = random_dag("abcde", 0.6, rng)
+    graph = CollabGraph([*nodes("abcde"), MajorityVote()], edges, "vote")
+    graph = graph.with_route("a", {"vote": bool}).with_fallback("b", Sleeper("f"))
+    for operation in operations:
+        before = whole(graph)
+        try:
+            new = OPERATIONS[operation](graph, rng)
+        except (GraphError, IndexError):  # a cycle, a name used twice, no edge to choose
+            new = graph
+        assert whole(graph) == before
+        if operation != "with_route":
+            assert {e: graph.when.get(e) for e in graph.edges if e in new.edges} == {
+                e: new.when.get(e) for e in graph.edges if e in new.edges
+            }
+        if operation != "with_fallback":
+            assert new.fallbacks == {n: f for n, f in graph.fallbacks.items() if n in new.nodes}
+        names = {name: name.upper() for name in new.nodes}
+        there_and_back = new.rename(names).rename({new: old for old, new in names.items()})
+        assert whole(there_and_back) == whole(new)
+        graph = new
 
 
 def team(**options: object) -> CollabGraph:
@@ -138,69 +349,9 @@ def test_settings_of_a_team_that_do_not_fit() -> None:
         team(density=1.5)
 
 
-@given(st.integers(0, 2**32), st.integers(1, 12), st.floats(0, 1))
-def test_random_dags_are_acyclic_and_reproducible(seed: int, size: int, density: float) -> None:
-    names = [f"n{k}" for k in range(size)]
-    edges = random_dag(names, density, random.Random(seed))
-    assert networkx.is_directed_acyclic_graph(networkx.DiGraph(edges))
-    assert edges == random_dag(names, density, random.Random(seed))
-    if density == 1.0:
-        assert len(edges) == size * (size - 1) // 2
-
-
-def test_random_dags_favour_no_place_in_the_list() -> None:
-    names = ["a", "b", "c", "d"]
-    rng = random.Random(1)
-    counts = Counter(edge for _ in range(6000) for edge in random_dag(names, 0.5, rng))
-    # Each of the 12 ordered pairs has probability 1/4: 1500 of 6000, standard deviation 34.
-    assert len(counts) == 12
-    assert all(1330 < count < 1670 for count in counts.values())
-
-
-def test_networkx_there_and_back_keeps_the_order_of_edges() -> None:
-    graph = CollabGraph([Sleeper(n) for n in "abc"], [("b", "c"), ("a", "c"), ("b", "a")])
-    digraph = graph.to_networkx()
-    assert sorted(digraph.edges) == [("a", "c"), ("b", "a"), ("b", "c")]
-    back = CollabGraph.from_networkx(digraph, output="c")
-    assert back.to_json() == graph.to_json()
-
-
-def test_any_digraph_imports_with_nodes_by_name() -> None:
-    digraph = networkx.DiGraph([(1, 2), (2, 3)])
-    graph = CollabGraph.from_networkx(digraph, {str(k): Sleeper(str(k)) for k in (1, 2, 3)})
-    assert graph.output == "3" and graph.edges == (("1", "2"), ("2", "3"))
-    with pytest.raises(GraphError, match="no node given for '1'"):
-        CollabGraph.from_networkx(digraph)
-
-
-def test_structure_as_json_there_and_back() -> None:
-    graph = team(rounds=2, seed=5)
-    nodes: dict[str, Node] = {"inner": graph, "judge": Sleeper("judge")}
-    outer = CollabGraph(nodes, [("inner", "judge")])
-    text = outer.to_json()
-    assert CollabGraph.from_json(text, outer.nodes).to_json() == text
-    inside = json.loads(text)["nodes"][0]["inside"]
-    assert [n["kind"] for n in inside["nodes"]] == ["AgentNode"] * 4 + ["MajorityVote"]
-    with pytest.raises(GraphError, match="no node given for: judge"):
-        CollabGraph.from_json(text, {"inner": graph})
-    with pytest.raises(GraphError, match="not the structure of a graph"):
-        CollabGraph.from_json("{}", {})
-
-
 def test_one_node_object_may_stand_under_two_names() -> None:
     model = FixedModel({None: click(1)})
     solo = CollabGraph.solo(model)
     agent = solo.nodes["agent_0"]
     graph = CollabGraph({"left": agent, "right": agent, "vote": MajorityVote()})
     assert graph.run_sync(SCREEN).ballot == {'{"action_type":"click","index":1}': 2.0}
-
-
-def test_the_picture_shows_every_node_and_edge() -> None:
-    graph = team(rounds=2, edges=[("agent_0", "agent_1"), ("agent_0", "agent_2")])
-    picture = graph._repr_svg_()
-    assert picture.count("<rect") == 5
-    assert picture.count("marker-end") == len(graph.edges) == 6
-    assert all(f">{name}</text>" in picture for name in graph.nodes)
-    awkward = CollabGraph([Sleeper("<b>")])
-    assert "&lt;b&gt;" in awkward._repr_html_() and "<b>" not in awkward._repr_html_()
-    assert graph.to_mermaid().count("-->") == 6

@@ -226,6 +226,14 @@ def test_a_message_gets_the_identity_of_its_call_whatever_it_claims() -> None:
     assert message.content == "obey"
 
 
+def test_half_a_character_in_an_answer_is_mended_so_that_it_can_be_written() -> None:
+    @function_node
+    def broken(inbox: Sequence[Message], context: NodeContext) -> str:
+        return "caf\u00e9 \ud83d"
+
+    assert CollabGraph([broken]).run_sync(BLANK).messages[0].content == "caf\u00e9 ?"
+
+
 def test_a_graph_stands_in_another_and_its_calls_are_in_the_same_trace() -> None:
     inner = CollabGraph([Sleeper("x", 1), Sleeper("y", 1)], [("x", "y")], rounds=2, name="inner")
     outer = CollabGraph([Sleeper("a"), inner, Sleeper("z")], [("a", "inner"), ("inner", "z")])

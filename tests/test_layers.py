@@ -13,7 +13,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = ("nodes", "environments", "optim")
 HEAVY = {"torch", "transformers", "peft", "trl", "safetensors", "numpy", "matplotlib", "websockets",
-         "miniwob", "android_env", "android_world", "ray", "vllm", "swarm"}  # fmt: skip
+         "miniwob", "android_env", "android_world", "ray", "vllm", "swarm",
+         "opentelemetry", "pyarrow", "gymnasium", "pettingzoo"}  # fmt: skip
 FILES = sorted(
     path
     for folder in ("swarm_ui", *PARTS, "demos", "tests", "benchmarks")

@@ -9,47 +9,14 @@ import msgspec
 import peft
 import pytest
 import torch
+from local_fakes import answers, requests, untrained, with_adapters
 from transformers import AutoModelForCausalLM
 
 from swarm_ui.action import Action, parse_action
 from swarm_ui.errors import ConfigError, ModelError
-from swarm_ui.model import ChatMessage, Completion, Decision, Request, ScoringModel
+from swarm_ui.model import ChatMessage, Decision, Request, ScoringModel
 from swarm_ui.nodes.codec import Codec
 from swarm_ui.nodes.local import LocalModel
-from swarm_ui.nodes.vocabulary import GENERAL_WORDS
-from swarm_ui.optim.synthesis.curriculum import Mix, Stream
-
-KNOWN = tuple(w for w in GENERAL_WORDS if w.isalpha() and len(w) > 2)
-
-
-def untrained(seed: int = 0) -> LocalModel:
-    return LocalModel.untrained(Codec(), width=32, layers=2, heads=2, seed=seed)
-
-
-def with_adapters(count: int = 3) -> LocalModel:
-    """A model whose adapters differ from the base and from each other."""
-    model = untrained()
-    noise = torch.Generator().manual_seed(5)
-    for i in range(count):
-        model.add_adapter(f"agent_{i}", rank=4, alpha=8)
-        with torch.no_grad():
-            for weight in model.adapter_parameters(f"agent_{i}"):
-                weight += 0.3 * torch.randn(weight.shape, generator=noise)
-    return model
-
-
-def requests(count: int) -> list[Request]:
-    stream = Stream(3, KNOWN, Mix())
-    return [Request(decision=stream.draw(questions=0.0).decision, seed=i) for i in range(count)]
-
-
-def answers(model: LocalModel, asked: list[Request]) -> list[Completion]:
-    """Each request from a coroutine of its own, as agents ask."""
-
-    async def run() -> list[Completion]:
-        return [c for [c] in await asyncio.gather(*(model.generate([r]) for r in asked))]
-
-    return asyncio.run(run())
 
 
 def test_requests_that_wait_together_are_one_batch_and_an_answer_does_not_depend_on_the_rest() -> (

@@ -4,45 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 import traceback
 from typing import Any
 
 import pytest
 from loopback import GOOD, Loopback, Reply, failing, too_many
+from loopback_client import ask, model, no_proxy, one  # noqa: F401  (a fixture)
 
+from swarm_ui.budget import Price
 from swarm_ui.errors import BudgetExceeded, ConfigError, ModelError
-from swarm_ui.model import ChatMessage, ChatModel, Decision, Request
+from swarm_ui.model import ChatModel, Decision, Request
 from swarm_ui.nodes.openai_model import OpenAIModel
 from swarm_ui.nodes.openai_wire import retry_after, without_credentials
 from swarm_ui.observation import Element, Observation
 from swarm_ui.prompts import decision_chat, transcript
 
 SECRET = "sk-very-secret-0123456789"
-
-
-@pytest.fixture(autouse=True)
-def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "HTTP_PROXY", "http_proxy", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-
-
-def ask(text: str = "hi", **kwargs: Any) -> Request:
-    return Request(chat=(ChatMessage("user", text),), **kwargs)
-
-
-def model(server: Loopback | str, **kwargs: Any) -> OpenAIModel:
-    url = server if isinstance(server, str) else server.url
-    kwargs.setdefault("backoff", 0.001)
-    return OpenAIModel("tiny", url, jitter=random.Random(0), **kwargs)
-
-
-async def one(under_test: OpenAIModel, request: Request | None = None) -> str:
-    try:
-        (completion,) = await under_test.generate([request or ask()])
-        return completion.text
-    finally:
-        await under_test.close()
 
 
 async def test_sends_the_request_and_returns_the_exact_prompt() -> None:
@@ -298,6 +275,18 @@ async def test_credentials_in_the_address_are_never_shown() -> None:
     assert without_credentials("https://u:p@h:1/v1/?q#f") == "https://h:1/v1"
 
 
+async def test_a_key_given_as_an_argument_goes_before_the_environment_and_is_never_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-environment")
+    async with Loopback([failing(401, f"Incorrect API key provided: {SECRET}")]) as server:
+        client = model(server, api_key=SECRET)
+        with pytest.raises(ModelError, match="api_key") as caught:
+            await one(client)
+    assert server.requests[0].authorization == f"Bearer {SECRET}"
+    assert SECRET not in repr(client) + "".join(traceback.format_exception(caught.value))
+
+
 async def test_works_without_a_key_on_a_given_address_only() -> None:
     async with Loopback() as server:
         assert await one(model(server)) == GOOD
@@ -350,12 +339,26 @@ async def test_a_closed_model_can_be_used_again() -> None:
         {"period": float("nan")},
         {"max_calls": -1},
         {"base_url": "localhost:8000"},
+        {"backoff": float("nan")},
+        {"tokens_per_minute": 0},
+        {"api_key": "  "},
+        {"api_key_env": ""},
+        {"extra_body": {"top_k": object()}},
+        {"max_cost": -0.5},
+        {"max_cost": 1.0},
+        {"max_cost": float("inf"), "prices": {"tiny": Price(prompt=1, completion=1)}},
+        {"prices": {"tiny": 3.0}},
     ],
 )
 def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
     settings = {"base_url": "http://127.0.0.1:9/v1"} | wrong
     with pytest.raises(ConfigError, match=next(iter(wrong))):
         OpenAIModel("tiny", **settings)
+
+
+def test_a_model_without_a_name_is_refused() -> None:
+    with pytest.raises(ConfigError, match="name of a served model"):
+        OpenAIModel(" ", "http://127.0.0.1:9/v1")
 
 
 def test_retry_after_reads_milliseconds_seconds_and_dates() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 LINKED = ("nodes", "optim", "environments")
-SHIPPED = (".py", ".js", ".css", ".html", ".json", ".safetensors")
+SHIPPED = (".py", ".js", ".css", ".html", ".json", ".jsonl", ".safetensors")
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 

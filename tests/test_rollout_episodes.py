@@ -164,6 +164,23 @@ def test_budgets_and_settings_are_raised() -> None:
         asyncio.run(rollout_many(Counter, clicker(), [("count", 1)], concurrency=0))
 
 
+def test_a_budget_ends_rollouts_with_what_there_is() -> None:
+    class Purse(FixedModel):
+        async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+            if len(self.requests) == 8:
+                raise BudgetExceeded("8 calls")
+            return await super().generate(requests)
+
+    policy = GraphPolicy(CollabGraph.solo(Purse({None: click(0)})))
+    jobs = [("count", 3)] * 5
+    with pytest.raises(BudgetExceeded) as found:
+        in_virtual_time(rollout_many(Counter, policy, jobs, concurrency=1))
+    assert [(len(e.steps), e.success) for e in found.value.episodes] == [
+        (3, True), (3, True), (2, None)
+    ]  # fmt: skip
+    assert found.value.episodes[-1].fault == "BudgetExceeded: 8 calls"
+
+
 def test_an_observer_sees_the_world_before_the_step_and_may_guide_it() -> None:
     seen: list[tuple[int, int]] = []
 

@@ -1,0 +1,150 @@
+"""Measures one system in a process of its own: a request a line on stdin, an answer a line back.
+
+A system offers ``build(shape, work)``, which gives a coroutine function ``run(task)``. The work
+of a node is the same in every system:
+
+    noop     count the call, answer "."
+    suspend  the same after one trip through the event loop (``asyncio.sleep(0)``)
+    sleep    the same after its own number of seconds
+    sum      a node that hears nobody says the task, others say 1 + the sum of what they hear
+
+Requests, JSON objects with ``do`` and:
+
+    build       {size, edges, work, seconds, systems}
+                                            builds, makes one run, checks that every node was called
+    time        {system, runs}              CPU and wall seconds per run
+    memory      {system}                    peak of the traced bytes over a run
+    concurrent  {system, runs}              as many runs at once; CPU and wall seconds, answers
+
+Only the standard library: this file is used in every environment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import sys
+import time
+import tracemalloc
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple, Protocol
+
+CALLS = [0]
+"""How many nodes were called; each node adds one."""
+
+Run = Callable[[int], Awaitable[Any]]
+
+
+class Work(NamedTuple):
+    """What the nodes do; see the module."""
+
+    kind: str
+    seconds: list[float]
+    """For ``sleep``, and for ``sum`` where it is not 0: a number for each node."""
+
+
+class Shape(NamedTuple):
+    """Nodes ``0 .. size - 1`` and edges from smaller to larger numbers."""
+
+    size: int
+    edges: list[tuple[int, int]]
+
+    def heard(self) -> list[list[int]]:
+        """Predecessors of each node."""
+        heard: list[list[int]] = [[] for _ in range(self.size)]
+        for sender, hearer in self.edges:
+            heard[hearer].append(sender)
+        return heard
+
+    def sinks(self) -> list[int]:
+        """Nodes that nobody hears."""
+        senders = {sender for sender, _ in self.edges}
+        return [k for k in range(self.size) if k not in senders]
+
+
+class System(Protocol):
+    """What is measured."""
+
+    def build(self, shape: Shape, work: Work) -> Run:
+        """A graph that is built once and run many times; a run answers with the last node's."""
+        ...
+
+
+class Server:
+    """Answers requests about the systems of this process."""
+
+    def __init__(self, systems: dict[str, System]) -> None:
+        self._systems = systems
+        self._runs: dict[str, Run] = {}
+
+    async def build(
+        self, size: int, edges: list[list[int]], work: str, seconds: list[float], systems: list[str]
+    ) -> dict[str, Any]:
+        graph = Shape(size, [(a, b) for a, b in edges])
+        self._runs.clear()
+        gc.collect()
+        took = {}
+        for name in systems:
+            began = time.process_time()
+            self._runs[name] = self._systems[name].build(graph, Work(work, seconds))
+            took[name] = time.process_time() - began
+            CALLS[0] = 0
+            await self._runs[name](0)
+            if CALLS[0] != graph.size:
+                raise RuntimeError(f"{name}: {CALLS[0]} calls in a run of {graph.size} nodes")
+        return {"build_s": took}
+
+    async def time(self, system: str, runs: int) -> dict[str, Any]:
+        run = self._runs[system]
+        gc.collect()
+        wall, cpu = time.perf_counter(), time.process_time()
+        for _ in range(runs):
+            await run(0)
+        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+        return {"cpu": cpu / runs, "wall": wall / runs}
+
+    async def memory(self, system: str) -> dict[str, Any]:
+        run = self._runs[system]
+        await run(0)
+        gc.collect()
+        tracemalloc.start()
+        before = tracemalloc.get_traced_memory()[0]
+        answer = await run(0)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        del answer
+        return {"bytes": peak - before}
+
+    async def concurrent(self, system: str, runs: int) -> dict[str, Any]:
+        run = self._runs[system]
+        gc.collect()
+        wall, cpu = time.perf_counter(), time.process_time()
+        answers = await asyncio.gather(*[run(task) for task in range(runs)])
+        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+        return {"cpu": cpu, "wall": wall, "answers": [_number(a) for a in answers]}
+
+
+def _number(answer: Any) -> int | None:
+    try:
+        return int(answer)
+    except (TypeError, ValueError):
+        return None
+
+
+def serve(systems: dict[str, System], **facts: str) -> None:
+    """Answer requests until stdin ends. What the systems print goes to stderr."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    server = Server(systems)
+    print(json.dumps(facts), file=answers, flush=True)
+    with asyncio.Runner() as loop:
+        for line in sys.stdin:
+            request = json.loads(line)
+            try:
+                answer = loop.run(getattr(server, request.pop("do"))(**request))
+            except Exception as error:  # told to the one who asked
+                answer = {"error": f"{type(error).__name__}: {error}"[:300]}
+            print(json.dumps(answer), file=answers, flush=True)

@@ -1,0 +1,78 @@
+"""The graphs of the benchmarks, as sizes and edges between numbers: the same for every system."""
+
+from __future__ import annotations
+
+import random
+from typing import NamedTuple
+
+SHAPES = ("chain", "wide", "layered", "random")
+
+
+class Shape(NamedTuple):
+    """Nodes ``0 .. size - 1``; every edge goes from a smaller number to a larger one.
+
+    The last node has no successor; its answer is the answer of a run.
+    """
+
+    size: int
+    edges: list[tuple[int, int]]
+
+    def critical_path(self, seconds: list[float]) -> float:
+        """The least time a run can take when node ``k`` takes ``seconds[k]``."""
+        ready = [0.0] * self.size
+        for sender, hearer in sorted(self.edges):  # senders in order: each is settled by then
+            ready[hearer] = max(ready[hearer], ready[sender] + seconds[sender])
+        return max(begin + took for begin, took in zip(ready, seconds, strict=True))
+
+
+def chain(n: int) -> Shape:
+    """Each node hears the one before."""
+    return Shape(n, [(k, k + 1) for k in range(n - 1)])
+
+
+def wide(n: int) -> Shape:
+    """``n`` nodes that hear nobody, and a sink that hears them all."""
+    return Shape(n + 1, [(k, n) for k in range(n)])
+
+
+def layered(n: int, width: int = 10) -> Shape:
+    """Layers of ten, each node hears all of the layer before; a sink hears the last layer."""
+    edges = [
+        (sender, start + place)
+        for start in range(width, n, width)
+        for place in range(min(width, n - start))
+        for sender in range(start - width, start)
+    ]
+    last = range(n - (n % width or width), n)
+    return Shape(n + 1, edges + [(k, n) for k in last])
+
+
+def random_dag(n: int, predecessors: int = 3, seed: int = 0) -> Shape:
+    """Node ``k`` hears ``min(k, 3)`` different nodes, uniform among all that come before it."""
+    rng = random.Random(seed)
+    return Shape(
+        n, [(j, k) for k in range(1, n) for j in sorted(rng.sample(range(k), min(k, predecessors)))]
+    )
+
+
+def shape(name: str, n: int) -> Shape:
+    """One of :data:`SHAPES`."""
+    makers = {"chain": chain, "wide": wide, "layered": layered, "random": random_dag}
+    return makers[name](n)
+
+
+def lognormal(n: int, median: float, sigma: float = 0.8, seed: int = 0) -> list[float]:
+    """Seconds for each node: a few slow ones among many fast ones."""
+    rng = random.Random(seed)
+    return [median * rng.lognormvariate(0.0, sigma) for _ in range(n)]
+
+
+def right_answer(graph: Shape, task: int) -> int:
+    """What the ``sum`` work answers: a first node says the task, others 1 + the sum they hear."""
+    heard: dict[int, list[int]] = {k: [] for k in range(graph.size)}
+    for sender, hearer in graph.edges:
+        heard[hearer].append(sender)
+    said: list[int] = []
+    for k in range(graph.size):
+        said.append(1 + sum(said[j] for j in heard[k]) if heard[k] else task)
+    return said[-1]

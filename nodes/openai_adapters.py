@@ -1,0 +1,64 @@
+"""Which served name answers for an adapter, and which of them are in use."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from swarm_ui.errors import ModelError
+
+
+class ServedNames:
+    """Names of adapters on a server, read at every call, so that newer versions take over."""
+
+    def __init__(self, base: str, names: Mapping[str, str] | None, where: str) -> None:
+        """``names``: the served name of each adapter; ``None``: each under its own name."""
+        self.names = names
+        self._base, self._where = base, where
+        self._leases: Counter[str] = Counter()
+
+    @property
+    def leased(self) -> frozenset[str]:
+        """Served names that runs hold on to: not to be unloaded from the server."""
+        return frozenset(self._leases)
+
+    def find(self, adapter: str | None) -> str:
+        """The name to ask for: of the base model, of an adapter, or a served name as it is.
+
+        Raises:
+            ModelError: there is no such adapter.
+        """
+        if adapter is None:
+            return self._base
+        if self.names is None or adapter in self._leases:
+            return adapter
+        if adapter in self.names:
+            return self.names[adapter]
+        if adapter in self.names.values():
+            return adapter
+        known = ", ".join(self.names) or "none"
+        raise ModelError(
+            f"{self._where}: expected an adapter out of: {known}; got '{adapter}'. "
+            "Load it on the server and add its served name to adapter_names"
+        )
+
+    def lease(self, adapter: str) -> str:
+        """The served name of this moment, kept until released."""
+        served = self.find(adapter)
+        if served != adapter and self.names is not None and served in self.names:
+            raise ModelError(
+                f"{self._where}: expected served names that are not adapters themselves, got "
+                f"'{served}' for '{adapter}'. Rename one of them in adapter_names"
+            )
+        self._leases[served] += 1
+        return served
+
+    def release(self, version: str) -> None:
+        if version not in self._leases:
+            held = ", ".join(self._leases) or "none"
+            raise ModelError(
+                f"{self._where}: expected a leased version out of: {held}; got '{version}'"
+            )
+        self._leases[version] -= 1
+        if not self._leases[version]:
+            del self._leases[version]

@@ -1,0 +1,126 @@
+"""A limit on tokens per minute: smooth, in the order of arrival, and without polling."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+_BURST = 1 / 6
+"""Share of a period's tokens that may go at once; the rest comes evenly. A default of ours."""
+_INSTANT = 1e-6
+"""Seconds that are no time at all, so that rounding cannot make a waiter wait again and again."""
+
+
+class Grant:
+    """Tokens that were let through."""
+
+    __slots__ = ("at", "recent", "tokens")
+
+    def __init__(self, tokens: int, at: float) -> None:
+        self.tokens = tokens
+        self.at = at
+        self.recent = True
+
+
+class TokenMeter:
+    """When how many tokens may go. Knows no clock of its own: every call says what time it is.
+
+    Two rules: tokens flow at ``limit / period`` with a small burst, and no window of a period
+    holds more than ``limit``.
+    """
+
+    def __init__(self, limit: int, period: float = 60.0) -> None:
+        self.limit, self.period = limit, period
+        self._rate = limit / period
+        self._burst = limit * _BURST
+        self._level = self._burst
+        self._at = 0.0
+        self._recent: deque[Grant] = deque()
+        self._spent = 0
+
+    def wait(self, now: float, tokens: int) -> float:
+        """Seconds until ``tokens`` (at most the limit) may go; 0: now.
+
+        More than a burst go once a whole burst has been saved, and are paid off afterwards.
+        """
+        self._advance(now)
+        pace = (min(tokens, self._burst) - self._level) / self._rate
+        window = 0.0
+        excess = self._spent + tokens - self.limit
+        for grant in self._recent:
+            if excess <= 0:
+                break
+            excess -= grant.tokens
+            window = grant.at + self.period - now
+        longest = max(pace, window)
+        return longest if longest > _INSTANT else 0.0
+
+    def take(self, now: float, tokens: int) -> Grant:
+        """Let them go."""
+        self._advance(now)
+        grant = Grant(tokens, now)
+        self._level -= tokens
+        self._recent.append(grant)
+        self._spent += tokens
+        return grant
+
+    def correct(self, grant: Grant, used: int) -> None:
+        """Say what was really used of a grant."""
+        back = grant.tokens - used
+        self._level = min(self._burst, self._level + back)
+        if grant.recent:
+            self._spent -= back
+        grant.tokens = used
+
+    def _advance(self, now: float) -> None:
+        self._level = min(self._burst, self._level + (now - self._at) * self._rate)
+        self._at = now
+        while self._recent and now - self._recent[0].at >= self.period - _INSTANT:
+            old = self._recent.popleft()
+            old.recent = False
+            self._spent -= old.tokens
+
+
+class TokenThrottle:
+    """Makes coroutines of one event loop wait for their tokens, first come, first served."""
+
+    def __init__(self, limit: int, period: float = 60.0) -> None:
+        self._meter = TokenMeter(limit, period)
+        self._waiting: deque[tuple[int, asyncio.Future[Grant]]] = deque()
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def acquire(self, tokens: int) -> Grant:
+        """Wait until ``tokens`` may go; tell :meth:`correct` afterwards what was used."""
+        future: asyncio.Future[Grant] = self._loop.create_future()
+        self._waiting.append((tokens, future))
+        self._serve()
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled():
+                self.correct(future.result(), 0)
+            else:
+                self._serve()
+            raise
+
+    def correct(self, grant: Grant, used: int) -> None:
+        """Replace the estimate by what was really used; the rest goes to those who wait."""
+        self._meter.correct(grant, used)
+        self._serve()
+
+    def _serve(self) -> None:
+        """Let go who may; wake up again when the next one may."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        while self._waiting:
+            tokens, future = self._waiting[0]
+            if not future.done():
+                now = self._loop.time()
+                seconds = self._meter.wait(now, tokens)
+                if seconds > 0:
+                    self._timer = self._loop.call_later(seconds, self._serve)
+                    return
+                future.set_result(self._meter.take(now, tokens))
+            self._waiting.popleft()

@@ -1,0 +1,88 @@
+"""Time limits for many calls at once, with one timer of the event loop for all of them.
+
+``asyncio.timeout`` sets and cancels a timer a call; with thousands of short calls that is most of
+their cost. Here calls with equal limits wait in line, the next to expire in front.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from math import inf
+
+Ticket = tuple[float, int]
+"""A line and a place in it."""
+
+
+class Deadlines:
+    """Cancels the task of each call whose time is over. Belongs to one event loop."""
+
+    def __init__(self, end: float = inf) -> None:
+        """``end``: time of the loop's clock at which every bounded call is over."""
+        self._loop = asyncio.get_running_loop()
+        self._end = end
+        self._lines: dict[float, dict[int, tuple[float, asyncio.Task[None]]]] = {}
+        self._next = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = inf
+        self._fired: set[int] = set()
+
+    def open(self, task: asyncio.Task[None], now: float, seconds: float, bounded: bool) -> Ticket:
+        """Watch a call that ``task`` makes.
+
+        Args:
+            now: time of the loop's clock.
+            seconds: its limit; infinite: only the common end counts.
+            bounded: whether the common end holds for it.
+        """
+        due = now + seconds
+        if bounded and self._end < due:
+            due, seconds = self._end, -1.0  # a line of its own, so that each line stays in order
+        self._next = place = self._next + 1
+        line = self._lines.get(seconds)
+        if line is None:
+            line = self._lines[seconds] = {}
+        line[place] = (due, task)
+        if due < self._due:
+            self._wake(due)
+        return seconds, place
+
+    def fired(self, ticket: Ticket) -> bool:
+        """Whether the call's time ran out (so that a cancellation of its task is ours)."""
+        return ticket[1] in self._fired
+
+    def close(self, ticket: Ticket) -> bool:
+        """Stop watching; whether the time had run out."""
+        line, place = ticket
+        if self._lines[line].pop(place, None) is None:
+            self._fired.discard(place)
+            return True
+        return False
+
+    def stop(self) -> None:
+        """Let go of the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer, self._due = None, inf
+
+    def _wake(self, due: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer, self._due = self._loop.call_at(due, self._expire), due
+
+    def _expire(self) -> None:
+        """Cancel whoever is over time, and sleep until the next one is."""
+        now, following = max(self._due, self._loop.time()), inf  # timers may be a tick early
+        for line in self._lines.values():
+            over = []
+            for place, (due, task) in line.items():
+                if due > now:
+                    following = min(following, due)
+                    break
+                over.append((place, task))
+            for place, task in over:
+                del line[place]
+                self._fired.add(place)
+                task.cancel()
+        self._timer, self._due = None, inf
+        if following < inf:
+            self._wake(following)

@@ -1,0 +1,59 @@
+"""One run, one writer: a lock on a file that goes with the process that holds it."""
+
+from __future__ import annotations
+
+import os
+from hashlib import blake2b
+from io import FileIO
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None  # type: ignore[assignment]
+
+
+def claim(path: Path) -> FileIO | None:
+    """Open a file to read and append, made if missing, so that nobody else can claim it.
+
+    Closing the file gives it free, and so does the end of the process, ``kill -9`` too; a process
+    forked from it holds it as well. Without ``fcntl`` (Windows) nobody is kept away.
+
+    Returns:
+        ``None`` if somebody else has it.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    while True:
+        file = FileIO(path, "a+")
+        try:
+            if fcntl is not None:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    file.close()
+                    return None
+            if _is_at(file, path):
+                return file
+        except BaseException:
+            file.close()
+            raise
+        file.close()  # deleted between opening and locking: what is there now is another one
+
+
+def _is_at(file: FileIO, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def file_name(run: str) -> str:
+    """A name for a run's file, without ending: what can be read of the run's, and a hash of all.
+
+    The same on every system; no two runs have the same, and none leads out of its folder.
+    """
+    readable = "".join([c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in run])
+    digest = blake2b(run.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+    return f"{readable[:48].strip('-') or 'run'}-{digest}"

@@ -1,0 +1,118 @@
+"""Reads pictures back: what is written in them, what their tooltips say, what is joined."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+from swarm_ui import Action, Call, Message, Observation, Trace
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "]]></svg><img src=x onerror=alert(1)>",
+    '" onload="alert(1)\' & co',
+    "&lt;b&gt; \x00\x07 \ud800 \ufffe",
+)
+"""Names and messages that must come out as words."""
+
+
+class Picture:
+    """A parsed SVG document. Raises if it is not well-formed."""
+
+    def __init__(self, svg: str) -> None:
+        self.root = ElementTree.fromstring(svg)
+        assert self.root.tag == f"{SVG}svg"
+        self.texts = [element.text or "" for element in self.root.iter(f"{SVG}text")]
+        self.titles = [element.text or "" for element in self.root.iter(f"{SVG}title")]
+        self.arrows = [e for e in self.root.iter(f"{SVG}path") if e.get("marker-end")]
+
+    def arrow(self, told: str) -> ElementTree.Element:
+        """The only arrow whose tooltip says that, and maybe more after it."""
+        more = tuple(told + mark for mark in (":", ",", " ("))
+        lines = [(e, (e[0].text or "").splitlines()[0]) for e in self.arrows]
+        (found,) = [e for e, line in lines if line == told or line.startswith(more)]
+        return found
+
+    def box(self, start: str) -> ElementTree.Element:
+        """The first shape with a tooltip that starts like that."""
+        groups = [g for g in self.root.iter(f"{SVG}g") if len(g) and g[0].tag == f"{SVG}title"]
+        found = [g for g in groups if (g[0].text or "").startswith(start)]
+        return next(e for e in found[0].iter() if e.tag in (f"{SVG}rect", f"{SVG}circle"))
+
+    @property
+    def harmless(self) -> bool:
+        """Whether it holds nothing that runs or loads."""
+        allowed = {"svg", "style", "defs", "marker", "mask", "g", "path", "rect", "circle", "text",
+                   "title"}  # fmt: skip
+        tags = {element.tag.removeprefix(SVG) for element in self.root.iter()}
+        keys = {key for element in self.root.iter() for key in element.attrib}
+        return tags <= allowed and not any(key.startswith("on") or "href" in key for key in keys)
+
+    def crossed(self, radius: str) -> list[str]:
+        """Lines that run through a box with corners of that radius."""
+        boxes = [
+            tuple(float(r.get(key, 0)) for key in ("x", "y", "width", "height"))
+            for r in self.root.iter(f"{SVG}rect")
+            if r.get("rx") == radius
+        ]
+        return [
+            arrow[0].text or ""
+            for arrow in self.arrows
+            for x, y in points(arrow.get("d", ""))
+            if any(a + 1 < x < a + w - 1 and b + 1 < y < b + h - 1 for a, b, w, h in boxes)
+        ]
+
+    def inside(self) -> bool:
+        """Whether no box sticks out of the picture."""
+        wide, high = float(self.root.get("width", 0)), float(self.root.get("height", 0))
+        return all(
+            float(r.get("x", 0)) >= 0
+            and float(r.get("y", 0)) >= 0
+            and float(r.get("x", 0)) + float(r.get("width", 0)) <= wide + 0.2
+            and float(r.get("y", 0)) + float(r.get("height", 0)) <= high + 0.2
+            for r in self.root.iter(f"{SVG}rect")
+        )
+
+
+def points(curve: str) -> list[tuple[float, float]]:
+    """Points along a curve of moves, level lines and bends."""
+    found: list[tuple[float, float]] = []
+    x = y = 0.0
+    for kind, given in re.findall(r"([MHC])([-\d. ]+)", curve):
+        n = [float(value) for value in given.split()]
+        if kind == "M":
+            x, y = n
+            continue
+        x1, y1, x2, y2, to_x, to_y = (x, y, n[0], y, n[0], y) if kind == "H" else n
+        for k in range(31):
+            t, s = k / 30, 1 - k / 30
+            a, b, c, d = s**3, 3 * s * s * t, 3 * s * t * t, t**3
+            found.append((a * x + b * x1 + c * x2 + d * to_x, a * y + b * y1 + c * y2 + d * to_y))
+        x, y = to_x, to_y
+    return found
+
+
+def opens(app: str) -> Action:
+    return Action(action_type="open_app", app_name=app)
+
+
+def recorded(
+    calls: list[tuple[Call, Message]],
+    agents: tuple[str, ...],
+    rounds: int = 1,
+    skipped: tuple[str, ...] = (),
+    goal: str = "open the clock",
+) -> Trace:
+    """A trace as a file might hold it."""
+    return Trace(
+        run="r",
+        seed=0,
+        observation=Observation(goal=goal, elements=()),
+        agents=agents,
+        rounds=rounds,
+        messages=tuple(message for _, message in calls),
+        calls=tuple(call for call, _ in calls),
+        skipped=skipped,
+    )

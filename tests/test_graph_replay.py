@@ -1,0 +1,264 @@
+"""Replays: nothing is asked that would hear what it heard, and everything else is."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from hashlib import sha256
+
+import msgspec
+import pytest
+from graph_fakes import BLANK, SCREEN, HashModel, Sleeper, click, in_virtual_time, timeless
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swarm_ui import (
+    AgentNode,
+    CollabGraph,
+    Completion,
+    ConfigError,
+    GraphError,
+    MajorityVote,
+    Message,
+    Observation,
+    Request,
+    Trace,
+    random_dag,
+)
+from swarm_ui.prompts import as_chat, transcript
+
+
+class Telling:
+    """A model whose every reply is as different as its request; counts what it is asked."""
+
+    name = "telling"
+
+    def __init__(self, accent: str = "") -> None:
+        self.accent = accent
+        self.requests: list[Request] = []
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        self.requests += requests
+        return [self._one(request) for request in requests]
+
+    def _one(self, request: Request) -> Completion:
+        prompt = transcript(as_chat(request))
+        word = sha256(f"{self.accent}{prompt}{request.seed}".encode()).hexdigest()[:12]
+        text = f"because {word}: {click(int(word, 16) % 6)}"
+        return Completion(text=text, prompt=prompt, adapter=request.adapter)
+
+    async def close(self) -> None: ...
+
+
+def team(model: Telling | HashModel, seed: int, size: int, rounds: int) -> CollabGraph:
+    names = [f"a{i}" for i in range(size)]
+    agents = [AgentNode(name, model, view="shuffle") for name in names]
+    edges = random_dag(names, 0.5, random.Random(seed))
+    return CollabGraph([*agents, MajorityVote()], edges, rounds=rounds)
+
+
+def after(trace: Trace, ids: set[str]) -> set[str]:
+    """Messages of agents that heard one of these, or heard one that did."""
+    reached, before = set(ids), set[str]()
+    while reached != before:
+        before = set(reached)
+        reached |= {call.message for call in trace.calls if reached & set(call.heard)}
+    return {id for id in reached - ids if not id.startswith("vote")}
+
+
+graphs = {"seed": st.integers(0, 99), "size": st.integers(2, 6), "rounds": st.integers(1, 3)}
+
+
+@settings(max_examples=25, deadline=None)
+@given(**graphs)
+def test_with_nothing_changed_it_is_the_same_trace_and_no_call(
+    seed: int, size: int, rounds: int
+) -> None:
+    model = Telling()
+    graph = team(model, seed, size, rounds)
+    trace = graph.run_sync(SCREEN, seed=seed, run="r")
+    model.requests.clear()
+    assert in_virtual_time(graph.replay(trace)) == trace
+    assert model.requests == []
+
+
+@settings(max_examples=25, deadline=None)
+@given(**graphs, pick=st.randoms(use_true_random=False))
+def test_one_message_changed_asks_exactly_those_after_it_again(
+    seed: int, size: int, rounds: int, pick: random.Random
+) -> None:
+    model = Telling()
+    graph = team(model, seed, size, rounds)
+    trace = graph.run_sync(SCREEN, seed=seed)
+    id = pick.choice([m.id for m in trace.messages if m.sender != "vote"])
+    model.requests.clear()
+    changed = in_virtual_time(graph.replay(trace, messages={id: "something else"}))
+    later = after(trace, {id})
+    assert len(model.requests) == len(later)
+    assert changed.message(id).content == "something else"
+    assert {
+        m.id for m in changed.messages if m != trace.message(m.id) and m.sender != "vote"
+    } == later | {id}
+
+
+@settings(max_examples=25, deadline=None)
+@given(**graphs, pick=st.randoms(use_true_random=False))
+def test_one_message_removed_is_heard_by_nobody_and_only_its_listeners_follow(
+    seed: int, size: int, rounds: int, pick: random.Random
+) -> None:
+    model = Telling()
+    graph = team(model, seed, size, rounds)
+    trace = graph.run_sync(SCREEN, seed=seed)
+    id = pick.choice([m.id for m in trace.messages if m.sender != "vote"])
+    model.requests.clear()
+    without = in_virtual_time(graph.replay(trace, without=[id]))
+    assert len(model.requests) == len(after(trace, {id}))
+    assert id not in {m.id for m in without.messages}
+    assert all(id not in call.heard for call in without.calls)
+    assert without.skipped == ()  # a listener of nobody else still speaks
+
+
+@settings(max_examples=15, deadline=None)
+@given(**graphs)
+def test_one_nodes_model_changed_asks_that_node_and_those_after_it(
+    seed: int, size: int, rounds: int
+) -> None:
+    model, other = Telling(), Telling("other")
+    graph = team(model, seed, size, rounds)
+    trace = graph.run_sync(SCREEN, seed=seed)
+    model.requests.clear()
+    agent = AgentNode("a1", other, view="shuffle")
+    changed = in_virtual_time(graph.replay(trace, nodes={"a1": agent}))
+    own = {f"a1:{r}" for r in range(rounds)}
+    assert len(other.requests) == rounds
+    assert len(model.requests) == len(after(trace, own))
+    anew = graph.with_node(agent, name="a1").run_sync(SCREEN, seed=seed)
+    assert timeless(changed) == timeless(anew)
+
+
+@settings(max_examples=15, deadline=None)
+@given(**graphs)
+def test_one_edge_changed_asks_its_listener_and_those_after_it(
+    seed: int, size: int, rounds: int
+) -> None:
+    model = Telling()
+    graph = team(model, seed, size, rounds)
+    trace = graph.run_sync(SCREEN, seed=seed)
+    if not graph.talk:
+        return
+    edge = graph.talk[len(graph.talk) // 2]
+    fewer = graph.without_edge(*edge)
+    model.requests.clear()
+    changed = in_virtual_time(fewer.replay(trace))
+    own = {f"{edge[1]}:{r}" for r in range(rounds)}
+    assert len(model.requests) == len(own | after(changed, own))
+    assert timeless(changed) == timeless(fewer.run_sync(SCREEN, seed=seed))
+
+
+def test_one_prompt_changed_is_asked_as_written_and_those_after_it_follow() -> None:
+    model = Telling()
+    graph = team(model, 3, 4, 2)
+    trace = graph.run_sync(SCREEN, seed=1)
+    call = next(call for call in trace.calls if call.message == "a0:0")
+    edited = call.prompt.replace("open settings", "open the camera")
+    assert edited != call.prompt
+    model.requests.clear()
+    changed = in_virtual_time(graph.replay(trace, prompts={"a0:0": edited}))
+    assert len(model.requests) == 1 + len(after(trace, {"a0:0"}))
+    assert next(c for c in changed.calls if c.message == "a0:0").prompt == edited
+
+
+def test_a_prompt_can_be_changed_by_a_function_of_the_request() -> None:
+    model = Telling()
+    graph = team(model, 3, 3, 1)
+    trace = graph.run_sync(SCREEN)
+
+    def hotter(request: Request) -> Request:
+        return msgspec.structs.replace(request, temperature=0.7)
+
+    model.requests.clear()
+    changed = in_virtual_time(graph.replay(trace, prompts={"a0:0": hotter}))
+    assert [r.temperature for r in model.requests] == [0.7]
+    assert next(c for c in changed.calls if c.message == "a0:0").temperature == 0.7
+    with pytest.raises(ConfigError, match="the edit of call 'a0:0' gave a str"):
+        in_virtual_time(graph.replay(trace, prompts={"a0:0": lambda request: "no"}))  # type: ignore
+
+
+def test_what_comes_to_the_same_is_followed_by_nobody() -> None:
+    model = Telling()
+    graph = team(model, 3, 5, 2)
+    trace = graph.run_sync(SCREEN)
+    model.requests.clear()
+    assert timeless(in_virtual_time(graph.replay(trace, again=["a0:0"]))) == timeless(trace)
+    assert len(model.requests) == 1
+
+
+def test_resampling_draws_k_other_samples_that_are_the_same_next_time() -> None:
+    model = Telling()
+    graph = team(model, 3, 4, 2)
+    trace = graph.run_sync(SCREEN, seed=7)
+    model.requests.clear()
+    drawn = in_virtual_time(graph.resample(trace, "a1:0", 5))
+    assert len({t.message("a1:0").content for t in drawn} | {trace.message("a1:0").content}) == 6
+    assert len(model.requests) == 5 * (1 + len(after(trace, {"a1:0"})))
+    before = after(trace, {"a1:0"}) | {"a1:0", "vote:1"}
+    assert all(t.message(m.id) == m for t in drawn for m in trace.messages if m.id not in before)
+    again = in_virtual_time(graph.resample(trace, "a1:0", 5))
+    assert [timeless(t) for t in again] == [timeless(t) for t in drawn]
+
+
+def test_inside_a_nested_graph_too() -> None:
+    model, other = Telling(), Telling("other")
+    inner = team(model, 2, 3, 2).named("inner")
+    graph = CollabGraph([AgentNode("first", model), inner, Sleeper("end")],
+                        [("first", "inner"), ("inner", "end")])  # fmt: skip
+    trace = graph.run_sync(SCREEN)
+    model.requests.clear()
+    assert in_virtual_time(graph.replay(trace)) == trace and model.requests == []
+
+    id = "inner:0/a0:0"
+    changed = in_virtual_time(graph.replay(trace, messages={id: "else"}))
+    inside = {m.id for m in trace.messages if m.id.startswith("inner:0/a")}
+    assert len(model.requests) == len(after(trace, {id}) & inside)
+    assert changed.message(id).content == "else"
+
+    model.requests.clear()
+    agent = AgentNode("a0", other, view="shuffle")
+    in_virtual_time(graph.replay(trace, nodes={"inner/a0": agent}))
+    own = {f"inner:0/a0:{r}" for r in range(2)}
+    assert (len(other.requests), len(model.requests)) == (2, len(after(trace, own) & inside))
+
+    model.requests.clear()
+    in_virtual_time(graph.replay(trace, nodes={"inner": team(other, 2, 3, 2)}))
+    assert (len(other.requests), len(model.requests)) == (2 + 6, 0)
+
+
+def test_a_replaced_message_may_be_a_whole_one() -> None:
+    graph = CollabGraph([Sleeper("a"), Sleeper("b")], [("a", "b")])
+    trace = graph.run_sync(BLANK)
+    new = Message(id="x", sender="somebody", round=4, content="", error="lost")
+    changed = in_virtual_time(graph.replay(trace, messages={"a:0": new}))
+    assert changed.message("a:0") == msgspec.structs.replace(new, id="a:0", sender="a", round=0)
+    assert changed.message("b:0").content == "b([lost])"
+
+
+def test_unknown_ids_and_names_are_refused() -> None:
+    graph = CollabGraph([Sleeper("a"), Sleeper("b")], [("a", "b")])
+    trace = graph.run_sync(BLANK, seed=1, run="r")
+    changes = ({"messages": {"c:0": ""}}, {"without": ["c:0"]}, {"again": ["c:0"]})
+    for change in (*changes, {"prompts": {"c:0": ""}}):
+        with pytest.raises(ConfigError, match="no message 'c:0' in the trace; it has a:0, b:0"):
+            in_virtual_time(graph.replay(trace, **change))  # type: ignore[arg-type]
+    with pytest.raises(GraphError, match="node 'c' is not in the graph"):
+        in_virtual_time(graph.replay(trace, nodes={"c": Sleeper("c")}))
+    with pytest.raises(GraphError, match="'a' is no graph, so there is no node 'a/b'"):
+        in_virtual_time(graph.replay(trace, nodes={"a/b": Sleeper("c")}))
+    outer = CollabGraph([graph.named("inner")])
+    with pytest.raises(GraphError, match="inside 'inner': node 'c' is not in the graph"):
+        in_virtual_time(outer.replay(outer.run_sync(BLANK), nodes={"inner/c": Sleeper("c")}))
+    with pytest.raises(ConfigError, match="k must be at least 1, got 0"):
+        in_virtual_time(graph.resample(trace, "a:0", 0))
+    with pytest.raises(ConfigError, match="another seed: 1 instead of 2"):
+        in_virtual_time(graph.run(BLANK, seed=2, given=trace))
+    with pytest.raises(ConfigError, match="another screen"):
+        in_virtual_time(graph.run(Observation(goal="x", elements=()), seed=1, given=trace))
