@@ -36,6 +36,8 @@ def to_element(index: int, element: Any) -> Element:
     """Upstream's ``UIElement`` as the ``index``-th element of an observation."""
     editable = bool(element.is_editable) or "EditText" in (element.class_name or "")
     text = element.text or ""
+    if editable and text == (element.hint_text or ""):
+        text = ""  # Android tells the hint as the text of an empty field
     box = element.bbox_pixels
     return Element(
         index=index,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+import threading
 from dataclasses import dataclass, field
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from swarm_ui.action import Action
 from swarm_ui.environment import Environment
 from swarm_ui.environments.androidworld import AndroidWorldEnvironment
+from swarm_ui.environments.androidworld_emulator import Emulator
 from swarm_ui.environments.check import check_environment
 from swarm_ui.errors import ConfigError, EnvironmentFault
 
@@ -44,6 +46,10 @@ OFF_SCREEN = SimpleNamespace(x_min=0, x_max=10, y_min=900, y_max=950)
 EMPTY_BOX = SimpleNamespace(x_min=5, x_max=5, y_min=0, y_max=10)
 
 
+class AdbControllerError(Exception):
+    """As android-env's: known by its name."""
+
+
 class FakePixels:
     """As much of upstream's RGB array as the adapter reads."""
 
@@ -59,6 +65,8 @@ class FakeDevice:
     def __init__(self) -> None:
         self.done: list[dict[str, Any]] = []
         self.calls: list[str] = []
+        self.resting = threading.Event()
+        self.resting.set()
         self.elements = [
             FakeElement("hidden", is_visible=False),
             FakeElement("Wi-Fi", class_name="android.widget.Switch", is_checkable=True),
@@ -75,11 +83,14 @@ class FakeDevice:
         self.calls.append("hide")
 
     def get_state(self, wait_to_stabilize: bool = False) -> Any:
+        self.resting.wait(timeout=5.0)
         return SimpleNamespace(ui_elements=list(self.elements), pixels=FakePixels())
 
     def execute_action(self, action: Any) -> None:
         if action.fields.get("app_name") == "broken":
             raise OSError("adb: device offline")
+        if action.fields.get("app_name") == "no such app":
+            raise AdbControllerError("monkey: no activities found")
         self.done.append(action.fields)
 
     def close(self) -> None:
@@ -129,7 +140,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
 
     class Registry:
         def get_registry(self, family: str) -> dict[str, Any]:
-            return {"WifiOn": FakeTask}
+            return {"WifiOn": FakeTask, "MiniWoBClick": FakeTask}
 
     parts: dict[str, dict[str, Any]] = {
         "android_world": {"__path__": []},
@@ -137,11 +148,17 @@ def device(monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
         "android_world.registry": {"TaskRegistry": Registry},
         "android_world.env.env_launcher": {"load_and_setup_env": lambda **launch: made},
         "android_world.env.json_action": {"JSONAction": FakeJSONAction},
+        "android_world.task_evals": {"__path__": []},
+        "android_world.task_evals.miniwob": {"__path__": []},
+        "android_world.task_evals.miniwob.miniwob_base": {
+            "is_episode_terminated": lambda device: bool(device.done)
+        },
     }
     for name, members in parts.items():
         module = ModuleType(name)
         module.__dict__.update(members)
         monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(Emulator, "listens", lambda emulator: True)
     return made
 
 
@@ -151,13 +168,13 @@ def env(device: FakeDevice) -> AndroidWorldEnvironment:
 
 
 async def test_the_contract_is_kept(device: FakeDevice) -> None:
-    await check_environment(lambda: AndroidWorldEnvironment(pause=0.0))
+    await check_environment(lambda: AndroidWorldEnvironment(pause=0.0), tasks=["WifiOn"])
 
 
 async def test_elements_are_filtered_and_told_in_our_words(env: AndroidWorldEnvironment) -> None:
     screen = await env.reset(task="WifiOn", seed=1)
     assert isinstance(env, Environment)
-    assert env.tasks == ("WifiOn",)
+    assert env.tasks == ("WifiOn", "MiniWoBClick")
     assert [(e.index, e.role, e.label) for e in screen.elements] == [
         (0, "switch", "Wi-Fi"),
         (1, "field", "Name"),
@@ -179,6 +196,13 @@ async def test_actions_use_upstreams_numbering(
     assert [(past.role, past.label) for past in step.observation.history] == [("field", "Name")]
     await env.step(Action(action_type="scroll", direction="down"))
     assert device.done[-1] == {"action_type": "scroll", "direction": "down"}
+
+
+async def test_an_app_that_is_not_there_is_a_lost_step(env: AndroidWorldEnvironment) -> None:
+    await env.reset(task="WifiOn", seed=1)
+    step = await env.step(Action(action_type="open_app", app_name="no such app"))
+    assert "no app 'no such app'" in step.note
+    assert not step.ended
 
 
 async def test_lost_steps_reach_no_device(env: AndroidWorldEnvironment, device: FakeDevice) -> None:
@@ -255,6 +279,63 @@ async def test_screenshots_are_png(device: FakeDevice) -> None:
 async def test_wrong_task_is_named(env: AndroidWorldEnvironment) -> None:
     with pytest.raises(ConfigError, match="WifiOff"):
         await env.reset(task="WifiOff", seed=1)
+
+
+async def test_a_page_ends_its_episode_itself(
+    env: AndroidWorldEnvironment, device: FakeDevice
+) -> None:
+    await env.reset(task="MiniWoBClick", seed=1)
+    step = await env.step(Action(action_type="click", index=0))
+    assert (step.reward, step.terminated) == (1.0, True)
+    await env.reset(task="WifiOn", seed=1)
+    assert not (await env.step(Action(action_type="click", index=0))).ended
+
+
+async def test_the_budget_can_be_set(device: FakeDevice) -> None:
+    env = AndroidWorldEnvironment(pause=0.0, budget=2)
+    await env.reset(task="WifiOn", seed=1)
+    assert env.budget == 2
+    steps = [await env.step(Action(action_type="click", index=0)) for _ in range(2)]
+    assert [step.truncated for step in steps] == [False, True]
+    for wrong in ({"budget": 0}, {"family": "ios_world"}):
+        with pytest.raises(ConfigError, match=r"budget|ios_world"):
+            AndroidWorldEnvironment(**wrong)  # type: ignore[arg-type]
+
+
+async def test_a_step_that_hangs_is_a_fault_and_the_device_is_given_up(
+    device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[FakeDevice] = []
+
+    def connect() -> FakeDevice:
+        opened.append(device)
+        return device
+
+    env = AndroidWorldEnvironment(pause=0.0, connect=connect, timeout=0.05)
+    await env.reset(task="WifiOn", seed=1)
+    device.resting.clear()
+    with pytest.raises(EnvironmentFault, match=r"no answer within 0\.05 s"):
+        await env.step(Action(action_type="click", index=0))
+    device.resting.set()
+    await env.reset(task="WifiOn", seed=1)
+    assert len(opened) == 2
+
+
+async def test_without_an_emulator_the_message_says_how_to_start_one(
+    device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Emulator, "listens", lambda emulator: False)
+    env = AndroidWorldEnvironment(launch={"console_port": 5600, "grpc_port": 8600})
+    with pytest.raises(EnvironmentFault, match=r"emulator -avd .*-port 5600 -grpc 8600"):
+        await env.reset(task="WifiOn", seed=1)
+
+
+async def test_the_hint_of_an_empty_field_is_not_its_value(
+    env: AndroidWorldEnvironment, device: FakeDevice
+) -> None:
+    device.elements = [FakeElement("Name", class_name="android.widget.EditText", hint_text="Name")]
+    (name,) = (await env.reset(task="WifiOn", seed=1)).elements
+    assert (name.value, name.hint) == ("", "Name")
 
 
 async def test_the_missing_package_names_where_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

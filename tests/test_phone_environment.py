@@ -13,7 +13,7 @@ from swarm_ui.action import Action
 from swarm_ui.environment import Environment, Graded, Restorable, Step
 from swarm_ui.environments.phone import PhoneEnvironment, tasks
 from swarm_ui.environments.phone.layout import HEIGHT, WIDTH
-from swarm_ui.environments.phone.tasks import TEMPLATES
+from swarm_ui.environments.phone.tasks import CORE
 from swarm_ui.errors import EnvironmentFault
 from swarm_ui.observation import Element, Observation
 
@@ -213,7 +213,7 @@ def test_giving_up_is_graded_right_only_after_looking() -> None:
 def test_screens_are_small_and_shuffled() -> None:
     phone = PhoneEnvironment()
     sizes, places = [], set()
-    for name in TEMPLATES:
+    for name in CORE:
         for seed in range(4):
             screen = phone.begin(name, seed)
             places.update(e.index for e in screen.elements if e.text == "settings")
@@ -317,7 +317,7 @@ def test_pictures_show_every_screen(task: str) -> None:
 
 def test_elements_do_not_overlap_and_stay_on_the_glass() -> None:
     phone = PhoneEnvironment()
-    for name in TEMPLATES:
+    for name in CORE:
         screen = phone.begin(name, 8)
         while True:
             boxes = sorted(e.bounds or (0, 0, 0, 0) for e in screen.elements)

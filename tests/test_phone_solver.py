@@ -12,10 +12,14 @@ from swarm_ui.action import Action
 from swarm_ui.environment import Step
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.environments.phone.solver import FAR
-from swarm_ui.environments.phone.tasks import TEMPLATES
+from swarm_ui.environments.phone.tasks import CORE, EXTENDED, TEMPLATES
+from swarm_ui.environments.phone.tasks.template import Template
 from swarm_ui.observation import Observation
 
 SEEDS = (*range(20), *range(10_000_000, 10_000_005), *range(20_000_000, 20_000_005))
+FEW = (0, 1, 2, 10_000_000, 20_000_000)
+MANY = (*range(25), *range(10_000_000, 10_000_010), *range(20_000_000, 20_000_015))
+"""50 seeds, of all three splits."""
 COMPLETE = Action(action_type="status", goal_status="complete")
 INFEASIBLE = Action(action_type="status", goal_status="infeasible")
 
@@ -29,36 +33,64 @@ def solve(phone: PhoneEnvironment) -> tuple[Step, int]:
     raise AssertionError("the expert does not finish")
 
 
-@pytest.mark.parametrize("task", TEMPLATES)
-def test_solver_solves_every_template_within_the_declared_steps(task: str) -> None:
+def steps_taken(task: str, seeds: tuple[int, ...]) -> list[int]:
+    """Steps before the declaration, in every episode; all succeed."""
     phone = PhoneEnvironment()
     taken = []
-    for seed in SEEDS:
+    for seed in seeds:
         phone.begin(task, seed)
         expected = phone.distance()
         last, done = solve(phone)
         assert last.reward == 1.0, (seed, last.observation.goal)
         assert done == expected
         taken.append(done - 1)
+    return taken
+
+
+@pytest.mark.parametrize("task", CORE)
+def test_solver_solves_every_core_template_within_the_declared_steps(task: str) -> None:
+    taken = steps_taken(task, SEEDS)
+    assert max(taken) == CORE[task].steps
+    assert CORE[task].budget >= 2 * max(taken) + 3
+
+
+@pytest.mark.parametrize("task", EXTENDED)
+def test_solver_solves_every_extended_template_within_the_declared_steps(task: str) -> None:
+    assert max(steps_taken(task, FEW)) <= EXTENDED[task].steps
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TEMPLATES)
+def test_solver_solves_every_template_for_50_seeds(task: str) -> None:
+    taken = steps_taken(task, MANY)
+    assert len(taken) == 50
     assert max(taken) == TEMPLATES[task].steps
-    assert TEMPLATES[task].budget >= 2 * max(taken) + 3
 
 
-def test_tasks_take_from_1_to_12_steps() -> None:
-    steps = {template.steps for template in TEMPLATES.values()}
-    assert min(steps) == 1
-    assert max(steps) == 12
+def test_core_tasks_take_from_1_to_12_steps_and_extended_ones_up_to_25() -> None:
+    for suite, most in ((CORE, 12), (EXTENDED, 25)):
+        steps = {template.steps for template in suite.values()}
+        assert (min(steps), max(steps)) == (1, most)
 
 
 @pytest.mark.parametrize("task", TEMPLATES)
 def test_nothing_is_won_by_declaring_at_once(task: str) -> None:
     phone = PhoneEnvironment()
-    for seed in SEEDS:
+    for seed in SEEDS if task in CORE else FEW:
         phone.begin(task, seed)
         infeasible = "infeasible" in TEMPLATES[task].tags
         assert phone.act(COMPLETE).reward == 0.0
         phone.begin(task, seed)
         assert phone.act(INFEASIBLE).reward == float(infeasible)
+
+
+@pytest.mark.parametrize("task", TEMPLATES)
+def test_nothing_is_won_by_doing_nothing(task: str) -> None:
+    phone = PhoneEnvironment()
+    phone.begin(task, 3)
+    for _ in range(phone.budget):
+        step = phone.act(Action(action_type="wait"))
+    assert (step.truncated, step.terminated, step.reward) == (True, False, 0.0)
 
 
 def random_action(rng: random.Random, screen: Observation) -> Action:
@@ -80,18 +112,23 @@ def random_action(rng: random.Random, screen: Observation) -> Action:
     return Action(action_type="answer", text="tea")
 
 
-def test_solver_recovers_from_wherever_random_actions_lead() -> None:
+@pytest.mark.parametrize(("suite", "episodes"), [(CORE, 264), (EXTENDED, 124)])
+def test_solver_recovers_from_wherever_random_actions_lead(
+    suite: dict[str, Template], episodes: int
+) -> None:
     rng = random.Random(5)
     phone = PhoneEnvironment()
-    names = list(TEMPLATES)
+    names = list(suite)
     wandered = 0
-    for episode in range(4 * len(names)):
+    for episode in range(episodes):
         task = names[episode % len(names)]
         screen = phone.begin(task, rng.randrange(10**7))
         budget = TEMPLATES[task].budget
         for _ in range(rng.randrange(budget)):
             before = phone.distance()
             action = random_action(rng, screen)
+            if suite is EXTENDED and rng.random() < 0.15:
+                action = gesture(rng)
             good = phone.grade(action)
             step = phone.act(action)
             if step.ended:
@@ -102,6 +139,18 @@ def test_solver_recovers_from_wherever_random_actions_lead() -> None:
             assert phone.grade(phone.expert()) == 1.0
             wandered += 1
     assert wandered > 500
+
+
+def gesture(rng: random.Random) -> Action:
+    """What only a whole phone knows: swipes, the enter key, taps on keys and icons by pixels."""
+    chance = rng.random()
+    if chance < 0.5:
+        return Action(action_type="swipe", direction=rng.choice(("up", "down", "left", "right")))
+    if chance < 0.7:
+        return Action(action_type="keyboard_enter")
+    if chance < 0.9:
+        return Action(action_type="click", x=rng.randrange(540), y=rng.randrange(1200))
+    return Action(action_type="open_app", app_name=rng.choice(("camera", "files", "browser")))
 
 
 def test_solver_undoes_what_was_done_by_mistake() -> None:

@@ -7,6 +7,8 @@ from collections import Counter
 import pytest
 
 from swarm_ui.environments.phone import (
+    EXTENDED_TEST_APPS,
+    EXTENDED_TRAIN_APPS,
     TEST_APPS,
     TEST_SEEDS,
     TRAIN_APPS,
@@ -22,30 +24,44 @@ from swarm_ui.environments.phone import (
 )
 from swarm_ui.environments.phone.draw import owner
 from swarm_ui.environments.phone.episode import assign
-from swarm_ui.environments.phone.tasks import TEMPLATES
+from swarm_ui.environments.phone.tasks import CORE, TEMPLATES
 from swarm_ui.environments.phone.tasks.template import TemplateSplit
 from swarm_ui.errors import ConfigError
 
 SPLITS: tuple[TemplateSplit, ...] = ("train", "validation", "new_templates", "new_apps")
+EXTENDED_SPLITS: tuple[TemplateSplit, ...] = (
+    "extended_train",
+    "extended_validation",
+    "extended_templates",
+    "extended_apps",
+)
+CLOSED = {"day", "category", "servings", "folder", "kind", "was", "lens", "flash"}
+"""Fields whose values are closed choices."""
 
 
 def test_every_template_is_in_exactly_one_split() -> None:
-    counts = Counter(name for split in SPLITS for name in tasks(split))
+    both = (*SPLITS, *EXTENDED_SPLITS)
+    counts = Counter(name for split in both for name in tasks(split))
     assert set(counts) == set(TEMPLATES) == set(PhoneEnvironment().tasks)
     assert set(counts.values()) == {1}
-    for split, least in zip(SPLITS, (24, 3, 6, 6), strict=True):
+    for split, least in zip(both, (24, 3, 6, 6, 24, 6, 10, 10), strict=True):
         assert len(tasks(split)) >= least, split
+    assert {name for split in SPLITS for name in tasks(split)} == set(CORE)
+    assert len(TEMPLATES) >= 80
 
 
 def test_test_apps_are_nowhere_in_training() -> None:
     for template in TEMPLATES.values():
         opened = set(template.apps)
+        held_out = set(EXTENDED_TEST_APPS if template.whole else TEST_APPS)
         if template.split == "new_apps":
-            assert opened <= set(TEST_APPS)
+            assert opened <= held_out
+        elif template.split == "extended_apps":
+            assert opened & held_out
         else:
-            assert opened <= set(TRAIN_APPS)
+            assert opened <= set(EXTENDED_TRAIN_APPS if template.whole else TRAIN_APPS)
             for seed in range(10):
-                assert not set(assign(template.name, seed).start.installed) & set(TEST_APPS)
+                assert not set(assign(template.name, seed).start.installed) & held_out
 
 
 @pytest.mark.parametrize("name", sorted(TEMPLATES))
@@ -71,7 +87,7 @@ def test_all_texts_on_a_device_are_known_words_or_drawn_values() -> None:
         for table, rows in task.start.tables.items():
             for row in rows.values():
                 for field, value in row.items():
-                    if field in ("day", "category", "servings") or value in closed:
+                    if field in CLOSED or value in closed:
                         continue
                     assert value in task.parameters, (template.name, table, field)
 
@@ -97,6 +113,19 @@ def test_jobs_are_balanced_repeatable_and_from_the_right_ranges() -> None:
     assert all(seed in TRAIN_SEEDS for _, seed in draw_jobs(tasks("train"), 10, seed=0))
     with pytest.raises(ConfigError, match="no split by 'days'"):
         jobs("days", 1, seed=0)  # type: ignore[arg-type]
+
+
+def test_extended_jobs_are_drawn_only_when_asked_for() -> None:
+    for way, split in (
+        ("parameters", "extended_train"),
+        ("templates", "extended_templates"),
+        ("apps", "extended_apps"),
+    ):
+        chosen = jobs(way, 99, seed=0, suite="extended")  # type: ignore[arg-type]
+        assert {name for name, _ in chosen} == set(tasks(split))  # type: ignore[arg-type]
+        assert {name for name, _ in jobs(way, 99, seed=0)} <= set(CORE)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="no suite 'hard'"):
+        jobs("apps", 1, seed=0, suite="hard")  # type: ignore[arg-type]
 
 
 def test_unknown_task_is_named_in_the_error() -> None:

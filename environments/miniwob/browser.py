@@ -21,6 +21,7 @@ INSTALL_HINT = (
     "No Chromium found. Install one (Debian: apt-get install chromium-headless-shell, or "
     f"chromium; elsewhere: Google Chrome), or set {BROWSER_VARIABLE} to its path."
 )
+_PREFIX = "swarm-ui-browser-"
 LAUNCH_TIMEOUT = 30.0
 """Seconds a browser may take to start."""
 
@@ -63,6 +64,10 @@ _FLAGS = (
 )
 
 
+# Only the headless shell can be told when to draw.
+_ON_REQUEST = ("--enable-begin-frame-control", "--run-all-compositor-stages-before-draw")
+
+
 def find_browser() -> Path | None:
     """The Chromium to use: ``$SWARM_UI_BROWSER``, else the leanest one installed, else ``None``.
 
@@ -85,9 +90,15 @@ def find_browser() -> Path | None:
 class Browser:
     """One running Chromium with a profile of its own, and the socket to it."""
 
-    def __init__(self, process: subprocess.Popen[bytes], home: Path) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], home: Path, lock: int, *, draws_on_request: bool
+    ) -> None:
         self._process = process
         self._home = home
+        self._lock = lock
+        self._guard = None if shutil.which("setpriv") else _guard(process.pid)
+        self.frames = asyncio.Lock() if draws_on_request else None
+        """Pages of this browser draw a frame only when they are told to; one at a time."""
         self._connection: Connection | None = None
         atexit.register(self.kill)
 
@@ -102,7 +113,9 @@ class Browser:
         binary = binary or find_browser()
         if binary is None:
             raise ConfigError(INSTALL_HINT)
-        home = Path(tempfile.mkdtemp(prefix="swarm-ui-browser-"))
+        await asyncio.to_thread(_clear_up)
+        home = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        lock = _hold(home)
         try:
             with (home / "stderr").open("wb") as log:
                 process = subprocess.Popen(
@@ -113,9 +126,10 @@ class Browser:
                     start_new_session=True,
                 )
         except OSError as error:
+            os.close(lock)
             shutil.rmtree(home, ignore_errors=True)
             raise EnvironmentFault(f"cannot start {binary}: {error}") from error
-        browser = cls(process, home)
+        browser = cls(process, home, lock, draws_on_request=_is_shell(binary))
         try:
             browser._connection = await Connection.open(await browser._address(binary))
         except BaseException:
@@ -155,6 +169,13 @@ class Browser:
                 else:
                     self._process.kill()
         self._process.wait()
+        if self._guard is not None:
+            self._guard.kill()
+            self._guard.communicate()
+            self._guard = None
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
         for _ in range(50):  # a renderer may write into the profile until it notices
             shutil.rmtree(self._home, ignore_errors=True)
             if not self._home.exists():
@@ -176,11 +197,64 @@ class Browser:
             await asyncio.sleep(0.02)
 
 
+def _is_shell(binary: Path) -> bool:
+    return "headless" in binary.resolve().name
+
+
 def _command(binary: Path, profile: Path) -> list[str]:
     command = [str(binary), *_FLAGS, f"--user-data-dir={profile}"]
+    if _is_shell(binary):
+        command.extend(_ON_REQUEST)
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--no-sandbox")  # Chromium refuses to start as root otherwise
     setpriv = shutil.which("setpriv")
     if setpriv is not None:  # Linux: the browser goes even when this process is killed
         command = [setpriv, "--pdeathsig", "KILL", "--", *command]
     return [*command, "about:blank"]
+
+
+def _guard(pid: int) -> subprocess.Popen[bytes] | None:
+    """Ends the browser once this process has gone: what ``setpriv`` is for, where there is none.
+
+    A shell that waits for the end of a pipe which only this process holds open.
+    """
+    shell = shutil.which("sh")
+    if shell is None or not hasattr(os, "killpg"):
+        return None
+    command = [shell, "-c", f"read -r _; kill -9 -{pid}"]
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+
+
+def _hold(home: Path) -> int:
+    """Mark a folder as in use; the mark goes with this process, however it ends."""
+    new = home / "lock.new"
+    lock = os.open(new, os.O_CREAT | os.O_RDWR)
+    with contextlib.suppress(ImportError):
+        import fcntl
+
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    new.replace(home / "lock")  # nobody finds it before it is held
+    return lock
+
+
+def _clear_up() -> None:
+    """Remove the folders of browsers whose program was killed."""
+    try:
+        import fcntl
+    except ImportError:  # Windows: they are left to the system's own cleaning
+        return
+    for home in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        try:
+            lock = os.open(home / "lock", os.O_RDWR)
+        except OSError:  # another user's, or one that is just being made
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            continue  # in use
+        else:
+            shutil.rmtree(home, ignore_errors=True)
+        finally:
+            os.close(lock)

@@ -6,8 +6,9 @@ import asyncio
 from pathlib import Path
 from types import TracebackType
 
+from swarm_ui.action import ActionType
 from swarm_ui.environments.miniwob.browser import Browser
-from swarm_ui.environments.miniwob.environment import MiniWobEnvironment
+from swarm_ui.environments.miniwob.environment import PAGE_ACTIONS, MiniWobEnvironment
 from swarm_ui.environments.miniwob.page import Page
 from swarm_ui.errors import ConfigError
 
@@ -23,14 +24,36 @@ class MiniWobBrowser:
     give a page many episodes of one task in a row. About 0.4 s to start, 40 MB a page.
     """
 
-    def __init__(self, pages: int = 4, *, budget: int = 10, binary: Path | None = None) -> None:
+    def __init__(
+        self,
+        pages: int = 4,
+        *,
+        budget: int = 10,
+        binary: Path | None = None,
+        offers: tuple[ActionType, ...] = PAGE_ACTIONS,
+        trusted: bool = False,
+        screenshots: bool = False,
+    ) -> None:
+        """
+        Args:
+            pages: how many.
+            binary: the browser; default: :func:`find_browser`.
+            budget, offers, trusted, screenshots: as :class:`MiniWobEnvironment` takes them.
+        """
         if pages < 1:
             raise ConfigError(f"MiniWobBrowser: 'pages' must be >= 1, got {pages}")
         self._binary = binary
         self._browser: Browser | None = None
         self._starting = asyncio.Lock()
         self.environments: tuple[MiniWobEnvironment, ...] = tuple(
-            MiniWobEnvironment(open_page=self.open_page, budget=budget) for _ in range(pages)
+            MiniWobEnvironment(
+                open_page=self.open_page,
+                budget=budget,
+                offers=offers,
+                trusted=trusted,
+                screenshots=screenshots,
+            )
+            for _ in range(pages)
         )
 
     async def __aenter__(self) -> MiniWobBrowser:
@@ -64,7 +87,7 @@ class MiniWobBrowser:
                 await self._browser.close()
                 self._browser = await Browser.launch(self._binary)
             browser = self._browser
-        return await Page.open(browser.connection)
+        return await Page.open(browser.connection, browser.frames)
 
     async def close(self) -> None:
         """End every page and the browser; safe to call twice."""

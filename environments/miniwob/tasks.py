@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
-from swarm_ui.errors import MissingExtra
+from swarm_ui.errors import EnvironmentFault, MissingExtra
 
 REFERENCE_TASKS: tuple[str, ...] = (
     "click-test", "click-test-2", "click-button", "click-button-sequence", "click-link",
@@ -51,6 +52,31 @@ def keeps_state() -> frozenset[str]:
         if given.get("nondeterministic"):
             found.add(classes.get(str(given["entry_point"]).rpartition(":")[2], ""))
     return frozenset(found - {""})
+
+
+def fields_of(task: str, goal: str) -> dict[str, str]:
+    """What upstream cuts out of a goal: ``{"month": "3", "day": "5", "year": "2016"}``.
+
+    Raises:
+        EnvironmentFault: the goal has not the form upstream expects.
+    """
+    try:
+        return dict(_extractors()[task](goal))
+    except ValueError as error:
+        raise EnvironmentFault(f"{task}: {error}") from error
+
+
+@cache
+def _extractors() -> Mapping[str, Callable[[str], Iterable[tuple[str, str]]]]:
+    """The wheel's own table. Its module needs only the standard library, the wheel much more."""
+    name = "swarm_ui_miniwob_fields"
+    spec = importlib.util.spec_from_file_location(name, _wheel() / "fields.py")
+    if spec is None or spec.loader is None:
+        raise MissingExtra("web", "MiniWoB++", "miniwob")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    table: Mapping[str, Callable[[str], Iterable[tuple[str, str]]]] = module.FIELD_EXTRACTORS
+    return table
 
 
 @cache

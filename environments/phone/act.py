@@ -9,7 +9,11 @@ import msgspec
 from swarm_ui.action import Action
 from swarm_ui.environments.phone.device import Device
 from swarm_ui.environments.phone.effects import Launch
+from swarm_ui.environments.phone.gestures import Type
+from swarm_ui.environments.phone.hands import back, enter, gesture, write
+from swarm_ui.environments.phone.keyboard import key_at
 from swarm_ui.environments.phone.layout import View
+from swarm_ui.environments.phone.screen import Widget
 from swarm_ui.environments.phone.widgets import last_page
 
 _TAPS = frozenset(("click", "double_tap", "long_press"))
@@ -36,7 +40,7 @@ def act(device: Device, view: View, action: Action) -> Outcome:
         note = _point(device, view, action)
     elif kind == "navigate_back":
         note = "" if device.stack else "already at home"
-        device.back()
+        back(device)
     elif kind == "navigate_home":
         note = "" if device.stack else "already at home"
         device.show(())
@@ -46,7 +50,9 @@ def act(device: Device, view: View, action: Action) -> Outcome:
         device.answer = action.text
         note = ""
     elif kind in ("scroll", "swipe"):
-        note = _scroll(device, action)
+        note = _scroll(device, view, action)
+    elif kind == "keyboard_enter" and device.focus:
+        note = enter(device, view.widgets)
     else:
         note = "nothing happened"
     return Outcome(note) if note else _DONE
@@ -62,13 +68,26 @@ def _point(device: Device, view: View, action: Action) -> str:
         if widget.field is None:
             return f"{widget.role} “{widget.text}” takes no text"
         text = " ".join((action.text or "").split())
-        device.draft = {**device.draft, widget.field: text}
+        write(device, widget.field, text)
         return ""
     if action.action_type == "select":
         return f"{widget.role} “{widget.text}” has no options to select from"
+    if device.system is not None and widget.effect is None:
+        return _touch(device, widget, action)
     if widget.effect is None:
         return "nothing happened"
     return widget.effect.apply(device)
+
+
+def _touch(device: Device, widget: Widget, action: Action) -> str:
+    """A tap on a field, which brings the keyboard up, or on a letter of the keyboard."""
+    if widget.field is not None:
+        device.focus = widget.field
+        return ""
+    if widget.zone == "key" and action.x is not None and action.y is not None:
+        character = key_at(action.x, action.y)
+        return Type(character).apply(device) if character else "nothing happened"
+    return "nothing happened"
 
 
 def _open(device: Device, name: str) -> str:
@@ -78,7 +97,12 @@ def _open(device: Device, name: str) -> str:
     return Launch(app).apply(device)
 
 
-def _scroll(device: Device, action: Action) -> str:
+def _scroll(device: Device, view: View, action: Action) -> str:
+    if device.system is not None:
+        at = view.find(action)
+        widget = None if at is None else view.widgets[view.order[at]]
+        if gesture(device, action.action_type, action.direction or "down", widget):
+            return ""
     forward = action.direction in ("down", "right")
     if action.action_type == "swipe":  # the finger goes the other way than the content
         forward = not forward

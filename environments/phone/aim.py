@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import msgspec
 
-from swarm_ui.environments.phone.screen import Path
+from swarm_ui.environments.phone.screen import Effect, Path
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -26,6 +27,10 @@ class Create(msgspec.Struct, frozen=True, kw_only=True):
     source: Source | None = None
     path: Path = ()
     """Screens to the form; empty: the usual ones."""
+    tap: Effect | None = None
+    """What makes the record; ``None``: saving the form."""
+    form: Mapping[str, str] = {}
+    """What must be filled in or chosen before ``tap``, where it is not ``fields``."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +40,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     row: int
     fields: Mapping[str, str]
     source: Source | None = None
+    via: str = ""
+    """App to do it in, for records that several apps show."""
 
 
 class Delete(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +49,7 @@ class Delete(msgspec.Struct, frozen=True, kw_only=True):
 
     table: str
     row: int
+    via: str = ""
 
 
 class Put(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +65,26 @@ class Front(msgspec.Struct, frozen=True, kw_only=True):
     app: str
 
 
-Want = Create | Change | Delete | Put | Front
+class At(msgspec.Struct, frozen=True, kw_only=True):
+    """A screen in front, with nothing over it."""
+
+    path: Path
+
+
+class Permit(msgspec.Struct, frozen=True, kw_only=True):
+    """What an app is permitted, such as ``"maps location"``; grants not wanted may change."""
+
+    key: str
+    value: Literal["ask", "allow", "deny"]
+
+
+class Dismiss(msgspec.Struct, frozen=True, kw_only=True):
+    """A notification gone. If a task wants this of one, all others must stay."""
+
+    notice: int
+
+
+Want = Create | Change | Delete | Put | Front | At | Permit | Dismiss
 
 
 class Aim(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,8 +97,22 @@ class Aim(msgspec.Struct, frozen=True, kw_only=True):
     """What must be answered; ``None``: no answer is wanted."""
     look: Path = ()
     """Screens to where the answer, or the lack of what the goal names, can be seen."""
+    sources: tuple[Source, ...] = ()
+    """Values that must be looked up before the answer can be given."""
     infeasible: bool = False
     """The goal cannot be reached, and the right end is to say so."""
+
+
+class Repair(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing to set right: go to a screen, fill its form, tap something."""
+
+    path: Path
+    tap: Effect | None = None
+    """The tap that completes it; ``None``: to be there is enough."""
+    fields: Mapping[str, str] = {}
+    """What the form must hold before the tap."""
+    source: Source | None = None
+    """What must be looked up before the form is filled."""
 
 
 def same(left: str, right: str) -> bool:

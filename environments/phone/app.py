@@ -33,13 +33,19 @@ class App(msgspec.Struct, frozen=True, kw_only=True):
     """A random record of one of its tables."""
     tables: tuple[Table, ...] = ()
     settings: Mapping[str, Setting] = {}
+    needs: Mapping[str, str] = {}
+    """Kind of screen -> permission it asks for, or ``"wifi"`` if it works online only."""
+    last: Callable[[Device, Screen], int] | None = None
+    """Last page of screens that scroll but are not the list of a table."""
 
     def fill(self, device: Device, draw: Draw, least: int, most: int) -> None:
         """Store random records and settings, as if the phone had been used for a while."""
         for table in self.tables:
-            device.tables = {**device.tables, table.name: {}}
+            rows = {}
             for _ in range(least + int(draw.rng.random() * (most - least + 1))):
-                device.insert(table.name, self.record(draw, table))
+                rows[device.next_row] = self.record(draw, table)
+                device.next_row += 1
+            device.tables = {**device.tables, table.name: rows}
         if self.settings:
             chosen = {key: draw.pick(where.choices) for key, where in self.settings.items()}
             device.settings = {**device.settings, **chosen}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from swarm_ui.environments.phone.screen import Path, Screen
+from swarm_ui.environments.phone.system import System
 
 Row = Mapping[str, str]
 """One record; switches and check boxes hold ``"on"`` or ``"off"``."""
@@ -23,11 +24,14 @@ class Device:
         "answer",
         "copied",
         "draft",
+        "focus",
         "installed",
+        "moves",
         "next_row",
         "page",
         "settings",
         "stack",
+        "system",
         "tables",
         "toast",
     )
@@ -48,6 +52,12 @@ class Device:
         """Short message that is shown until the next action."""
         self.answer: str | None = None
         self.next_row = 1
+        self.system: System | None = None
+        """What a whole phone has around its apps; ``None``: home screen and apps are all."""
+        self.focus = ""
+        """Field that the on-screen keyboard types into; empty: no keyboard is shown."""
+        self.moves = 0
+        """How often another screen came to the front; decides when an interruption is due."""
 
     def clone(self) -> Device:
         """An independent copy."""
@@ -62,6 +72,9 @@ class Device:
         copy.toast = self.toast
         copy.answer = self.answer
         copy.next_row = self.next_row
+        copy.system = self.system
+        copy.focus = self.focus
+        copy.moves = self.moves
         return copy
 
     @property
@@ -74,6 +87,8 @@ class Device:
         self.stack = stack
         self.draft = draft or {}
         self.page = 0
+        self.focus = ""
+        self.moves += 1
 
     def back(self) -> None:
         self.show(self.stack[:-1])

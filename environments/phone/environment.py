@@ -30,6 +30,16 @@ ACTIONS: tuple[ActionType, ...] = (
 )
 """What an agent is told it can do; ``open_app`` is accepted too."""
 
+WHOLE_ACTIONS: tuple[ActionType, ...] = (
+    *ACTIONS,
+    "long_press",
+    "swipe",
+    "keyboard_enter",
+    "open_app",
+    "wait",
+)
+"""The same on a whole phone, the device of the extended templates."""
+
 
 class State(msgspec.Struct, frozen=True):
     """A running episode put aside."""
@@ -180,6 +190,10 @@ class PhoneEnvironment:
 
     def picture(self) -> bytes:
         """The present screen as a PNG."""
+        if self._device.system is not None:
+            from swarm_ui.environments.phone.picture_whole import draw_whole
+
+            return draw_whole(self._view)
         from swarm_ui.environments.phone.picture import draw_screen
 
         return draw_screen(self._view)
@@ -218,7 +232,7 @@ class PhoneEnvironment:
             elements=self._view.elements,
             app=self._view.title,
             history=self._history,
-            actions=ACTIONS,
+            actions=ACTIONS if self._device.system is None else WHOLE_ACTIONS,
             png=self.picture() if self._screenshots else None,
         )
 
@@ -226,7 +240,8 @@ class PhoneEnvironment:
         kind = intent.kind
         if kind in ("tap", "type"):
             index = self._view.order.index(intent.widget)
-            label = self._view.widgets[intent.widget].text
+            widget = self._view.widgets[intent.widget]
+            label = widget.text or widget.description
             if kind == "tap":
                 return Action(action_type="click", target=label, index=index)
             return Action(action_type="input_text", target=label, index=index, text=intent.text)
@@ -234,6 +249,10 @@ class PhoneEnvironment:
             return Action(action_type="navigate_back")
         if kind == "home":
             return Action(action_type="navigate_home")
+        if kind == "shade":
+            return Action(action_type="swipe", direction="down")
+        if kind == "enter":
+            return Action(action_type="keyboard_enter")
         if kind == "answer":
             return Action(action_type="answer", text=intent.text)
         if kind == "complete":

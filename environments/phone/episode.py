@@ -14,6 +14,7 @@ from swarm_ui.environments.phone.draw import Draw
 from swarm_ui.environments.phone.splits import TRAIN_APPS, parameter_split
 from swarm_ui.environments.phone.tasks import TEMPLATES
 from swarm_ui.environments.phone.tasks.template import Template
+from swarm_ui.environments.phone.whole import installed_whole, make_whole
 from swarm_ui.errors import ConfigError
 
 
@@ -42,10 +43,15 @@ def assign(task: str, seed: int) -> Assignment:
         raise ConfigError(f"phone: no task {task!r}; expected one of {', '.join(TEMPLATES)}")
     salt = crc32(task.encode(), seed & 0xFFFFFFFF)
     draw = Draw(random.Random(salt << 32 | seed), parameter_split(seed))
-    device = Device(_installed(template, draw))
+    device = Device(
+        installed_whole(template, draw) if template.whole else _installed(template, draw)
+    )
+    others = (1, 2) if template.whole else (1, 3)
     for name in device.installed:
-        least, most = template.rows if name in template.apps else (1, 3)
+        least, most = template.rows if name in template.apps else others
         APPS[name].fill(device, draw, least, most)
+    if template.whole:
+        make_whole(device, template, draw)
     aim = template.make(draw, device)
     goal = draw.pick(template.goals).format_map(aim.words)
     return Assignment(

@@ -8,6 +8,7 @@ import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.environments.phone.device import Device
+from swarm_ui.environments.phone.glass import boxes, whole_element
 from swarm_ui.environments.phone.screen import Widget
 from swarm_ui.environments.phone.widgets import title, widgets
 from swarm_ui.environments.phone.words import DISTRACTORS
@@ -65,6 +66,8 @@ class View(msgspec.Struct, frozen=True):
 
 def view(device: Device, salt: int) -> View:
     """What is seen. Order and decoys depend on the episode and the screen, not on its contents."""
+    if device.system is not None:
+        return _whole(device)
     shown = widgets(device)
     screen = device.screen
     seed = crc32(repr(screen).encode() if screen else b"home", salt)
@@ -76,6 +79,17 @@ def view(device: Device, salt: int) -> View:
     order = _order(len(shown), seed)
     elements = tuple([_element(index, shown[at], places[at]) for index, at in enumerate(order)])
     return View(title(device), shown, order, elements)
+
+
+def _whole(device: Device) -> View:
+    """What a whole phone shows: in the order a person reads it, without decoys."""
+    shown = widgets(device)
+    if device.toast:
+        shown.append(Widget("label", device.toast, zone="toast"))
+    focus = device.focus
+    places = boxes(tuple([widget.zone for widget in shown]))
+    elements = tuple([whole_element(k, w, places[k], focus) for k, w in enumerate(shown)])
+    return View(title(device), shown, tuple(range(len(shown))), elements)
 
 
 def _decoys(shown: list[Widget], seed: int) -> list[Widget]:

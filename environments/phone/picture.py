@@ -19,7 +19,7 @@ Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
 
 @cache
-def _font(size: int) -> Font:
+def font(size: int) -> Font:
     return ImageFont.load_default(size)
 
 
@@ -34,7 +34,7 @@ def draw_screen(view: View) -> bytes:
         pen.rectangle((0, 0, WIDTH, HEIGHT), fill="#a5a3ad")
         pen.rounded_rectangle((8, TOP - 14, WIDTH - 8, bottom + 14), 22, fill=_CARD)
     for element in view.elements:
-        _element(pen, element)
+        draw_element(pen, element)
     out = io.BytesIO()
     image.save(out, "PNG", compress_level=1)
     return out.getvalue()
@@ -42,19 +42,19 @@ def draw_screen(view: View) -> bytes:
 
 def _frame(pen: ImageDraw.ImageDraw, title: str, home: bool) -> None:
     """Status bar, title, and the bar with back and home."""
-    pen.text((MARGIN, 12), "9:41", _INK, _font(18))
+    pen.text((MARGIN, 12), "9:41", _INK, font(18))
     pen.rounded_rectangle((WIDTH - 56, 14, WIDTH - 24, 29), 4, outline=_INK, width=2)
     pen.rectangle((WIDTH - 53, 17, WIDTH - 33, 26), fill=_INK)
     if not home:
         pen.line([(40, 68), (24, 80), (40, 92)], _INK, 3)
-        pen.text((64, 66), title.capitalize(), _INK, _font(26))
+        pen.text((64, 66), title.capitalize(), _INK, font(26))
         pen.line([(0, TOP - 16), (WIDTH, TOP - 16)], _LINE)
     y = HEIGHT - 32
     pen.polygon([(WIDTH // 4 + 8, y - 10), (WIDTH // 4 - 8, y), (WIDTH // 4 + 8, y + 10)], _FAINT)
     pen.ellipse((WIDTH // 2 - 11, y - 11, WIDTH // 2 + 11, y + 11), outline=_FAINT, width=3)
 
 
-def _element(pen: ImageDraw.ImageDraw, element: Element) -> None:
+def draw_element(pen: ImageDraw.ImageDraw, element: Element) -> None:
     box = _box(element)
     role = element.role
     if role == "app":
@@ -64,11 +64,11 @@ def _element(pen: ImageDraw.ImageDraw, element: Element) -> None:
     elif role in ("button", "tab"):
         _button(pen, box, element.text.capitalize(), filled=role == "button")
     elif element.scrollable:
-        pen.text((WIDTH / 2, box[1] + 26), "More above or below", _FAINT, _font(17), "mm")
+        pen.text((WIDTH / 2, box[1] + 26), "More above or below", _FAINT, font(17), "mm")
     elif role == "label":
         _toast(pen, box, element.text.capitalize())
     elif role == "dialog":
-        pen.text((box[0] + 16, box[1] + 16), element.text.capitalize(), _INK, _font(22))
+        pen.text((box[0] + 16, box[1] + 16), element.text.capitalize(), _INK, font(22))
     else:
         _row(pen, box, element)
 
@@ -82,8 +82,8 @@ def _icon(pen: ImageDraw.ImageDraw, box: Box, name: str) -> None:
     color = _ICONS[crc32(name.encode()) % len(_ICONS)]
     pen.rounded_rectangle((left, top, right, bottom - 30), 24, fill=color)
     middle = (left + right) / 2
-    pen.text((middle, (top + bottom - 30) / 2), name[:1].upper(), _CARD, _font(42), "mm")
-    pen.text((middle, bottom - 12), name.capitalize(), _INK, _font(17), "mm")
+    pen.text((middle, (top + bottom - 30) / 2), name[:1].upper(), _CARD, font(42), "mm")
+    pen.text((middle, bottom - 12), name.capitalize(), _INK, font(17), "mm")
 
 
 def _field(pen: ImageDraw.ImageDraw, box: Box, element: Element) -> None:
@@ -91,10 +91,10 @@ def _field(pen: ImageDraw.ImageDraw, box: Box, element: Element) -> None:
     pen.rounded_rectangle((left, top + 4, right, bottom), 8, outline=_FAINT, width=2)
     if element.value:
         pen.rectangle((left + 12, top, left + 20 + 8 * len(element.text), top + 10), fill=_PAPER)
-        pen.text((left + 16, top - 3), element.text.capitalize(), _ACCENT, _font(14))
-        pen.text((left + 16, top + 18), element.value, _INK, _font(22))
+        pen.text((left + 16, top - 3), element.text.capitalize(), _ACCENT, font(14))
+        pen.text((left + 16, top + 18), element.value, _INK, font(22))
     else:
-        pen.text((left + 16, top + 18), element.text.capitalize(), _FAINT, _font(22))
+        pen.text((left + 16, top + 18), element.text.capitalize(), _FAINT, font(22))
 
 
 def _button(pen: ImageDraw.ImageDraw, box: Box, text: str, *, filled: bool) -> None:
@@ -105,22 +105,22 @@ def _button(pen: ImageDraw.ImageDraw, box: Box, text: str, *, filled: bool) -> N
     else:
         pen.line([(left, bottom - 6), (right, bottom - 6)], _ACCENT, 4)
     color = _ON_ACCENT if filled else _ACCENT
-    pen.text(((left + right) / 2, (top + bottom) / 2), text, color, _font(20), "mm")
+    pen.text(((left + right) / 2, (top + bottom) / 2), text, color, font(20), "mm")
 
 
 def _toast(pen: ImageDraw.ImageDraw, box: Box, text: str) -> None:
     left, top, right, bottom = box
     pen.rounded_rectangle((left + 110, top + 6, right - 110, bottom - 6), 20, fill=_DARK)
-    pen.text(((left + right) / 2, (top + bottom) / 2), text, _CARD, _font(18), "mm")
+    pen.text(((left + right) / 2, (top + bottom) / 2), text, _CARD, font(18), "mm")
 
 
 def _row(pen: ImageDraw.ImageDraw, box: Box, element: Element) -> None:
     left, top, right, bottom = box
     pen.rounded_rectangle(box, 10, fill=_CARD)
     middle = (top + bottom) / 2
-    pen.text((left + 16, middle), element.text.capitalize(), _INK, _font(22), "lm")
+    pen.text((left + 16, middle), element.text.capitalize(), _INK, font(22), "lm")
     if element.value is not None:
-        pen.text((right - 16, middle), element.value, _FAINT, _font(20), "rm")
+        pen.text((right - 16, middle), element.value, _FAINT, font(20), "rm")
     if element.checked is not None:
         _mark(pen, (right - 64, int(middle) - 15, right - 16, int(middle) + 15), element)
 

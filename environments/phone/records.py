@@ -77,7 +77,11 @@ def listing(device: Device, table: Table, *, removing: bool = False) -> list[Wid
 
 def pages(device: Device, table: Table) -> int:
     """How many times a list can be scrolled, plus one."""
-    count = len(device.tables[table.name])
+    return pages_of(len(device.tables[table.name]))
+
+
+def pages_of(count: int) -> int:
+    """Pages of a list of so many rows."""
     return 1 if count <= WHOLE else -(-count // PAGE)
 
 
@@ -128,7 +132,7 @@ def _options(field: Field, draft: Row) -> list[Widget]:
 def confirm(table: Table, identity: int, row: Row) -> list[Widget]:
     """A dialog that asks before deleting."""
     return [
-        Widget("dialog", f"{table.confirm} {row[table.title]} ?"),
+        Widget("dialog", f"{table.confirm} {row[table.title]} ?", zone="dialog"),
         Widget("button", table.confirm, effect=Remove(table, identity)),
         Widget("button", "cancel", effect=Back()),
     ]

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
-
-from swarm_ui.environments.phone.aim import Aim, Change, Create, Delete, Front, Put, Source, same
+from swarm_ui.environments.phone.aim import (
+    Aim,
+    At,
+    Change,
+    Create,
+    Delete,
+    Dismiss,
+    Front,
+    Permit,
+    Put,
+    Repair,
+    Source,
+    same,
+)
 from swarm_ui.environments.phone.apps import PLACES, TABLES
 from swarm_ui.environments.phone.device import Device, Row, Rows
 from swarm_ui.environments.phone.effects import (
@@ -17,20 +28,10 @@ from swarm_ui.environments.phone.effects import (
     SetSetting,
     Update,
 )
+from swarm_ui.environments.phone.repair_around import around_repairs
+from swarm_ui.environments.phone.repair_files import file_repairs
 from swarm_ui.environments.phone.schema import Table
-from swarm_ui.environments.phone.screen import Effect, Path, Screen
-
-
-class Repair(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing to set right: go to a screen, fill its form, tap something."""
-
-    path: Path
-    tap: Effect | None = None
-    """The tap that completes it; ``None``: to be there is enough."""
-    fields: Row = {}
-    """What the form must hold before the tap."""
-    source: Source | None = None
-    """What must be looked up before the form is filled."""
+from swarm_ui.environments.phone.screen import Screen
 
 
 def repairs(aim: Aim, start: Device, now: Device) -> list[Repair]:
@@ -39,11 +40,14 @@ def repairs(aim: Aim, start: Device, now: Device) -> list[Repair]:
     records: dict[str, list[Create | Change | Delete]] = {}
     settings = start.settings
     front = ""
+    around: list[At | Permit | Dismiss] = []
     for want in aim.wants:
         if isinstance(want, Put):
             settings = {**settings, want.key: want.value}
         elif isinstance(want, Front):
             front = want.app
+        elif isinstance(want, (At, Permit, Dismiss)):
+            around.append(want)
         else:
             records.setdefault(want.table, []).append(want)
     if settings is not now.settings:
@@ -51,11 +55,14 @@ def repairs(aim: Aim, start: Device, now: Device) -> list[Repair]:
     for name, rows in now.tables.items():
         wants = records.get(name, ())
         before = start.tables[name]
-        if wants or rows is not before:
+        if name == "file":
+            if wants or rows is not before:
+                found.extend(file_repairs(before, rows, wants))
+        elif wants or rows is not before:
             found.extend(_table(TABLES[name], before, rows, wants))
     if front and not found and (not now.stack or now.stack[0].app != front):
         found.append(Repair(path=(Screen(front),)))  # last: other repairs would leave the app
-    return found
+    return [*found, *around_repairs(around, start, now, found)] if around else found
 
 
 def _setting(key: str, value: str) -> Repair:

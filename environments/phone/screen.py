@@ -5,7 +5,7 @@ Everything here is immutable, so screens can be shared between a device and its 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import msgspec
 
@@ -38,6 +38,10 @@ class Effect(Protocol):
         ...
 
 
+Zone = Literal["row", "status", "heading", "icon", "tile", "hero", "key", "toast", "dialog"]
+"""Where on the glass a widget stands: see :mod:`swarm_ui.environments.phone.glass`."""
+
+
 class Widget(msgspec.Struct, frozen=True, gc=False):
     """One thing on a screen, before it gets an index."""
 
@@ -50,3 +54,7 @@ class Widget(msgspec.Struct, frozen=True, gc=False):
     field: str | None = None
     """Name of the field of the form that typing fills; ``None``: not editable."""
     scrollable: bool = False
+    submit: Effect | None = None
+    """What the enter key does while this field is being typed in."""
+    description: str = ""
+    zone: Zone = "row"

@@ -6,12 +6,15 @@ from typing import Literal
 
 import msgspec
 
-from swarm_ui.environments.phone.aim import Aim, same
-from swarm_ui.environments.phone.apps import TABLES
+from swarm_ui.environments.phone.aim import Aim, Repair, same
+from swarm_ui.environments.phone.clearing import clearing, lookup, lookups, out_of_the_way
 from swarm_ui.environments.phone.device import Device
-from swarm_ui.environments.phone.effects import Choose, Copy, Go, Launch
-from swarm_ui.environments.phone.repair import Repair, repairs
+from swarm_ui.environments.phone.effects import Choose, Go, Launch
+from swarm_ui.environments.phone.gestures import PullShade, Search
+from swarm_ui.environments.phone.hands import back, enter, write
+from swarm_ui.environments.phone.repair import repairs
 from swarm_ui.environments.phone.screen import Effect, Path, Widget
+from swarm_ui.environments.phone.system import DRAWER, HISTORY, SHADE
 from swarm_ui.environments.phone.widgets import widgets
 
 FAR = 60
@@ -21,7 +24,10 @@ FAR = 60
 class Intent(msgspec.Struct, frozen=True, gc=False):
     """An act in terms of widgets rather than indices."""
 
-    kind: Literal["tap", "type", "back", "home", "down", "up", "answer", "complete", "infeasible"]
+    kind: Literal[
+        "tap", "type", "enter", "back", "home", "shade", "down", "up", "answer", "complete",
+        "infeasible",
+    ]  # fmt: skip
     widget: int = -1
     """Position among the screen's widgets as :func:`widgets` lists them."""
     text: str = ""
@@ -40,12 +46,17 @@ def solve(aim: Aim, start: Device, now: Device) -> Intent:
     elsewhere, and looks where something should be before it says that it is not there.
     """
     open_repairs = repairs(aim, start, now)
+    told = aim.answer is None or (now.answer is not None and same(now.answer, aim.answer))
+    if not open_repairs and told and not aim.infeasible:
+        return COMPLETE
+    if now.system is not None:
+        if (dismissal := out_of_the_way(aim, now)) is not None:
+            return Intent("tap", _find(widgets(now), dismissal) or 0)
+        open_repairs = open_repairs or lookups(aim, now)
     if not open_repairs:
         if aim.infeasible:
             return _look(now, aim.look) or INFEASIBLE
-        if aim.answer is None or (now.answer is not None and same(now.answer, aim.answer)):
-            return COMPLETE
-        return _look(now, aim.look) or Intent("answer", text=aim.answer)
+        return _look(now, aim.look) or Intent("answer", text=aim.answer or "")
     if len(open_repairs) == 1:
         nearest = _stage(open_repairs[0], now)
     else:
@@ -70,15 +81,21 @@ def perform(device: Device, intent: Intent) -> None:
     device.toast = ""
     kind = intent.kind
     if kind == "tap":
-        effect = widgets(device)[intent.widget].effect
-        if effect is not None:
-            effect.apply(device)
+        widget = widgets(device)[intent.widget]
+        if widget.effect is not None:
+            widget.effect.apply(device)
+        elif widget.field is not None and device.system is not None:
+            device.focus = widget.field
     elif kind == "type":
         field = widgets(device)[intent.widget].field
         if field is not None:
-            device.draft = {**device.draft, field: intent.text}
+            write(device, field, intent.text)
+    elif kind == "enter":
+        enter(device, widgets(device))
     elif kind == "back":
-        device.back()
+        back(device)
+    elif kind == "shade":
+        PullShade().apply(device)
     elif kind == "home":
         device.show(())
     elif kind == "answer":
@@ -88,6 +105,12 @@ def perform(device: Device, intent: Intent) -> None:
 
 
 def _stage(repair: Repair, now: Device) -> Repair:
+    """The repair, or what must come before it: a look-up, or a way that has to be free."""
+    ready = _looked_up(repair, now)
+    return ready if now.system is None else clearing(now, ready.path) or ready
+
+
+def _looked_up(repair: Repair, now: Device) -> Repair:
     """The repair, or the look-up that must come before it."""
     source = repair.source
     if source is None:
@@ -98,20 +121,25 @@ def _stage(repair: Repair, now: Device) -> Repair:
     )
     if known or source.row not in now.tables[source.table]:
         return repair
-    path = TABLES[source.table].path("detail", source.row)
-    return Repair(path=path, tap=Copy(source.field, source.value))
+    return lookup(source, now)
 
 
 def _look(now: Device, path: Path) -> Intent | None:
     """The next intent on the way to where something can be seen; ``None``: no need to go."""
+    if not path:
+        return None
     last = path[-1]
     if last.row and last.row not in now.tables[last.of]:
         return None  # the record was deleted on the way and written again from memory
+    if now.system is not None and (first := clearing(now, path)) is not None:
+        return _go(now, first.path) or _work(first, now)
     return _go(now, path)
 
 
 def _far(stack: Path, path: Path) -> int:
     """Navigation steps between two places."""
+    if path[0] == SHADE:
+        return len(path) - int(stack[-1:] == path[:1])
     common = _common(stack, path)
     down = len(path) - common
     if common == 0:
@@ -131,16 +159,31 @@ def _common(stack: Path, path: Path) -> int:
 def _go(now: Device, path: Path) -> Intent | None:
     """The next intent on the way to ``path``; ``None``: there already."""
     stack = now.stack
+    if path[0] == SHADE:
+        return _pull(now, path)
     common = _common(stack, path)
+    if stack == (DRAWER,) and path[0] != DRAWER:
+        return _reach(now, Launch(path[0].app))
     if common == len(stack):
         if common == len(path):
             return None
         target = path[common]
-        return _reach(now, Launch(target.app) if common == 0 else Go(target))
+        if target == DRAWER or common > 0:
+            return _reach(now, Go(target))
+        return _reach(now, Launch(target.app))
     if common == 0:
         return HOME
     back = len(stack) - common
     return BACK if back + len(path) - common <= 1 + len(path) else HOME
+
+
+def _pull(now: Device, path: Path) -> Intent | None:
+    """The next intent on the way to the notifications, which come over any screen."""
+    if now.stack[-1:] == path[-1:]:
+        return None
+    if now.screen == SHADE:
+        return _reach(now, Go(path[-1]))
+    return BACK if now.screen == HISTORY else Intent("shade")
 
 
 def _work(repair: Repair, now: Device) -> Intent:
@@ -154,6 +197,8 @@ def _work(repair: Repair, now: Device) -> Intent:
                 return Intent("type", position, wanted)
             effect = widget.effect
             if isinstance(effect, Choose) and effect.field == name and effect.value == wanted:
+                if widget.checked:
+                    break  # so by default
                 return Intent("tap", position)
     if repair.tap is None:
         return COMPLETE
@@ -162,9 +207,12 @@ def _work(repair: Repair, now: Device) -> Intent:
 
 def _reach(now: Device, effect: Effect) -> Intent:
     """Tap what has this effect, scrolling to it if need be."""
-    position = _find(widgets(now), effect)
+    shown = widgets(now)
+    position = _find(shown, effect)
     if position is not None:
         return Intent("tap", position)
+    if now.system is not None and (intent := _aside(now, shown, effect)) is not None:
+        return intent
     other = now.clone()
     for page in range(FAR):
         other.page = page
@@ -174,6 +222,24 @@ def _reach(now: Device, effect: Effect) -> Intent:
         if _find(shown, effect) is not None:
             return Intent("down" if page > now.page else "up")
     return HOME
+
+
+def _aside(now: Device, shown: list[Widget], effect: Effect) -> Intent | None:
+    """Ways to a place that no tap on the screen in front leads to: the drawer, or a search."""
+    if isinstance(effect, Launch) and not now.stack:
+        return Intent("tap", _find(shown, Go(DRAWER)) or 0)
+    if not isinstance(effect, Go) or effect.screen.kind not in ("detail", "missing"):
+        return None
+    target = effect.screen
+    for position, widget in enumerate(shown):
+        search = widget.submit
+        if isinstance(search, Search) and search.app == target.app:
+            row = now.tables[search.table].get(target.row)
+            wanted = row[search.field] if row is not None else target.of
+            if not same(now.draft.get(search.field, ""), wanted):
+                return Intent("type", position, wanted)
+            return Intent("enter") if now.focus == search.field else Intent("tap", position)
+    return None
 
 
 def _find(shown: list[Widget], effect: Effect) -> int | None:

@@ -1,5 +1,11 @@
 """Which tasks and seeds are for training, tuning and testing.
 
+There are two suites. ``"core"`` is the 66 templates of the published study, on a plain phone; it
+never changes. ``"extended"`` is harder: a whole phone with drawer, keyboard, notifications,
+permissions, interruptions and six more apps. Its templates are in the splits ``extended_train``,
+``extended_validation``, ``extended_templates`` and ``extended_apps``, which mean what ``train``,
+``validation``, ``new_templates`` and ``new_apps`` mean in the core.
+
 Three ways of holding out, each by construction:
 
 - **parameters**: a seed's range decides the split of its values (names, titles, numbers, also of
@@ -8,7 +14,8 @@ Three ways of holding out, each by construction:
 - **templates**: every template is in exactly one of ``train``, ``validation``, ``new_templates``
   and ``new_apps``.
 - **apps**: ``TEST_APPS`` are opened by templates of ``new_apps`` only, and are not even installed
-  in the episodes of other templates.
+  in the episodes of other templates. In the extended suite the same holds of
+  ``EXTENDED_TEST_APPS`` and ``extended_apps``, whose longer errands lead through known apps too.
 """
 
 from __future__ import annotations
@@ -16,7 +23,7 @@ from __future__ import annotations
 import random
 from typing import Literal
 
-from swarm_ui.environments.phone.apps import APPS
+from swarm_ui.environments.phone.apps import APPS, CORE_APPS
 from swarm_ui.environments.phone.draw import ParameterSplit
 from swarm_ui.environments.phone.tasks import TEMPLATES
 from swarm_ui.environments.phone.tasks.template import TemplateSplit
@@ -26,17 +33,22 @@ TRAIN_SEEDS = range(10_000_000)
 VALIDATION_SEEDS = range(10_000_000, 20_000_000)
 TEST_SEEDS = range(20_000_000, 30_000_000)
 TEST_APPS = ("recipes", "music")
-TRAIN_APPS = tuple(name for name in APPS if name not in TEST_APPS)
+TRAIN_APPS = tuple(name for name in CORE_APPS if name not in TEST_APPS)
+EXTENDED_TEST_APPS = (*TEST_APPS, "recorder", "maps")
+EXTENDED_TRAIN_APPS = tuple(name for name in APPS if name not in EXTENDED_TEST_APPS)
 
 _SEEDS: dict[ParameterSplit, range] = {
     "train": TRAIN_SEEDS,
     "validation": VALIDATION_SEEDS,
     "test": TEST_SEEDS,
 }
-_HELD_OUT: dict[str, TemplateSplit] = {
-    "parameters": "train",
-    "templates": "new_templates",
-    "apps": "new_apps",
+_HELD_OUT: dict[str, dict[str, TemplateSplit]] = {
+    "core": {"parameters": "train", "templates": "new_templates", "apps": "new_apps"},
+    "extended": {
+        "parameters": "extended_train",
+        "templates": "extended_templates",
+        "apps": "extended_apps",
+    },
 }
 
 
@@ -66,6 +78,7 @@ def jobs(
     seed: int,
     *,
     seeds: range = TEST_SEEDS,
+    suite: Literal["core", "extended"] = "core",
 ) -> list[tuple[str, int]]:
     """``n`` episodes as (task, seed), each template as often as any other, give or take one.
 
@@ -76,15 +89,17 @@ def jobs(
         n: how many episodes.
         seed: seed of the choice itself; equal arguments give equal lists.
         seeds: where the episodes' seeds come from; the default has new parameters throughout.
+        suite: the published templates, or the harder ones.
 
     Raises:
-        ConfigError: no such way of splitting.
+        ConfigError: no such suite, or no such way of splitting.
     """
-    if split_by not in _HELD_OUT:
-        raise ConfigError(
-            f"phone: no split by {split_by!r}; expected one of {', '.join(_HELD_OUT)}"
-        )
-    return draw_jobs(tasks(_HELD_OUT[split_by]), n, seed, seeds=seeds)
+    if suite not in _HELD_OUT:
+        raise ConfigError(f"phone: no suite {suite!r}; expected one of {', '.join(_HELD_OUT)}")
+    held_out = _HELD_OUT[suite]
+    if split_by not in held_out:
+        raise ConfigError(f"phone: no split by {split_by!r}; expected one of {', '.join(held_out)}")
+    return draw_jobs(tasks(held_out[split_by]), n, seed, seeds=seeds)
 
 
 def draw_jobs(

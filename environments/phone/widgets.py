@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.apps import APPS, TABLES
+from swarm_ui.environments.phone.apps import APPS, SCREENS, TABLES
 from swarm_ui.environments.phone.device import Device
 from swarm_ui.environments.phone.effects import Launch
+from swarm_ui.environments.phone.glass import seen
 from swarm_ui.environments.phone.records import pages
 from swarm_ui.environments.phone.screen import Widget
+from swarm_ui.environments.phone.system import SYSTEM_TITLES
 
 
 def widgets(device: Device) -> list[Widget]:
     """What can be seen, in the order a person would see it, without toast or decoys."""
+    if device.system is not None:
+        return seen(device, device.system, title(device))
     screen = device.screen
     if screen is None:
         return [Widget("app", name, effect=Launch(name)) for name in device.installed]
@@ -22,7 +26,9 @@ def title(device: Device) -> str:
     screen = device.screen
     if screen is None:
         return "home"
-    if screen.kind in ("category", "choice"):
+    if screen.app == "system":
+        return SYSTEM_TITLES[screen.kind]
+    if screen.kind in ("category", "choice", "grant", "folder"):
         return f"{screen.app} {screen.of}"
     if screen.kind == "list":
         return f"{screen.app} {screen.of}s" if screen.of else screen.app
@@ -32,11 +38,16 @@ def title(device: Device) -> str:
 def last_page(device: Device) -> int:
     """The page at the end of the list in front; 0 if it does not scroll."""
     screen = device.screen
-    if screen is None or screen.kind not in ("list", "remove"):
+    if screen is None:
+        return 0
+    app = SCREENS[screen.app]
+    if app.last is not None and (last := app.last(device, screen)):
+        return last
+    if screen.kind not in ("list", "remove"):
         return 0
     table = TABLES.get(screen.of)
     if table is None:
-        tables = APPS[screen.app].tables
+        tables = app.tables
         if not tables:
             return 0
         table = tables[0]

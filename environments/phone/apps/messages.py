@@ -7,7 +7,8 @@ from swarm_ui.environments.phone.device import Device
 from swarm_ui.environments.phone.draw import Draw
 from swarm_ui.environments.phone.effects import Go
 from swarm_ui.environments.phone.effects import Insert as Send
-from swarm_ui.environments.phone.records import form, record_screen
+from swarm_ui.environments.phone.gestures import Pick
+from swarm_ui.environments.phone.records import PAGE, WHOLE, form, pages_of, record_screen
 from swarm_ui.environments.phone.schema import Field, Table
 from swarm_ui.environments.phone.screen import Path, Screen, Widget
 
@@ -20,6 +21,8 @@ MESSAGE = Table(
     save="send",
     edit="",
 )
+PICK = Screen("messages", "pick")
+"""On a whole phone: the contacts, to choose one from."""
 
 
 def reply_path(row: int) -> Path:
@@ -30,15 +33,42 @@ def reply_path(row: int) -> Path:
 def build(device: Device, screen: Screen) -> list[Widget]:
     if screen.kind == "reply":
         return form(MESSAGE, device.draft, Send(MESSAGE))
+    if screen.kind == "pick":
+        return _pick(device)
     widgets = record_screen(device, MESSAGE, screen)
+    if screen.kind == "new" and device.system is not None and "contacts" in device.installed:
+        choose = Widget("button", "choose contact", effect=Go(PICK, device.draft))
+        widgets.insert(1, choose)
     if screen.kind == "detail":
         draft = {"to": device.tables["message"][screen.row]["to"]}
         widgets.append(Widget("button", "reply", effect=Go(reply_path(screen.row)[-1], draft)))
     return widgets
 
 
+def _pick(device: Device) -> list[Widget]:
+    """Contacts, to fill in who a message goes to."""
+    rows = list(device.tables["contact"].values())
+    if long := len(rows) > WHOLE:
+        rows = rows[device.page * PAGE : (device.page + 1) * PAGE]
+    widgets = [Widget("item", row["name"], effect=Pick("to", row["name"])) for row in rows]
+    if long:
+        widgets.append(Widget("label", "more", scrollable=True))
+    return widgets or [Widget("label", "empty")]
+
+
+def _last(device: Device, screen: Screen) -> int:
+    return pages_of(len(device.tables["contact"])) - 1 if screen == PICK else 0
+
+
 def record(draw: Draw, table: Table) -> dict[str, str]:
     return {"to": draw.first(), "text": draw.phrase(2)}
 
 
-MESSAGES = App(name="messages", build=build, record=record, tables=(MESSAGE,))
+MESSAGES = App(
+    name="messages",
+    build=build,
+    record=record,
+    tables=(MESSAGE,),
+    needs={"pick": "contacts"},
+    last=_last,
+)

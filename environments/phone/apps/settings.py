@@ -8,8 +8,10 @@ from swarm_ui.environments.phone.app import App, Setting
 from swarm_ui.environments.phone.device import Device
 from swarm_ui.environments.phone.draw import Draw
 from swarm_ui.environments.phone.effects import FlipSetting, Go, SetSetting
+from swarm_ui.environments.phone.gestures import Grant
 from swarm_ui.environments.phone.schema import Table
-from swarm_ui.environments.phone.screen import Screen, Widget
+from swarm_ui.environments.phone.screen import Path, Screen, Widget
+from swarm_ui.environments.phone.system import System
 
 ROOT = Screen("settings")
 SWITCHES: Mapping[str, tuple[str, ...]] = {
@@ -23,6 +25,20 @@ CHOICES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "ringtone": ("sound", ("classic", "chime", "marimba")),
 }
 """Choice -> its category and options."""
+
+
+BATTERY: Mapping[str, Setting] = {
+    key: Setting((ROOT, Screen("settings", "category", "battery")))
+    for key in ("battery saver", "adaptive battery")
+}
+"""Switches that only a whole phone has."""
+PERMISSIONS = Screen("settings", "permissions")
+"""What the apps of a whole phone may do."""
+
+
+def grant_path(key: str) -> Path:
+    """Screens to what an app is permitted, such as ``"maps location"``."""
+    return (ROOT, PERMISSIONS, Screen("settings", "grant", key))
 
 
 def _places() -> dict[str, Setting]:
@@ -46,13 +62,42 @@ def build(device: Device, screen: Screen) -> list[Widget]:
             Widget("radio", option, None, option == chosen, SetSetting(screen.of, option))
             for option in CHOICES[screen.of][1]
         ]
-    return [
+    if device.system is not None and screen.kind != "list":
+        return _permissions(device.system, screen)
+    widgets = [
         Widget("item", category, effect=Go(Screen("settings", "category", category)))
         for category in SWITCHES
     ]
+    if device.system is not None:
+        go = Go(Screen("settings", "category", "battery"))
+        widgets.append(Widget("item", "battery", effect=go))
+        widgets.append(Widget("item", "permissions", effect=Go(PERMISSIONS)))
+    return widgets
+
+
+def _permissions(around: System, screen: Screen) -> list[Widget]:
+    """Every permission asked for so far or set beforehand, or the answers one can have."""
+    if screen.kind == "permissions":
+        return [
+            Widget("item", key, _ANSWERS[value], effect=Go(Screen("settings", "grant", key)))
+            for key, value in around.grants.items()
+        ]
+    now = around.grants.get(screen.of, "ask")
+    return [
+        Widget("radio", _ANSWERS[value], None, value == now, Grant(screen.of, value))
+        for value in ("allow", "ask", "deny")
+    ]
+
+
+_ANSWERS = {"allow": "allow", "ask": "ask every time", "once": "only this time", "deny": "deny"}
 
 
 def _category(device: Device, category: str) -> list[Widget]:
+    if category == "battery":
+        return [
+            Widget("switch", key, None, device.settings[key] == "on", FlipSetting(key))
+            for key in BATTERY
+        ]
     widgets = [
         Widget("switch", key, None, device.settings[key] == "on", FlipSetting(key))
         for key in SWITCHES[category]

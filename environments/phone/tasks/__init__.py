@@ -4,11 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from swarm_ui.environments.phone.tasks import across, lists, people, system, times, unseen
+from swarm_ui.environments.phone.tasks import (
+    across,
+    errands,
+    lists,
+    people,
+    pictures,
+    shell,
+    storage,
+    system,
+    times,
+    unseen,
+    unseen_whole,
+)
 from swarm_ui.environments.phone.tasks.template import Template
 
-TEMPLATES: Mapping[str, Template] = {
+CORE: Mapping[str, Template] = {
     template.name: template
     for part in (system, people, times, lists, across, unseen)
     for template in part.TEMPLATES
 }
+"""The templates of the published study, on the plain phone. They never change."""
+EXTENDED: Mapping[str, Template] = {
+    template.name: template
+    for part in (shell, storage, pictures, errands, unseen_whole)
+    for template in part.TEMPLATES
+}
+"""Templates on a whole phone, for a harder study."""
+TEMPLATES: Mapping[str, Template] = {**CORE, **EXTENDED}

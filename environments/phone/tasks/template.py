@@ -11,7 +11,18 @@ from swarm_ui.environments.phone.aim import Aim
 from swarm_ui.environments.phone.device import Device
 from swarm_ui.environments.phone.draw import Draw
 
-TemplateSplit = Literal["train", "validation", "new_templates", "new_apps"]
+TemplateSplit = Literal[
+    "train",
+    "validation",
+    "new_templates",
+    "new_apps",
+    "extended_train",
+    "extended_validation",
+    "extended_templates",
+    "extended_apps",
+]
+"""The first four are the core templates of the published study, on the plain phone; the extended
+ones run on a whole phone."""
 Make = Callable[[Draw, Device], Aim]
 
 
@@ -29,8 +40,20 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
     make: Make
     """Chooses parameters, puts what the task needs on the device, and says what is wanted."""
     tags: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    """Apps that must not be installed."""
     rows: tuple[int, int] = (3, 5)
     """Least and most records in the tables of ``apps``."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether its device is a whole phone, with a drawer, notifications and so on."""
+        return self.split.startswith("extended")
+
+    @property
+    def complexity(self) -> float:
+        """How hard it is: a tenth of the budget, as AndroidWorld has it."""
+        return self.budget / 10
 
     @property
     def budget(self) -> int:

@@ -1,0 +1,134 @@
+"""AutoWebBench's prompts as observations: the simplified page, tabs, view, task and commands.
+
+A page looks like ``<a[SD]| <span| Google> > <p| Hello>``: a tag, in brackets the id of an element
+one can act on, a bar, then texts and further nodes; ``< … >`` groups. Texts are not escaped, so a
+``>`` in one closes a node too early; no id is lost by that, at worst a label.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from swarm_ui.action import Action
+from swarm_ui.environments.autowebbench.calls import FUNCTIONS, strict_call, to_action
+from swarm_ui.environments.roles import role_of
+from swarm_ui.errors import ConfigError
+from swarm_ui.observation import Element, Past
+
+_TOKEN = re.compile(r"<(?:(?P<tag>[A-Za-z_][\w:-]*)(?:\[(?P<id>\w+)\])?\|)?|>|[^<>]+|<")
+_SECTIONS = re.compile(
+    r"\A(?P<page>.*?)\n\nYou are a helpful assistant.*"
+    r"\n#Previous commands:(?P<commands>.*)\n\n#Window tabs:(?P<tabs>.*)"
+    r"\n\n#Current viewport \(pages\):(?P<view>.*?)\n\n#Task:(?P<task>.*?)\n\nYou should output",
+    re.DOTALL,
+)
+_COMMAND = re.compile(rf"^(?=(?:{'|'.join(FUNCTIONS)})\()", re.MULTILINE)
+_SEGMENT = re.compile(r"(?P<call>.*?)(?: #HTML Segment: (?P<html>.*))?", re.DOTALL)
+_FIELDS = ("field", "area")
+
+
+class Source(msgspec.Struct, frozen=True):
+    """The parts of a prompt."""
+
+    page: str
+    commands: str
+    tab: str
+    view: str
+    task: str
+
+
+def read_source(text: str, where: str) -> Source:
+    """Raises ``ConfigError``: a part is missing."""
+    found = _SECTIONS.match(text)
+    if found is None:
+        raise ConfigError(
+            f"{where}: 'source' is not an AutoWebBench prompt: expected a page, then '#Previous "
+            "commands:', '#Window tabs:', '#Current viewport (pages):' and '#Task:'"
+        )
+    tabs = found["tabs"].strip()
+    current = next((line for line in tabs.splitlines() if "<-- current tab" in line), tabs)
+    tab = re.sub(r"^\d+\.\s*|\s*<-- current tab.*", "", current.strip())
+    return Source(
+        found["page"], found["commands"].strip(), tab, found["view"].strip(), found["task"].strip()
+    )
+
+
+class _Node:
+    """A node of the page whose text is being gathered."""
+
+    __slots__ = ("id", "pieces", "place", "tag")
+
+    def __init__(self, tag: str, id: str, place: int) -> None:
+        self.tag, self.id, self.place = tag, id, place
+        self.pieces: list[str] = []
+
+
+def read_page(page: str, *, words: int) -> tuple[tuple[Element, ...], tuple[str, ...]]:
+    """The elements of a page in its order, and the id of each (empty: only to be read).
+
+    A node with an id has all the text in it that no inner node with an id has; text outside such
+    nodes stands in elements of its own, because answers are read off it.
+    """
+    done: list[_Node] = []
+    root = _Node("", "", -1)
+    open_nodes = [root]
+    holders = [root]  # who gets the text: the nearest node with an id, else the node itself
+    for count, token in enumerate(_TOKEN.finditer(page)):
+        piece = token[0]
+        if piece == ">":
+            if len(open_nodes) > 1:
+                open_nodes.pop()
+                holders.pop()
+        elif token["tag"] is None and piece == "<":
+            open_nodes.append(holders[-1])
+            holders.append(holders[-1])
+        elif token["tag"] is not None:
+            node = _Node(token["tag"].lower(), token["id"] or "", count)
+            holder = node if node.id or not holders[-1].id else holders[-1]
+            if holder is node:
+                done.append(node)
+            open_nodes.append(node)
+            holders.append(holder)
+        else:
+            holders[-1].pieces.append(piece)
+    if any(piece.strip() for piece in root.pieces):
+        done.append(root)
+    told = [(node, " ".join(" ".join(node.pieces).split())) for node in done]
+    kept = sorted(((n, t) for n, t in told if n.id or t), key=lambda pair: pair[0].place)
+    elements = tuple(_element(k, node, text, words) for k, (node, text) in enumerate(kept))
+    return elements, tuple(node.id for node, _ in kept)
+
+
+def _element(index: int, node: _Node, text: str, words: int) -> Element:
+    role = role_of(node.tag)
+    parts = text.split()
+    short = " ".join(parts[:words]) + (" …" if len(parts) > words else "")
+    return Element(
+        index=index,
+        role=role,
+        # What is only to be read is shown whole.
+        text=short if node.id else text,
+        clickable=bool(node.id),
+        editable=bool(node.id) and role in _FIELDS and node.tag != "select",
+    )
+
+
+def read_commands(commands: str) -> tuple[Past, ...]:
+    """The recorded commands before this page, oldest first."""
+    if not commands or commands == "None":
+        return ()
+    return tuple(_past(command.strip()) for command in _COMMAND.split(commands) if command.strip())
+
+
+def _past(command: str) -> Past:
+    found = _SEGMENT.fullmatch(command)
+    assert found is not None
+    elements, _ = read_page(found["html"] or "", words=12)
+    first = elements[0] if elements else None
+    role, label = (first.role, first.label) if first else ("", "")
+    call = strict_call(found["call"])
+    # The index means nothing on a later page. What no action says is told by its own words.
+    action = to_action(call, 0, label) or Action(action_type="wait", text=found["call"])
+    return Past(action=action, role=role, label=label)

@@ -1,0 +1,84 @@
+"""An environment for programs without an event loop: the same calls, which wait for the answer."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+from swarm_ui.action import Action
+from swarm_ui.environment import Environment, Step
+from swarm_ui.errors import EnvironmentFault
+from swarm_ui.observation import Observation
+
+T = TypeVar("T")
+
+
+class BlockingEnvironment:
+    """Runs an environment on an event loop in a thread of its own, whatever loop the caller has.
+
+    Args:
+        make: makes the environment; called on that loop, where everything of it then runs.
+    """
+
+    def __init__(self, make: Callable[[], Environment | Awaitable[Environment]]) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="swarm-ui environment", daemon=True
+        )
+        self._thread.start()
+
+        async def made() -> Environment:
+            env = make()
+            return await env if inspect.isawaitable(env) else env
+
+        try:
+            self.env = self._wait(made())
+        except BaseException:
+            self._end()
+            raise
+
+    @property
+    def name(self) -> str:
+        return self.env.name
+
+    @property
+    def tasks(self) -> Sequence[str]:
+        return self.env.tasks
+
+    def reset(self, *, task: str, seed: int) -> Observation:
+        return self._wait(self.env.reset(task=task, seed=seed))
+
+    def step(self, action: Action) -> Step:
+        """One step. Raises ``EnvironmentFault`` also for a fault that the world only told."""
+        step = self._wait(self.env.step(action))
+        if step.fault is not None:
+            raise EnvironmentFault(f"{self.name}: {step.fault}")
+        return step
+
+    def close(self) -> None:
+        """Close the environment and end the thread; may be called twice."""
+        if self._loop.is_closed():
+            return
+        try:
+            self._wait(self.env.close())
+        finally:
+            self._end()
+
+    def _wait(self, doing: Coroutine[Any, Any, T]) -> T:
+        if self._loop.is_closed():
+            doing.close()
+            raise EnvironmentFault("the environment was closed")
+        future = asyncio.run_coroutine_threadsafe(doing, self._loop)
+        try:
+            return future.result()
+        except BaseException:  # Ctrl-C while waiting, too
+            future.cancel()
+            raise
+
+    def _end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()

@@ -1,0 +1,85 @@
+"""The acts that make sense on a screen, as a list: for random walks, and to act by number."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from swarm_ui.action import ACTION_TYPES, Action, ActionType, Direction, GoalStatus
+from swarm_ui.observation import Element, Observation
+
+_SCROLLS: tuple[Direction, ...] = ("down", "up")
+_STATUSES: tuple[GoalStatus, ...] = ("complete", "infeasible")
+_PLAIN: tuple[ActionType, ...] = ("navigate_back", "navigate_home", "keyboard_enter", "wait")
+_TAPS: tuple[ActionType, ...] = ("double_tap", "long_press")
+_WORD = re.compile(r"\w(?:[\w@.,:/'-]*\w)?")
+LONGEST = 3
+"""Words of the longest phrase of a goal that is offered as a text to type."""
+
+
+def choices(
+    observation: Observation,
+    texts: Sequence[str] = (),
+    *,
+    apps: Sequence[str] = (),
+) -> list[Action]:
+    """Every act that the screen suggests, in a fixed order: elements, then keys, then the end.
+
+    Args:
+        observation: the screen; kinds of action it does not offer are left out.
+        texts: what may be typed into each field, selected, or given as the answer.
+        apps: what may be opened by name.
+    """
+    return list(_all(observation, texts, apps))
+
+
+def phrases(goal: str) -> list[str]:
+    """Texts a goal may ask to type: its quoted parts first, then its runs of up to three words."""
+    quoted = re.findall(r"[\"“‘']([^\"”’']+)[\"”’']", goal)
+    words = _WORD.findall(goal)
+    runs = [
+        " ".join(words[start : start + length])
+        for length in range(1, LONGEST + 1)
+        for start in range(len(words) - length + 1)
+    ]
+    return list(dict.fromkeys((*quoted, *runs)))
+
+
+def _all(screen: Observation, texts: Sequence[str], apps: Sequence[str]) -> Iterator[Action]:
+    offered = screen.actions or ACTION_TYPES
+    for element in screen.elements:
+        if element.enabled:
+            yield from _on(element, texts, offered, bool(screen.actions))
+    if "scroll" in offered:
+        for direction in _SCROLLS:
+            yield Action(action_type="scroll", direction=direction)
+    for kind in _PLAIN:
+        if kind in offered:
+            yield Action(action_type=kind)
+    if "open_app" in offered:
+        for app in apps:
+            yield Action(action_type="open_app", app_name=app)
+    if "answer" in offered:
+        for text in texts:
+            yield Action(action_type="answer", text=text)
+    if "status" in offered:
+        for status in _STATUSES:
+            yield Action(action_type="status", goal_status=status)
+
+
+def _on(
+    element: Element, texts: Sequence[str], offered: Sequence[str], told: bool
+) -> Iterator[Action]:
+    """Acts on one element; the rarer taps only where the screen names them."""
+    index, label = element.index, element.label or None
+    if element.clickable and "click" in offered:
+        yield Action(action_type="click", target=label, index=index)
+    for kind in _TAPS:
+        if element.clickable and told and kind in offered:
+            yield Action(action_type=kind, target=label, index=index)
+    if element.editable and "input_text" in offered:
+        for text in texts:
+            yield Action(action_type="input_text", target=label, index=index, text=text)
+    if element.role == "field" and not element.editable and "select" in offered:
+        for text in texts:
+            yield Action(action_type="select", target=label, index=index, text=text)

@@ -1,0 +1,234 @@
+"""Mind2Web's tasks as recordings: pages of pruned candidates, and what was done on them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from swarm_ui.action import Action, ActionType
+from swarm_ui.environments.measures import RESAMPLES, Scores
+from swarm_ui.environments.mind2web import metrics
+from swarm_ui.environments.mind2web.files import Files, Split
+from swarm_ui.environments.mind2web.page import in_document_order, read_texts, to_element
+from swarm_ui.environments.mind2web.ranks import Ranker, ranker
+from swarm_ui.environments.mind2web.records import Candidate, Recorded, RecordedTask
+from swarm_ui.environments.roles import role_of
+from swarm_ui.environments.teacher_forced import NONE_OF_THESE, TeacherForced
+from swarm_ui.errors import ConfigError
+from swarm_ui.observation import Observation, Past
+from swarm_ui.rollout import Job
+from swarm_ui.trace import Episode
+
+ACTIONS: tuple[ActionType, ...] = ("click", "input_text", "select", "wait")
+"""What an agent is told it can do; ``wait`` says "none of these"."""
+
+_TO_OP: dict[str, str] = {"click": "CLICK", "input_text": "TYPE", "select": "SELECT"}
+_FROM_OP: dict[str, ActionType] = {"CLICK": "click", "TYPE": "input_text", "SELECT": "select"}
+_REPR = re.compile(r"\s*\[(?P<tag>[^\]]*)\]\s*(?P<label>.*?)\s*->\s*(?P<op>[A-Z]+)(?::\s*(?P<value>.*))?", re.DOTALL)  # fmt: skip  # noqa: E501
+
+
+class Mind2Web:
+    """One split of the user's copy of Mind2Web.
+
+    Nothing is read before a task is asked for, and then one task at a time. One object serves any
+    number of environments.
+
+    Args:
+        root: a file, or a folder with the split's files somewhere below it.
+        split: ``"test_task"``, ``"test_website"``, ``"test_domain"`` or ``"train"``.
+        top_k: how many candidates an agent sees of each page; ``None``: all (hundreds).
+        ranks: what prunes them: ``"built-in"`` (words shared with the goal; far below
+            Mind2Web's own), ``"data"`` (``rank`` or ``score`` of each candidate), a file of JSON
+            lines or a mapping (see :mod:`swarm_ui.environments.mind2web.ranks`). Ranks begin
+            with 0.
+        words: most words shown of an element's text.
+        screenshots: put a PNG into every observation (multimodal copy only).
+
+    Raises:
+        ConfigError: no such split, no data there, or arguments that mean nothing.
+    """
+
+    def __init__(
+        self,
+        root: str | Path,
+        split: Split = "test_task",
+        *,
+        top_k: int | None = 50,
+        ranks: str | Path | Mapping[str, object] = "built-in",
+        words: int = 12,
+        screenshots: bool = False,
+    ) -> None:
+        if top_k is not None and top_k < 1:
+            raise ConfigError(f"top_k must be at least 1, or None for all, got {top_k}")
+        if words < 1:
+            raise ConfigError(f"words must be at least 1, got {words}")
+        self.split = split
+        self._top_k = top_k
+        self._words = words
+        self._ranker = ranker(ranks)
+        self._files = Files(root, split, screenshots=screenshots)
+
+    @property
+    def name(self) -> str:
+        shown = f"top {self._top_k} by {self._ranker.label}" if self._top_k else "all candidates"
+        return f"mind2web {self.split} (offline, {shown})"
+
+    @property
+    def tasks(self) -> Sequence[str]:
+        """Annotation ids, in the order of the files."""
+        return self._files.tasks()
+
+    def load(self, task: str) -> Sequence[Mind2WebStep]:
+        """The steps of a task; their pages are read when they are looked at.
+
+        Raises:
+            ConfigError: no such task, or a record is wrong; says which, and what is missing.
+        """
+        found = self._files.load(task)
+        return [
+            Mind2WebStep(found, action, self._ranker, self._top_k, self._words)
+            for action in found.actions
+        ]
+
+    def environment(self) -> TeacherForced:
+        """An environment for one episode at a time; make as many as you like."""
+        return TeacherForced(self)
+
+    def jobs(self, tasks: Sequence[str] | None = None) -> list[Job]:
+        """Tasks (all by default) as :func:`~swarm_ui.rollout_many` takes them."""
+        return [(task, 0) for task in (self.tasks if tasks is None else tasks)]
+
+    def score(
+        self, episodes: Sequence[Episode], *, seed: int = 0, resamples: int = RESAMPLES
+    ) -> Scores:
+        """The benchmark's metrics (see :mod:`swarm_ui.environments.mind2web.metrics`).
+
+        Args:
+            episodes: played with these settings. Those that a fault ended are left out and
+                counted; steps that were never reached count as wrong.
+            seed, resamples: of the bootstrap over tasks behind the 95 % intervals.
+
+        Raises:
+            ConfigError: an episode shows other pages than this data gives.
+        """
+        return metrics.score(self, episodes, seed=seed, resamples=resamples)
+
+
+class Mind2WebStep:
+    """A page of a recording; see :class:`~swarm_ui.environments.teacher_forced.GoldStep`."""
+
+    def __init__(
+        self, task: RecordedTask, recorded: Recorded, by: Ranker, top_k: int | None, words: int
+    ) -> None:
+        self._task = task
+        self._recorded = recorded
+        self._by = by
+        self._top_k = top_k
+        self._words = words
+
+    @cached_property
+    def _shown(self) -> tuple[tuple[Candidate, str], ...]:
+        """Candidates the pruning kept, in the order of the page, with their texts."""
+        recorded = self._recorded
+        listed = (*recorded.positives, *recorded.negatives)
+        texts = read_texts(recorded.cleaned_html, {c.node for c in listed}, recorded.where)
+        ordered = in_document_order(listed, texts)
+        if self._top_k is not None:
+            step = f"{self._task.annotation_id}_{recorded.uid}"
+            ranks = self._by.rank(step, self._task.goal, ordered, texts.words, recorded.where)
+            kept = zip(ordered, ranks, strict=True)
+            ordered = [candidate for candidate, rank in kept if rank < self._top_k]
+        return tuple((c, texts.words.get(c.node, "")) for c in ordered)
+
+    @cached_property
+    def rights(self) -> tuple[str, ...]:
+        """Nodes of the right elements that the pruning kept; may be none."""
+        shown = {candidate.node for candidate, _ in self._shown}
+        return tuple(c.node for c in self._recorded.positives if c.node in shown)
+
+    @cached_property
+    def observation(self) -> Observation:
+        reprs = self._task.reprs[: self._recorded.index]
+        return Observation(
+            goal=self._task.goal,
+            elements=tuple(
+                to_element(index, candidate, text, words=self._words)
+                for index, (candidate, text) in enumerate(self._shown)
+            ),
+            app=self._task.website,
+            history=tuple(
+                past_of(text, f"{self._recorded.where}, action_reprs[{k}]")
+                for k, text in enumerate(reprs)
+            ),
+            actions=ACTIONS,
+            png=self._recorded.png,
+        )
+
+    @property
+    def past(self) -> Past:
+        index = self._recorded.index
+        return past_of(self._task.reprs[index], f"{self._recorded.where}, action_reprs[{index}]")
+
+    def score(self, action: Action | None) -> metrics.StepScore:
+        """Element accuracy, operation F1 and step success of an answer."""
+        recorded = metrics.operation(self._recorded.op, self._recorded.value)
+        return metrics.step_score(self._predicted(action), self.rights, recorded)
+
+    def right(self, action: Action) -> bool:
+        return self.score(action)[2] == 1.0
+
+    def expert(self) -> Action:
+        if not self.rights:
+            return NONE_OF_THESE
+        index = next(i for i, (c, _) in enumerate(self._shown) if c.node == self.rights[0])
+        kind = _FROM_OP[self._recorded.op]
+        return Action(
+            action_type=kind,
+            target=self.observation.elements[index].label or None,
+            index=index,
+            text=None if kind == "click" else self._recorded.value,
+        )
+
+    def remark(self, action: Action) -> str:
+        if action.action_type not in ACTIONS:
+            return f"'{action.action_type}' is no operation of Mind2Web: taken as 'none of these'"
+        if action.action_type != "wait" and self._predicted(action) is None:
+            return f"no element at ({action.x}, {action.y}): taken as 'none of these'"
+        return ""
+
+    def _predicted(self, action: Action | None) -> tuple[str, str] | None:
+        """Node and operation of an answer; ``None``: none of these."""
+        if action is None or action.action_type not in _TO_OP:
+            return None
+        index = action.index if action.x is None else self._at(action.x, action.y or 0)
+        if index is None or index >= len(self._shown):
+            return None
+        node = self._shown[index][0].node
+        return node, metrics.operation(_TO_OP[action.action_type], action.text or "")
+
+    def _at(self, x: int, y: int) -> int | None:
+        """The smallest element at a point."""
+        found = [
+            ((e.bounds[2] - e.bounds[0]) * (e.bounds[3] - e.bounds[1]), e.index)
+            for e in self.observation.elements
+            if e.bounds and e.bounds[0] <= x < e.bounds[2] and e.bounds[1] <= y < e.bounds[3]
+        ]
+        return min(found)[1] if found else None
+
+
+def past_of(text: str, where: str) -> Past:
+    """A recorded action as history tells it; its index means nothing on later pages.
+
+    Raises:
+        ConfigError: ``text`` is not such as ``"[button]  Search -> CLICK"``.
+    """
+    found = _REPR.fullmatch(text)
+    if found is None or found["op"] not in (*_FROM_OP, "HOVER", "ENTER"):
+        raise ConfigError(f"{where}: expected '[tag] text -> OP: value', got {text!r}")
+    kind = _FROM_OP.get(found["op"], "click")
+    label = " ".join(found["label"].split())
+    value = None if kind == "click" else found["value"] or ""
+    action = Action(action_type=kind, target=label or None, index=0, text=value)
+    return Past(action=action, role=role_of(found["tag"]), label=label)

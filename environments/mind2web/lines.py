@@ -1,0 +1,75 @@
+"""Large files of records, mapped into memory and never read into it: a record on demand."""
+
+from __future__ import annotations
+
+import mmap
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from swarm_ui.errors import ConfigError
+
+_Kind = TypeVar("_Kind")
+
+
+def mapped(path: Path) -> memoryview:
+    """A file's bytes. Raises ``ConfigError``: it cannot be opened, or it is empty."""
+    try:
+        with path.open("rb") as file:
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except FileNotFoundError as error:
+        raise ConfigError(f"{path}: there is no such file") from error
+    except (OSError, ValueError) as error:  # an empty file cannot be mapped
+        raise ConfigError(f"{path}: cannot be read: {error}") from error
+
+
+class Lines:
+    """A file of JSON lines, or one JSON array; where the records stand is found at first use."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._records: list[msgspec.Raw] | None = None
+
+    def __len__(self) -> int:
+        return len(self._found())
+
+    def raw(self, index: int) -> msgspec.Raw:
+        """A record as it stands in the file."""
+        return self._found()[index]
+
+    def read(self, index: int, kind: type[_Kind]) -> _Kind:
+        """A record. Raises ``ConfigError``: it is not of that kind; says which and why."""
+        try:
+            return msgspec.json.decode(self.raw(index), type=kind)
+        except msgspec.MsgspecError as error:
+            raise ConfigError(f"{self.where(index)}: {error}") from error
+
+    def where(self, index: int) -> str:
+        return f"{self.path}, record {index}"
+
+    def _found(self) -> list[msgspec.Raw]:
+        if self._records is None:
+            self._records = self._find()
+        return self._records
+
+    def _find(self) -> list[msgspec.Raw]:
+        view = mapped(self.path)
+        try:
+            if self.path.suffix != ".jsonl":
+                # The values are only skimmed: nothing of them is built or kept.
+                return msgspec.json.decode(view, type=list[msgspec.Raw])
+        except msgspec.MsgspecError as error:
+            raise ConfigError(
+                f"{self.path}: not a JSON array of records: {error}. Was it downloaded, or "
+                "unzipped, to its end?"
+            ) from error
+        records, start, file = [], 0, view.obj
+        assert isinstance(file, mmap.mmap)
+        while start < len(view):
+            end = file.find(b"\n", start)
+            end = len(view) if end < 0 else end
+            if bytes(view[start : min(end, start + 64)]).strip() or bytes(view[start:end]).strip():
+                records.append(msgspec.Raw(view[start:end]))
+            start = end + 1
+        return records

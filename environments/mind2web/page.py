@@ -1,0 +1,132 @@
+"""What a Mind2Web page shows: texts of the cleaned HTML, and candidates as elements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from xml.parsers import expat
+
+import msgspec
+
+from swarm_ui.environments.mind2web.records import Candidate
+from swarm_ui.environments.roles import role_of
+from swarm_ui.errors import ConfigError
+from swarm_ui.observation import Element
+
+_OPTIONS = 60
+"""Words shown of a drop-down list, whose text is its options."""
+
+
+class Texts(msgspec.Struct, frozen=True):
+    """Text and place in the document of each wanted node."""
+
+    words: dict[str, str]
+    order: dict[str, int]
+
+
+def read_texts(cleaned_html: str, wanted: Collection[str], where: str) -> Texts:
+    """Texts of nodes by ``backend_node_id``, the texts of their descendants included.
+
+    Mind2Web's ``cleaned_html`` is well-formed XML, so a strict and fast parser reads it.
+
+    Raises:
+        ConfigError: it is not XML, or it declares entities (which could grow without bound).
+    """
+    pieces: list[str] = []
+    spans: list[tuple[str | None, int]] = []  # open nodes: id if wanted, first piece of text
+    words: dict[str, str] = {}
+    order: dict[str, int] = {}
+
+    def start(_tag: str, attributes: dict[str, str]) -> None:
+        node = attributes.get("backend_node_id")
+        if node is not None and node in wanted:
+            order.setdefault(node, len(order))
+            spans.append((node, len(pieces)))
+        else:
+            spans.append((None, 0))
+
+    def end(_tag: str) -> None:
+        node, first = spans.pop()
+        if node is not None:
+            words[node] = " ".join(" ".join(pieces[first:]).split())
+
+    def entity(*_: object) -> None:
+        raise ConfigError(f"{where}: 'cleaned_html' declares XML entities; refused")
+
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = pieces.append
+    parser.EntityDeclHandler = entity
+    try:
+        parser.Parse(cleaned_html, True)
+    except expat.ExpatError as error:
+        raise ConfigError(
+            f"{where}: 'cleaned_html' cannot be read: {error}. Expected the well-formed XML of "
+            "Mind2Web's own preprocessing"
+        ) from error
+    return Texts(words, order)
+
+
+def in_document_order(candidates: Sequence[Candidate], texts: Texts) -> list[Candidate]:
+    """As upstream lists them; those that are not on the page last, by their ids.
+
+    Never by where they stand in the data, which lists the right ones first.
+    """
+
+    def place(candidate: Candidate) -> tuple[float, int, str]:
+        node = candidate.node
+        return (texts.order.get(node, math.inf), len(node), node)
+
+    return sorted(candidates, key=place)
+
+
+def to_element(index: int, candidate: Candidate, text: str, *, words: int) -> Element:
+    """A candidate as the agent sees it."""
+    seen = candidate.attributes
+    tag = candidate.tag.lower()
+    role = role_of(tag, kind=seen.get("type", ""), aria=seen.get("role", ""))
+    field = role in ("field", "area")
+    button = seen.get("value", "") if role == "button" else ""
+    named = seen.get("aria_label") or seen.get("alt") or seen.get("title") or seen.get("label")
+    return Element(
+        index=index,
+        role=role,
+        text=_first(text or button, _OPTIONS if tag == "select" else words),
+        description=_first(named or ("" if text else seen.get("name", "")), words),
+        hint=_first(seen.get("placeholder", ""), words),
+        value=_value(seen) if field else None,
+        checked=_flag(seen, "input_checked", "checked", "aria_checked"),
+        selected=_flag(seen, "option_selected", "aria_selected"),
+        editable=field and tag != "select",
+        bounds=_bounds(seen.get("bounding_box_rect", "")),
+    )
+
+
+def _first(text: str, words: int) -> str:
+    parts = text.split()
+    return " ".join(parts[:words]) + (" …" if len(parts) > words else "")
+
+
+def _value(attributes: Mapping[str, str]) -> str:
+    names = ("input_value", "text_value", "value")
+    return next((attributes[name] for name in names if attributes.get(name)), "")
+
+
+def _flag(attributes: Mapping[str, str], *names: str) -> bool | None:
+    for name in names:
+        if name in attributes:
+            return attributes[name].lower() not in ("false", "0")
+    return None
+
+
+def _bounds(rectangle: str) -> tuple[int, int, int, int] | None:
+    """Of ``x,y,width,height``; Mind2Web writes -1 where it does not know."""
+    try:
+        x, y, width, height = (float(part) for part in rectangle.split(","))
+    except ValueError:
+        return None
+    if not all(map(math.isfinite, (x, y, width, height))) or width < 0 or height < 0:
+        return None
+    return round(x), round(y), round(x + width), round(y + height)

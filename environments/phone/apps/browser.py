@@ -1,0 +1,92 @@
+"""Browser: pages with facts, a link and a file to download; those bookmarked are on its first page.
+
+Which pages there are is part of the episode. It works only while wifi is on.
+"""
+
+from __future__ import annotations
+
+from swarm_ui.environments.phone.app import App
+from swarm_ui.environments.phone.device import Device
+from swarm_ui.environments.phone.draw import Draw
+from swarm_ui.environments.phone.effects import Copy, Flip, Go
+from swarm_ui.environments.phone.gestures import Download, Search
+from swarm_ui.environments.phone.schema import Field, Table
+from swarm_ui.environments.phone.screen import Path, Screen, Widget
+
+ROOT = Screen("browser")
+PAGE = Table(
+    name="page",
+    app="browser",
+    fields=(
+        Field("address"),
+        Field("name"),
+        Field("phone"),
+        Field("price"),
+        Field("opens"),
+        Field("bookmarked", "switch", default="off"),
+    ),
+    trail=(ROOT,),
+)
+"""Beside these fields a page has a ``file`` of a ``size`` to download."""
+
+
+def page_path(key: int) -> Path:
+    return PAGE.path("detail", key)
+
+
+def build(device: Device, screen: Screen) -> list[Widget]:
+    if screen.kind == "missing":
+        return [Widget("label", "page not found")]
+    pages = device.tables["page"]
+    if screen.row:
+        return _page(device, screen.row)
+    address = device.draft.get("address", "")
+    search = Search("browser", "page", "address")
+    bookmarks = [
+        Widget("link", row["address"], effect=Go(PAGE.screen("detail", key)))
+        for key, row in pages.items()
+        if row["bookmarked"] == "on"
+    ]
+    return [
+        Widget("field", "address", address, field="address", submit=search),
+        Widget("label", "bookmarks" if bookmarks else "no bookmarks"),
+        *bookmarks,
+    ]
+
+
+def _page(device: Device, key: int) -> list[Widget]:
+    pages = device.tables["page"]
+    row = pages[key]
+    shown = ("name", "phone", "price", "opens")
+    widgets = [Widget("item", name, row[name], effect=Copy(name, row[name])) for name in shown]
+    keys = list(pages)
+    after = keys[(keys.index(key) + 1) % len(keys)]
+    if after != key:
+        go = Go(PAGE.screen("detail", after))
+        widgets.append(Widget("link", f"see also {pages[after]['address']}", effect=go))
+    flip = Flip(PAGE, key, "bookmarked")
+    widgets.append(Widget("switch", "bookmarked", None, row["bookmarked"] == "on", flip))
+    widgets.append(Widget("button", f"download {row['file']}", effect=Download(key)))
+    return widgets
+
+
+def record(draw: Draw, table: Table) -> dict[str, str]:
+    return {
+        "address": draw.address(),
+        "name": draw.phrase(2),
+        "phone": draw.phone(),
+        "price": draw.amount(),
+        "opens": draw.time(),
+        "file": draw.title(),
+        "size": draw.count(),
+        "bookmarked": draw.pick(("off", "off", "on")),
+    }
+
+
+BROWSER = App(
+    name="browser",
+    build=build,
+    record=record,
+    tables=(PAGE,),
+    needs={"list": "wifi", "detail": "wifi", "missing": "wifi"},
+)

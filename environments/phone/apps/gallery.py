@@ -1,0 +1,35 @@
+"""Gallery: the photos and videos among the files."""
+
+from __future__ import annotations
+
+from swarm_ui.environments.phone.app import App
+from swarm_ui.environments.phone.apps.files import file_list, file_screen, last_of_app, of_app
+from swarm_ui.environments.phone.apps.messages import MESSAGE
+from swarm_ui.environments.phone.device import Device
+from swarm_ui.environments.phone.draw import Draw
+from swarm_ui.environments.phone.gestures import Share
+from swarm_ui.environments.phone.schema import Table
+from swarm_ui.environments.phone.screen import Screen, Widget
+
+
+def build(device: Device, screen: Screen) -> list[Widget]:
+    if not screen.row:
+        return file_list(device, "gallery", of_app(device, "gallery"), "tile")
+    widgets = file_screen(device, screen)
+    if screen.kind == "detail" and "messages" in device.installed:
+        name = device.tables["file"][screen.row]["name"]
+        share = Share(MESSAGE.path("new"), "text", name)
+        widgets.append(Widget("button", "share in a message", effect=share))
+    return widgets
+
+
+def record(draw: Draw, table: Table) -> dict[str, str]:
+    return {}
+
+
+GALLERY = App(
+    name="gallery",
+    build=build,
+    record=record,
+    last=last_of_app,
+)

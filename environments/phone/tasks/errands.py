@@ -1,0 +1,217 @@
+"""Long errands through several apps of a whole phone."""
+
+from __future__ import annotations
+
+from swarm_ui.environments.phone.aim import Aim, Change, Create, Put, Source, Want
+from swarm_ui.environments.phone.apps.browser import PAGE
+from swarm_ui.environments.phone.apps.calendar import EVENT
+from swarm_ui.environments.phone.apps.clock import ALARM
+from swarm_ui.environments.phone.apps.contacts import CONTACT
+from swarm_ui.environments.phone.apps.expenses import EXPENSE
+from swarm_ui.environments.phone.apps.messages import MESSAGE
+from swarm_ui.environments.phone.apps.notes import NOTE
+from swarm_ui.environments.phone.apps.tasks import TASK
+from swarm_ui.environments.phone.device import Device
+from swarm_ui.environments.phone.draw import Draw
+from swarm_ui.environments.phone.tasks.makers import a_row, sample, tick, values
+from swarm_ui.environments.phone.tasks.pictures import add_page, download, photo
+from swarm_ui.environments.phone.tasks.template import Template
+
+
+def _event_alarm_message(draw: Draw, device: Device) -> Aim:
+    """The time of an event as an alarm and in a message."""
+    row = a_row(draw, device, EVENT)
+    event = device.tables["event"][row]
+    to = draw.first()
+    source = Source(table="event", row=row, field="time", value=event["time"])
+    wants = (
+        Create(table=ALARM.name, fields={"time": event["time"]}, source=source),
+        Create(table=MESSAGE.name, fields={"to": to, "text": event["time"]}, source=source),
+    )
+    return Aim(words={"title": event["title"], "to": to}, wants=wants)
+
+
+def _trip(draw: Draw, device: Device) -> Aim:
+    """An event, a task, an expense."""
+    event = values(draw, EVENT, ("title", "time", "day"))
+    task, expense = values(draw, TASK, ("task",)), values(draw, EXPENSE, ("item", "amount"))
+    wants = tuple(
+        Create(table=table.name, fields=fields)
+        for table, fields in ((EVENT, event), (TASK, task), (EXPENSE, expense))
+    )
+    return Aim(words={**event, **task, **expense}, wants=wants)
+
+
+def _party(draw: Draw, device: Device) -> Aim:
+    """A contact, an event, an alarm and a message."""
+    contact, event = (
+        values(draw, CONTACT, ("name", "phone", "email")),
+        values(draw, EVENT, ("title",)),
+    )
+    alarm, message = values(draw, ALARM, ("time",)), values(draw, MESSAGE, ("to", "text"))
+    wants = tuple(
+        Create(table=table.name, fields=fields)
+        for table, fields in (
+            (CONTACT, contact),
+            (EVENT, event),
+            (ALARM, alarm),
+            (MESSAGE, message),
+        )
+    )
+    return Aim(words={**contact, **event, **alarm, **message}, wants=wants)
+
+
+def _page_contact_message(draw: Draw, device: Device) -> Aim:
+    """A phone number from the web in contacts, and a price from there in a message."""
+    key, page = add_page(draw, device)
+    name, to = draw.person(), draw.first()
+    phone = Source(table=PAGE.name, row=key, field="phone", value=page["phone"])
+    price = Source(table=PAGE.name, row=key, field="price", value=page["price"])
+    wants: tuple[Want, ...] = (
+        Create(table=CONTACT.name, fields={"name": name, "phone": page["phone"]}, source=phone),
+        Create(table=MESSAGE.name, fields={"to": to, "text": page["price"]}, source=price),
+    )
+    return Aim(words={"address": page["address"], "name": name, "to": to}, wants=wants)
+
+
+def _tidy(draw: Draw, device: Device) -> Aim:
+    """Two tasks ticked, a note pinned, two switches set."""
+    ticked = tick(TASK, 2)(draw, device)
+    note = a_row(draw, device, NOTE)
+    device.update("note", note, {"pinned": "off"})
+    title = device.tables["note"][note]["title"]
+    for key in ("bluetooth", "dark mode"):
+        device.set(key, "off")
+    wants: tuple[Want, ...] = (
+        *ticked.wants,
+        Change(table="note", row=note, fields={"pinned": "on"}),
+        Put(key="bluetooth", value="on"),
+        Put(key="dark mode", value="on"),
+    )
+    return Aim(words={**ticked.words, "title": title}, wants=wants)
+
+
+def _report(draw: Draw, device: Device) -> Aim:
+    """A photo taken, a file downloaded and starred, and a note about it."""
+    key, page = add_page(draw, device)
+    note = values(draw, NOTE, ("title", "body"))
+    wants: tuple[Want, ...] = (
+        photo(),
+        download(key, page, starred="on"),
+        Create(table=NOTE.name, fields=note),
+    )
+    return Aim(words={"address": page["address"], **note}, wants=wants)
+
+
+def _earlier(draw: Draw, device: Device) -> Aim:
+    """Which of two events on the calendar is earlier in the day."""
+    rows = [sample(draw, EVENT) for _ in range(2)]
+    keys = [device.insert("event", row) for row in rows]
+    sources = tuple(
+        Source(table="event", row=k, field="time", value=row["time"])
+        for k, row in zip(keys, rows, strict=True)
+    )
+    words = {"title": rows[0]["title"], "title2": rows[1]["title"]}
+    earlier = min(rows, key=lambda row: row["time"])
+    return Aim(words=words, answer=earlier["title"], sources=sources)
+
+
+TEMPLATES = (
+    Template(
+        name="errand-event",
+        apps=("calendar", "clock", "messages"),
+        split="extended_train",
+        steps=17,
+        goals=(
+            "set a new alarm with the time of the calendar event {title} and send that time in a "
+            "message to {to}",
+            "look up the time of {title} in the calendar , message it to {to} and create an alarm "
+            "for it",
+        ),
+        make=_event_alarm_message,
+        tags=("across", "form", "several"),
+    ),
+    Template(
+        name="errand-trip",
+        apps=("calendar", "tasks", "expenses"),
+        split="extended_train",
+        steps=19,
+        goals=(
+            "add a calendar event with title {title} , time {time} and day {day} , create the "
+            "task {task} and add an expense with item {item} and amount {amount}",
+            "put {title} on {day} at time {time} in the calendar , {task} in tasks and {item} for "
+            "{amount} in expenses",
+        ),
+        make=_trip,
+        tags=("across", "form", "several"),
+    ),
+    Template(
+        name="errand-party",
+        apps=("contacts", "calendar", "clock", "messages"),
+        split="extended_validation",
+        steps=25,
+        goals=(
+            "add a contact with name {name} , phone {phone} and email {email} , a calendar event "
+            "with title {title} , an alarm for time {time} , and send a message to {to} with "
+            "text {text}",
+            "save {name} with phone {phone} and email {email} in contacts , put {title} in the "
+            "calendar , set an alarm at {time} and message {to} the text {text}",
+        ),
+        make=_party,
+        tags=("across", "form", "several"),
+    ),
+    Template(
+        name="errand-page",
+        apps=("browser", "contacts", "messages"),
+        split="extended_templates",
+        steps=19,
+        goals=(
+            "save the phone of the page {address} in contacts for {name} and send its price in a "
+            "message to {to}",
+            "look {address} up , add a contact {name} with its phone and message {to} its price",
+        ),
+        make=_page_contact_message,
+        tags=("across", "form", "several", "search"),
+    ),
+    Template(
+        name="errand-tidy",
+        apps=("tasks", "notes", "settings"),
+        split="extended_validation",
+        steps=17,
+        goals=(
+            "check the tasks {task} and {task2} , turn on pinned for the note {title} and turn on "
+            "bluetooth and dark mode in settings",
+            "tick off {task} and {task2} in tasks , pin the note {title} , then switch bluetooth "
+            "and dark mode on",
+        ),
+        make=_tidy,
+        tags=("across", "toggle", "several"),
+    ),
+    Template(
+        name="errand-report",
+        apps=("camera", "browser", "files", "notes"),
+        split="extended_templates",
+        steps=22,
+        goals=(
+            "take a photo and download the file of the page {address} , star that file in files , "
+            "then write a note titled {title} with body {body}",
+            "create a note with title {title} and body {body} , take a photo , download the file "
+            "of {address} and turn on starred for the file",
+        ),
+        make=_report,
+        tags=("across", "camera", "download", "several"),
+    ),
+    Template(
+        name="calendar-earlier",
+        apps=("calendar",),
+        split="extended_templates",
+        steps=8,
+        goals=(
+            "which of the calendar events {title} and {title2} is earlier in the day",
+            "compare the times of {title} and {title2} in the calendar and answer with the title "
+            "of the earlier one",
+        ),
+        make=_earlier,
+        tags=("answer", "several"),
+    ),
+)

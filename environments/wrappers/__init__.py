@@ -1,0 +1,31 @@
+"""Environments around environments: each adds one thing and is itself an environment.
+
+They nest in any order, and keep the inner world's snapshots and grades where it has them::
+
+    world = Recorder(ActionFilter(PhoneEnvironment(), deny=(PAYMENT, DELETION)), "episodes.jsonl")
+"""
+
+from __future__ import annotations
+
+from swarm_ui.environments.wrappers.confirm import Ask, Confirm, Question
+from swarm_ui.environments.wrappers.faults import FaultInjector
+from swarm_ui.environments.wrappers.filter import ActionFilter
+from swarm_ui.environments.wrappers.limit import StepLimit
+from swarm_ui.environments.wrappers.recorder import Recorder
+from swarm_ui.environments.wrappers.rules import DELETION, PAYMENT, SENDING, Rule
+from swarm_ui.environments.wrappers.wrapper import Wrapper
+
+__all__ = [
+    "DELETION",
+    "PAYMENT",
+    "SENDING",
+    "ActionFilter",
+    "Ask",
+    "Confirm",
+    "FaultInjector",
+    "Question",
+    "Recorder",
+    "Rule",
+    "StepLimit",
+    "Wrapper",
+]

@@ -1,0 +1,105 @@
+"""A world that breaks on purpose: to test what trains and rolls out in it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Mapping
+from typing import Literal
+
+from swarm_ui.action import Action
+from swarm_ui.environment import Environment, Step
+from swarm_ui.environments.wrappers.wrapper import Wrapper
+from swarm_ui.errors import ConfigError, EnvironmentFault
+from swarm_ui.observation import Observation
+
+Place = Literal["reset", "step", "close"]
+
+
+class FaultInjector(Wrapper):
+    """Breaks ``reset``, ``step`` and ``close`` with given probabilities, or at given calls.
+
+    After a fault no episode is running until the next ``reset``, as with a world that really
+    broke. A call that breaks does not reach the inner world, except ``close``, which closes it
+    first: nothing is left open.
+
+    Args:
+        env: the world.
+        seed: of the draws; or a generator, to be shared where a pool makes environments anew (the
+            same seed breaks every new one at the same calls).
+        reset, step, close: probability of a fault, from 0 to 1.
+        at: calls that break for certain, counted from 0 over the life of this object:
+            ``{"step": [4], "reset": [0]}``.
+        how: a fault of ``step`` is raised, or told in :attr:`Step.fault`.
+    """
+
+    def __init__(
+        self,
+        env: Environment,
+        *,
+        seed: int | random.Random = 0,
+        reset: float = 0.0,
+        step: float = 0.0,
+        close: float = 0.0,
+        at: Mapping[Place, Collection[int]] | None = None,
+        how: Literal["raise", "tell"] = "raise",
+    ) -> None:
+        super().__init__(env)
+        self._chances: dict[Place, float] = {"reset": reset, "step": step, "close": close}
+        for place, chance in self._chances.items():
+            if not 0.0 <= chance <= 1.0:
+                raise ConfigError(f"FaultInjector: '{place}' must be from 0 to 1, got {chance}")
+        strange = sorted(set(at or {}) - set(self._chances))
+        if strange:
+            raise ConfigError(f"FaultInjector: 'at' has no place {strange[0]!r}")
+        self._at = {place: frozenset((at or {}).get(place, ())) for place in self._chances}
+        self._rng = seed if isinstance(seed, random.Random) else random.Random(seed)
+        self._how = how
+        self._calls: dict[Place, int] = dict.fromkeys(self._chances, 0)
+        self._screen: Observation | None = None
+        self.injected: list[tuple[Place, int]] = []
+        """Faults so far: where, and at which call."""
+
+    async def reset(self, *, task: str, seed: int) -> Observation:
+        self._screen = None
+        if self._breaks("reset"):
+            raise EnvironmentFault(self._reason())
+        self._screen = await self.env.reset(task=task, seed=seed)
+        return self._screen
+
+    async def step(self, action: Action) -> Step:
+        screen, self._screen = self._screen, None
+        if screen is None:
+            raise EnvironmentFault(f"{self.name}: no episode is running; call reset first")
+        if self._breaks("step"):
+            if self._how == "tell":
+                return Step(observation=screen, fault=self._reason())
+            raise EnvironmentFault(self._reason())
+        step = await self.env.step(action)
+        self._screen = None if step.ended else step.observation
+        return step
+
+    async def close(self) -> None:
+        self._screen = None
+        await self.env.close()
+        if self._breaks("close"):
+            raise EnvironmentFault(self._reason())
+
+    def put_aside(self) -> object:
+        return self._screen
+
+    def take_up(self, state: object) -> None:
+        assert state is None or isinstance(state, Observation)
+        self._screen = state
+
+    def _breaks(self, place: Place) -> bool:
+        call = self._calls[place]
+        self._calls[place] = call + 1
+        drawn = self._rng.random() < self._chances[place]
+        if drawn or call in self._at[place]:
+            self.injected.append((place, call))
+            return True
+        return False
+
+    def _reason(self) -> str:
+        place, call = self.injected[-1]
+        return f"{self.name}: injected fault in {place}, call {call}"

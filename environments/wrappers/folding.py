@@ -1,0 +1,96 @@
+"""Finding words in texts that may have been written so as not to be found.
+
+Two texts are compared by their skeletons: without accents, invisible characters and case; letters
+that look alike (of other scripts, digits in place of letters) are the same. Between the letters
+of a word there may be anything that is no letter, and a letter may be repeated. A word must stand
+alone, unless its script writes words without spaces.
+
+Unicode publishes longer lists of look-alikes (UTS 39); this one holds those that pass for Latin.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+_ALIKE = """
+АA ВB ЕE ЅS ІI ЈJ КK МM НH ОO РP СC ТT УY ХX ҮY ԌG ԜW ԚQ ӀI
+аa еe ѕs іi јj оo рp сc уy хx һh ԁd ԛq ԝw ґr гr үy ӏl пn тt мm кk вb нh ьb әe өo єe
+ΑA ΒB ΕE ΖZ ΗH ΙI ΚK ΜM ΝN ΟO ΡP ΤT ΥY ΧX
+αa βb εe ηn ιi κk νv οo ρp τt υu χx γy ωw ςc δd
+օo ոn սu ցg հh զq ՏS ՕO ՍU
+ᎠD ᎡR ᎢT ᎥI ᎪA ᎬE ᎳW ᎷM ᎻH ᏀG ᏃZ ᏙV ᏚS ᏞL ᏟC ᏢP ᏦK ᏴB
+ꓐB ꓑP ꓓD ꓔT ꓗK ꓖG ꓙJ ꓚC ꓜZ ꓝF ꓟM ꓠN ꓡL ꓢS ꓣR ꓦV ꓧH ꓪW ꓫX ꓬY ꓮA ꓰE ꓲI ꓳO ꓴU
+ɑa ɩi
+"""
+_LOOKS: dict[str, str] = dict(re.findall(r"(\S)(\S)", _ALIKE))
+"""Letters of other scripts, and the Latin ones they look like."""
+_LATIN = re.compile(r"(?:LATIN|INDICATOR SYMBOL) .*\b([A-Z])(?: WITH .*)?$")
+_DIGITS = str.maketrans("0123456789@$!|€+", "olzeasbtbgasllet")
+_MERGED = (("rn", "m"), ("vv", "w"), ("i", "l"))
+"""Letters that a reader takes for each other, on both sides of a comparison."""
+_BREAK = r"[\W\d_]*"
+_LETTER = r"[^\W\d_]"
+_TURNED = frozenset("\u202d\u202e\u2066\u2067\u2068")
+_SPACELESS = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR")
+
+
+def found(word: str, text: str) -> bool:
+    """Whether ``word`` stands in ``text``, however it is written.
+
+    A star at its end lets the word go on (``"delet*"``); blanks in it may be missing in the text.
+    """
+    if not any(c.isalpha() for c in word):  # a symbol, such as a waste basket
+        return bool(word) and _plain(word) in _plain(text)
+    pattern = _pattern(word)
+    return any(pattern.search(skeleton) for skeleton in skeletons(text))
+
+
+@lru_cache(maxsize=4096)
+def skeletons(text: str) -> tuple[str, ...]:
+    """The ways a text may be read: as it stands, digits as letters, and right to left."""
+    readings = [text, text[::-1]] if _TURNED & set(text) else [text]
+    letters = [_letters(_parted(reading)) for reading in readings]
+    return tuple(dict.fromkeys(_merged(t) for s in letters for t in (s, s.translate(_DIGITS))))
+
+
+@lru_cache(maxsize=1024)
+def _pattern(word: str) -> re.Pattern[str]:
+    goes_on = word.endswith("*")
+    letters = [c for c in _merged(_letters(word.rstrip("*"))) if c.isalpha()]
+    body = _BREAK.join(re.escape(c) for c in letters)
+    if any(unicodedata.name(c, "").startswith(_SPACELESS) for c in letters):
+        return re.compile(body)
+    return re.compile(f"(?<!{_LETTER}){body}" + ("" if goes_on else f"(?!{_LETTER})"))
+
+
+def _parted(text: str) -> str:
+    """Words written together part where a small letter meets a capital: ``payNow``."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text)
+
+
+def _letters(text: str) -> str:
+    out: list[str] = []
+    for char in unicodedata.normalize("NFKD", text):
+        kind = unicodedata.category(char)
+        if kind in ("Mn", "Me", "Cf"):
+            continue
+        out.append(char if char < "\x80" else _LOOKS.get(char) or _named(char))
+    return "".join(out).casefold()
+
+
+def _named(char: str) -> str:
+    """The Latin letter a character is a form of, by its name; else the character."""
+    match = _LATIN.search(unicodedata.name(char, ""))
+    return match[1] if match else char
+
+
+def _merged(text: str) -> str:
+    for pair, letter in _MERGED:
+        text = text.replace(pair, letter)
+    return re.sub(rf"({_LETTER})\1+", r"\1", text)
+
+
+def _plain(text: str) -> str:
+    return "".join(c for c in unicodedata.normalize("NFKC", text) if c not in "\ufe0e\ufe0f")

@@ -1,0 +1,155 @@
+"""Episodes of whoever acts, written to a file: a person, a foreign agent, a Gymnasium program."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from swarm_ui.action import Action
+from swarm_ui.environment import Environment, Step
+from swarm_ui.environments.wrappers.wrapper import Wrapper
+from swarm_ui.errors import ConfigError, EnvironmentFault, TraceError
+from swarm_ui.message import Message
+from swarm_ui.node import derive
+from swarm_ui.observation import Observation
+from swarm_ui.records import Anywhere, append_jsonl
+from swarm_ui.trace import Call, Episode, StepRecord, Trace
+
+SOLVED = 1.0
+
+
+class Recorder(Wrapper):
+    """Adds every episode to a JSON lines file, read back with :func:`swarm_ui.read_jsonl`.
+
+    An episode is written whole when it ends, and is safely on disk before ``step`` returns. One
+    that is left before its end (another ``reset``, ``close``) or that a fault ended is written
+    with the reason in ``fault`` and ``success=None``. An episode that is restored and goes on
+    from there is a second record. Rollouts give richer episodes by themselves: a policy's own
+    traces are not seen here.
+
+    Args:
+        env: the world.
+        path: file to add to; its folder must exist. ``None``: only :attr:`last` is kept.
+        actor: who acts, in the episodes' ``policy`` and as the sender of each message.
+        clock: seconds, for the episodes' length.
+    """
+
+    def __init__(
+        self,
+        env: Environment,
+        path: Anywhere | None,
+        *,
+        actor: str = "recorded",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(env)
+        self._path = None if path is None else _writable(Path(path))
+        self._actor, self._clock = actor, clock
+        self._job: tuple[str, int] | None = None
+        self._began = 0.0
+        self._screen: Observation | None = None
+        self._steps: tuple[StepRecord, ...] = ()
+        self.last: Episode | None = None
+        """The episode written last."""
+
+    async def reset(self, *, task: str, seed: int) -> Observation:
+        self.leave("reset")
+        self._job, self._began, self._steps = (task, seed), self._clock(), ()
+        try:
+            self._screen = await self.env.reset(task=task, seed=seed)
+        except EnvironmentFault as error:
+            self._write(str(error))
+            raise
+        except BaseException:  # such as an unknown task: there was no episode
+            self._job = None
+            raise
+        return self._screen
+
+    async def step(self, action: Action) -> Step:
+        if self._job is None or self._screen is None:
+            raise EnvironmentFault(f"{self.name}: no episode is running; call reset first")
+        task, seed = self._job
+        trace = deed(self._screen, action, actor=self._actor, task=task, seed=seed)
+        try:
+            step = await self.env.step(action)
+        except EnvironmentFault as error:
+            self._steps = (*self._steps, StepRecord(trace=trace, executed=action))
+            self._write(str(error))
+            raise
+        record = StepRecord(
+            trace=trace,
+            executed=action,
+            reward=step.reward,
+            terminated=step.terminated,
+            truncated=step.truncated,
+            note=step.note,
+        )
+        self._steps = (*self._steps, record)
+        self._screen = step.observation
+        if step.ended:
+            self._write(step.fault)
+        return step
+
+    async def close(self) -> None:
+        self.leave("close")
+        await self.env.close()
+
+    def put_aside(self) -> object:
+        return self._job, self._began, self._screen, self._steps
+
+    def take_up(self, state: object) -> None:
+        assert isinstance(state, tuple)
+        self._job, self._began, self._screen, self._steps = state
+
+    def leave(self, reason: str) -> None:
+        """Write the episode that is running, if anything was done in it, as left for a reason."""
+        if self._job is not None and self._steps:
+            self._write(f"left before its end: {reason}")
+        self._job = self._screen = None
+
+    def _write(self, fault: str | None) -> None:
+        assert self._job is not None
+        (task, seed), self._job = self._job, None
+        self._screen = None
+        solved = bool(self._steps) and self._steps[-1].reward >= SOLVED
+        self.last = Episode(
+            environment=self.name,
+            task=task,
+            seed=seed,
+            policy=self._actor,
+            steps=self._steps,
+            success=None if fault is not None else solved,
+            fault=fault,
+            seconds=self._clock() - self._began,
+        )
+        if self._path is not None:
+            append_jsonl(self._path, [self.last])
+
+
+def _writable(path: Path) -> Path:
+    """Refuse early what could not be written at the end of an episode."""
+    if not path.parent.is_dir():
+        raise ConfigError(f"Recorder: the folder of {path} does not exist; make it first")
+    try:
+        append_jsonl(path, ())
+    except OSError as error:
+        raise TraceError(f"{path}: cannot be written: {error.strerror}") from error
+    return path
+
+
+def deed(screen: Observation, action: Action, *, actor: str, task: str, seed: int) -> Trace:
+    """A decision that was simply made: one actor, one message, no model."""
+    index = len(screen.history)
+    said = action.json()
+    id = f"{actor}:0"
+    return Trace(
+        run=f"{task}/{seed}/{index}",
+        seed=derive(seed, "step", index),
+        observation=screen,
+        agents=(actor,),
+        rounds=1,
+        messages=(Message(id=id, sender=actor, round=0, content=said, action=action),),
+        calls=(Call(message=id, node=actor, round=0, reply=said),),
+        action=action,
+    )

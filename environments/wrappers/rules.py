@@ -1,0 +1,177 @@
+"""Rules about actions: which words, where they stand, and what an action would press."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from swarm_ui.action import Action
+from swarm_ui.environments.wrappers.folding import found
+from swarm_ui.observation import Element, Observation
+
+Place = Literal["label", "app", "text"]
+
+_PRESSES = frozenset({"click", "double_tap", "long_press", "select", "swipe"})
+_TYPES = frozenset({"input_text", "select", "answer"})
+_ENTER_KEYS = ("ENTER", "DPAD_CENTER", "SPACE")
+LEAVES = frozenset({"navigate_back", "navigate_home", "open_app", "wait", "status", "answer"})
+"""What may be done in an app that is refused."""
+UNKNOWN = "something on the screen that is {rule} has no known place, so pointing by pixels"
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """Words that make an action match, wherever and however they are written.
+
+    A star lets a word go on: ``"delet*"``. See :mod:`swarm_ui.environments.wrappers.folding` for
+    what counts as the same word; the words are searched, never the other way round, so that more
+    is matched than meant rather than less.
+    """
+
+    name: str
+    """What a refusal is filed under."""
+    words: tuple[str, ...]
+    on: tuple[Place, ...] = ("label",)
+    """``label``: of what is pressed (click, taps, select, Enter). ``app``: of the app or URL in
+    front, or to be opened. ``text``: that is typed, selected or answered."""
+
+    def word_in(self, text: str) -> str:
+        """The first of the words that stands in ``text``; empty if none does."""
+        return next((word for word in self.words if found(word, text)), "") if text else ""
+
+
+PAYMENT = Rule(
+    name="payment",
+    words=(
+        *("pay", "pays", "payment*", "buy", "purchas*", "checkout", "order now", "place order"),
+        *("confirm order", "subscribe", "donat*", "transfer money", "send money", "top up"),
+        *("book now", "rent now", "add card", "withdraw*", "💳", "💸", "💰"),
+    ),
+)
+DELETION = Rule(
+    name="deletion",
+    words=(
+        *("delet*", "remov*", "eras*", "wipe*", "clear all", "clear data", "empty trash", "trash"),
+        *("factory reset", "reset phone", "uninstall*", "discard*", "format", "🗑"),
+        *("empty bin", "move to bin", "close account", "unlink", "destroy*", "purg*"),
+    ),
+)
+SENDING = Rule(
+    name="sending",
+    words=(
+        *("send", "sends", "resend", "reply all", "forward", "post", "publish*", "share"),
+        *("tweet", "submit*", "broadcast*", "call", "dial", "📤", "✉", "📨", "📞"),
+    ),
+)
+
+
+class Match(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a rule applies to an action."""
+
+    rule: str
+    why: str
+    label: str = ""
+    """What would be pressed, if that is why."""
+
+
+def first_match(rules: Sequence[Rule], action: Action, screen: Observation) -> Match | None:
+    """The first rule that applies to an action on a screen."""
+    return next((m for rule in rules for m in _matches(rule, action, screen)), None)
+
+
+def presses(action: Action) -> bool:
+    """Whether an action presses Enter, by itself or in a text that holds a line break."""
+    if action.action_type == "keyboard_enter":
+        return True
+    if any(key in (action.keycode or "").upper() for key in _ENTER_KEYS):
+        return True
+    return action.action_type == "input_text" and bool({"\n", "\r"} & set(action.text or ""))
+
+
+def _matches(rule: Rule, action: Action, screen: Observation) -> Iterator[Match]:
+    if "label" in rule.on:
+        yield from _pressed(rule, action, screen)
+    if "app" in rule.on:
+        yield from _in_app(rule, action, screen)
+    typed = action.text or ""
+    if "text" in rule.on and action.action_type in _TYPES and (word := rule.word_in(typed)):
+        yield Match(rule=rule.name, why=f"the text “{typed}” matches “{word}”")
+
+
+def _pressed(rule: Rule, action: Action, screen: Observation) -> Iterator[Match]:
+    candidates = list(_meant(action, screen))
+    if presses(action):
+        candidates += _entered(screen)
+    for element in candidates:
+        if word := _denied(rule, element):
+            label = element.label
+            yield Match(rule=rule.name, why=f"“{label}” matches “{word}”", label=label)
+    if action.action_type == "select" and (word := rule.word_in(action.text or "")):
+        yield Match(rule=rule.name, why=f"the option “{action.text}” matches “{word}”")
+    pixels = action.x is not None or action.to_x is not None
+    if pixels and action.action_type in _PRESSES:
+        for element in screen.elements:
+            if element.bounds is None and _denied(rule, element):
+                why = f"{UNKNOWN.format(rule=rule.name)} is refused: “{element.label}”"
+                yield Match(rule=rule.name, why=why, label=element.label)
+
+
+def _meant(action: Action, screen: Observation) -> Iterator[Element]:
+    """What an action may hit: its target and what it is dragged to, and what lies under them."""
+    if action.action_type not in _PRESSES:
+        return
+    ends = ((action.index, action.x, action.y), (action.to_index, action.to_x, action.to_y))
+    for index, x, y in ends:
+        target = screen.element(index)
+        if target is not None:
+            yield target
+            if target.bounds is not None:
+                left, top, right, bottom = target.bounds
+                x, y = (left + right) // 2, (top + bottom) // 2
+        if x is not None and y is not None:
+            yield from _under(x, y, screen)
+
+
+def _under(x: int, y: int, screen: Observation) -> Iterator[Element]:
+    """What can be pressed at a point, frames around it left out."""
+    for element in screen.elements:
+        if element.bounds is None or element.role == "dialog" or element.scrollable:
+            continue
+        left, top, right, bottom = element.bounds
+        if element.clickable and left <= x <= right and top <= y <= bottom:
+            yield element
+
+
+def _entered(screen: Observation) -> Iterator[Element]:
+    """What Enter may press: what has the focus; if that is a field or unknown, any button."""
+    focused = [element for element in screen.elements if element.focused]
+    yield from focused
+    if not focused or any(element.editable for element in focused):
+        yield from (e for e in screen.elements if e.role in ("button", "link", "icon", "image"))
+
+
+def _denied(rule: Rule, element: Element) -> str:
+    """The word of the rule on an element; pressing an editable one only puts the cursor there."""
+    if element.editable:
+        return ""
+    texts = (element.text, element.description, element.hint, element.value or "")
+    return next((word for text in texts if (word := rule.word_in(text))), "")
+
+
+def _in_app(rule: Rule, action: Action, screen: Observation) -> Iterator[Match]:
+    opened = opens(action, screen)
+    if opened and (word := rule.word_in(opened)):
+        yield Match(rule=rule.name, why=f"the app “{opened}” matches “{word}”")
+    if action.action_type in LEAVES:
+        return
+    if word := rule.word_in(screen.app):
+        yield Match(rule=rule.name, why=f"“{screen.app}” is in front and matches “{word}”")
+
+
+def opens(action: Action, screen: Observation) -> str:
+    """Name of the app an action opens by name or by its icon; empty if it opens none."""
+    if action.action_type == "open_app":
+        return action.app_name or ""
+    icons = [e.label for e in _meant(action, screen) if e.role == "app"]
+    return icons[0] if icons else ""

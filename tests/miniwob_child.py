@@ -1,0 +1,56 @@
+"""Run as a program: opens pages, says who its processes are, and waits to be killed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+from swarm_ui.environments.miniwob import MiniWobBrowser
+
+
+def family(pid: int) -> list[int]:
+    """A process and all below it (Linux)."""
+    parents: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        parents.setdefault(int(fields[1]), []).append(int(stat.parent.name))
+    found, waiting = [], [pid]
+    while waiting:
+        found.append(waiting.pop())
+        waiting.extend(parents.get(found[-1], []))
+    return found
+
+
+def memory(pids: list[int]) -> float:
+    """Megabytes that the processes hold in memory, shared pages divided among who shares them."""
+    total = 0
+    for pid in pids:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                total += int(line.split()[1])
+    return total / 1024
+
+
+async def main(hang: bool) -> None:
+    async with MiniWobBrowser(pages=2) as browser:
+        one, two = browser.environments
+        await one.reset(task="click-test", seed=1)
+        await two.reset(task="enter-text", seed=1)
+        assert browser.pid is not None
+        assert one.page is not None
+        if hang:  # a page that no longer listens
+            busy = one.page.call("Runtime.evaluate", expression="for (;;);")
+            task = asyncio.create_task(busy)
+            await asyncio.sleep(0.3)
+            assert not task.done()
+        print(json.dumps(family(browser.pid)), flush=True)
+        await asyncio.sleep(60)
+
+
+if __name__ == "__main__":
+    asyncio.run(main("hang" in sys.argv))

@@ -1,0 +1,150 @@
+"""No process outlives ours, no memory grows, and a dead browser takes only its episodes along."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+import pytest
+from miniwob_browser import click, needs_browser
+from miniwob_child import family, memory
+
+from swarm_ui.action import Action
+from swarm_ui.environments.miniwob import MiniWobBrowser, MiniWobEnvironment, all_html_tasks
+from swarm_ui.errors import EnvironmentFault
+
+pytestmark = [
+    pytest.mark.browser,
+    needs_browser(),
+    pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads Linux's /proc"),
+]
+
+
+def alive(pid: int) -> bool:
+    """Whether a process still runs; one that only waits to be buried does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def soon(condition: Callable[[], bool], seconds: float = 15) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return condition()
+
+
+def start_child(*words: str, **environment: str) -> tuple[subprocess.Popen[str], list[int]]:
+    """A program with a browser, and the browser's processes."""
+    child = subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("miniwob_child.py")), *words],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )
+    assert child.stdout is not None
+    pids: list[int] = json.loads(child.stdout.readline())
+    return child, pids
+
+
+@pytest.mark.parametrize("words", [(), ("hang",)], ids=["idle", "hanging page"])
+@pytest.mark.parametrize("tools", ["setpriv", "sh"])
+def test_kill_9_of_ours_leaves_no_process(
+    words: tuple[str, ...], tools: str, tmp_path: Path
+) -> None:
+    """Linux ends the browser with us where it has ``setpriv``; elsewhere a shell waits for that."""
+    path = os.environ["PATH"]
+    if tools == "sh":
+        (tmp_path / "bin").mkdir()
+        (tmp_path / "bin" / "sh").symlink_to("/bin/sh")
+        path = str(tmp_path / "bin")
+    child, pids = start_child(*words, PATH=path, TMPDIR=str(tmp_path))
+    try:
+        assert len(pids) > 3
+        assert all(map(alive, pids))
+    finally:
+        child.kill()
+        child.communicate()
+    assert soon(lambda: not any(map(alive, pids))), [pid for pid in pids if alive(pid)]
+
+
+async def test_the_next_browser_clears_up_behind_a_killed_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child, _ = start_child(TMPDIR=str(tmp_path))
+    left = list(tmp_path.glob("swarm-ui-browser-*"))
+    assert len(left) == 1
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    async with MiniWobBrowser(pages=1):
+        assert left[0].exists()  # its program runs
+    child.kill()
+    child.communicate()
+    async with MiniWobBrowser(pages=1):
+        assert soon(lambda: not left[0].exists())
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_dead_browser_takes_only_its_own_episodes() -> None:
+    async with MiniWobBrowser(pages=1) as one, MiniWobBrowser(pages=1) as other:
+        mine, theirs = one.environments[0], other.environments[0]
+        screen = await mine.reset(task="click-test", seed=1)
+        await theirs.reset(task="click-test", seed=1)
+        assert one.pid is not None
+        assert other.pid is not None
+        os.kill(other.pid, signal.SIGKILL)
+        assert soon(lambda: not alive(other.pid or 0))
+        with pytest.raises(EnvironmentFault):
+            await theirs.step(click(screen, "Click Me!"))
+        assert (await mine.step(click(screen, "Click Me!"))).reward == 1.0
+        assert await theirs.reset(task="click-test", seed=1) == screen
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+async def test_ten_thousand_episodes_leak_nothing() -> None:
+    pages = 8
+    numbers = count()
+    async with MiniWobBrowser(pages=pages) as browser:
+        tasks = all_html_tasks()
+
+        async def play(env: MiniWobEnvironment, until: int, each: int) -> None:
+            """``each`` episodes of a task in a row, two acts each."""
+            while (number := next(numbers)) < until:
+                screen = await env.reset(task=tasks[number // each % len(tasks)], seed=number)
+                for act in range(2):
+                    if not screen.elements:
+                        break
+                    index = (number + act) % len(screen.elements)
+                    step = await env.step(Action(action_type="click", index=index))
+                    screen = step.observation
+                    if step.ended:
+                        break
+
+        async def sizes(until: int) -> tuple[float, float]:
+            await asyncio.gather(*(play(env, until, 20) for env in browser.environments))
+            for env in browser.environments:  # what waits to be thrown away is no leak
+                assert env.page is not None
+                await env.page.call("HeapProfiler.collectGarbage")
+            assert browser.pid is not None
+            return memory(family(browser.pid)), memory([os.getpid()])
+
+        start = await sizes(2500)  # every task has been shown once
+        pid = browser.pid
+        middle = await sizes(6000)
+        end = await sizes(10_000)
+        print(f"browser and ours, MB: {start} after 2,500, {middle} after 6,000, {end}")
+        assert browser.pid == pid
+        assert end[0] < start[0] * 1.25 + 50
+        assert end[1] < start[1] + 20

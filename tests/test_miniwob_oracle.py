@@ -1,0 +1,108 @@
+"""Upstream's own Selenium environment, asked the same: goal, fields and raw reward must agree."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+from collections.abc import Iterator
+
+import pytest
+from miniwob_browser import needs_browser
+from miniwob_player import Player
+from miniwob_solutions import SOLUTIONS, rounds, solve
+from miniwob_upstream import CHROMIUM, DRIVER, Upstream, selenium_environment
+
+from swarm_ui.environments.miniwob import MiniWobBrowser, MiniWobEnvironment, all_html_tasks
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.timeout(1500),
+    needs_browser(),
+    pytest.mark.skipif(
+        importlib.util.find_spec("selenium") is None or DRIVER is None or CHROMIUM is None,
+        reason="upstream's environment needs selenium, a Chromium, and its chromedriver "
+        "(Debian: apt-get install chromium chromium-driver)",
+    ),
+]
+
+NOT_DETERMINISTIC = {
+    "stock-market": "the price goes on every 100 ms, whoever acts",
+    "drag-cube": "the cube goes on turning, as long as it has swing",
+    "click-pie": "its slices lie upon each other until they have moved, and move in real time",
+    "click-pie-nodelay": "its slices lie upon each other until they have moved",
+}
+"""Why the reward of the same acts may differ; the goals of these are compared all the same."""
+NO_SELECTION = frozenset({"highlight-text", "highlight-text-2", "text-editor"})
+"""Upstream's mouse selects no text: what our drags earn cannot be earned there."""
+
+
+@pytest.fixture(scope="module")
+def theirs() -> Iterator[Upstream]:
+    with selenium_environment() as upstream:
+        yield upstream
+
+
+async def test_goals_and_fields_are_upstreams_on_every_task(theirs: Upstream) -> None:
+    different: list[str] = []
+    async with MiniWobBrowser(pages=1) as browser:
+        ours = browser.environments[0]
+        for task in all_html_tasks():
+            for seed in range(3):
+                expected = theirs.start(task, seed)
+                goal = (await ours.reset(task=task, seed=seed)).goal
+                if (goal, ours.fields) != expected:
+                    different.append(f"{task}, {seed}: {goal!r} {ours.fields} {expected}")
+    assert different == []
+
+
+async def test_scripted_episodes_earn_what_they_earn_upstream(theirs: Upstream) -> None:
+    """The scripts win here; the same acts must bring the same raw reward there."""
+    different: list[str] = []
+    async with MiniWobBrowser(pages=1, budget=400) as browser:
+        ours = browser.environments[0]
+        for task, seed in rounds(SOLUTIONS, range(2)):
+            if task in NOT_DETERMINISTIC or task in NO_SELECTION:
+                continue
+            player = await solve(ours, task, seed)
+            theirs.start(task, seed)
+            for action, screen in zip(player.actions, player.screens, strict=True):
+                theirs.act(action, screen)
+            here = (player.ended, ours.raw_reward)
+            if theirs.outcome != here:
+                different.append(f"{task}, {seed}: {here} {theirs.outcome} {player.actions}")
+    assert different == []
+
+
+async def test_clicks_at_random_earn_what_they_earn_upstream(theirs: Upstream) -> None:
+    """Most lose. The rewards of losing must agree too, on every task that has one."""
+    different: list[str] = []
+    async with MiniWobBrowser(pages=1) as browser:
+        ours = browser.environments[0]
+        for task in all_html_tasks():
+            if task in NOT_DETERMINISTIC:
+                continue
+            theirs.start(task, 7)
+            played = await wander(ours, task, 7, theirs)
+            if (here := (played.ended, ours.raw_reward)) != theirs.outcome:
+                different.append(f"{task}: {here} {theirs.outcome} {played.actions}")
+    assert different == []
+
+
+async def wander(env: MiniWobEnvironment, task: str, seed: int, theirs: Upstream) -> Player:
+    """Three acts on elements chosen at random, here and there."""
+    player = Player(env, await env.reset(task=task, seed=seed))
+    draw = random.Random(task)
+    for _ in range(3):
+        possible = [e for e in player.screen.elements if e.enabled]
+        if player.ended or not possible:
+            break
+        element = draw.choice(possible)
+        if element.editable:
+            await player.fill(element, "ab")
+        elif element.role == "option":
+            await player.do("select", index=element.index, text=element.text)
+        else:
+            await player.do("click", index=element.index)
+        theirs.act(player.actions[-1], player.screens[-1])
+    return player

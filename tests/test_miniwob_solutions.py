@@ -1,0 +1,41 @@
+"""Every kind of act does on a real page what it does for a person: scripted episodes that win."""
+
+from __future__ import annotations
+
+import pytest
+from miniwob_browser import needs_browser
+from miniwob_solutions import LONG, SOLUTIONS, rounds, unsolved
+
+from swarm_ui.environments.miniwob import MiniWobBrowser, all_html_tasks
+from swarm_ui.environments.miniwob.browser import BROWSER_VARIABLE
+
+pytestmark = [pytest.mark.browser, needs_browser()]
+
+
+async def test_tasks_of_every_kind_are_solved_by_script() -> None:
+    tasks = [task for task in SOLUTIONS if task not in LONG]
+    assert len(tasks) >= 70
+    assert set(SOLUTIONS) <= set(all_html_tasks())
+    async with MiniWobBrowser(pages=6, budget=100) as browser:
+        assert await unsolved(browser, rounds(tasks, range(2))) == []
+
+
+async def test_mouse_and_keyboard_alone_solve_them_too() -> None:
+    tasks = ["click-checkboxes", "click-tab-2", "choose-list", "enter-text", "login-user-popup"]
+    async with MiniWobBrowser(pages=3, trusted=True) as browser:
+        assert await unsolved(browser, rounds(tasks, range(2))) == []
+
+
+@pytest.mark.slow
+async def test_many_seeds_of_all_scripted_tasks_are_solved() -> None:
+    async with MiniWobBrowser(pages=6, budget=400) as browser:
+        assert await unsolved(browser, rounds(SOLUTIONS, range(10))) == []
+
+
+@pytest.mark.slow
+async def test_a_browser_that_draws_by_itself_solves_them(
+    monkeypatch: pytest.MonkeyPatch, chromium: str
+) -> None:
+    monkeypatch.setenv(BROWSER_VARIABLE, chromium)
+    async with MiniWobBrowser(pages=4, budget=400) as browser:
+        assert await unsolved(browser, rounds(SOLUTIONS, range(2))) == []
