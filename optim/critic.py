@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
 import msgspec
 
 from swarm_ui.action import Action, ActionKey
-from swarm_ui.credit import CreditTable
+from swarm_ui.credit import CreditTable, credited
 from swarm_ui.errors import ConfigError
 from swarm_ui.node import derive
 from swarm_ui.observation import Observation
+from swarm_ui.optim.credit.assess import answers, as_matrix, unparsed, unscored
 from swarm_ui.trace import Episode, Trace
 
 _CACHED_STATES = 50_000
@@ -36,6 +37,9 @@ class ScriptedCritic:
     if asked for, are drawn once for each screen and action, so that an agent stuck on a screen
     does not roll the dice again. Implements :class:`~swarm_ui.credit.CreditAssigner`.
     """
+
+    calls = 0
+    """Of models: none."""
 
     def __init__(
         self, make_environment: Callable[[], Grader], *, flips: float = 0.0, seed: int = 0
@@ -77,8 +81,8 @@ class ScriptedCritic:
         verdicts = self._grade(actions, trace, state)
         noisy = {key: self._noisy(trace.observation, key, v) for key, v in verdicts.items()}
         values = {m.id: noisy[m.action.key] for m in trace.messages if m.action is not None}
-        values |= dict.fromkeys(_unparsed(trace), 0.0)
-        return CreditTable(values=_matrix(trace, values), source=self.name)
+        values |= dict.fromkeys(unparsed(trace), 0.0)
+        return CreditTable(values=as_matrix(trace, values), source=self.name)
 
     def _grade(
         self, actions: dict[ActionKey, Action], trace: Trace, state: object
@@ -106,45 +110,36 @@ class ScriptedCritic:
 
 
 class OutcomeCredit:
-    """The episode's outcome as the credit of all its messages: learning *without* a critic."""
+    """The episode's outcome as the credit of all its messages: learning *without* a critic.
+
+    Implements :class:`~swarm_ui.credit.EpisodeAssigner`.
+    """
 
     name = "outcome"
+    calls = 0
+    """Of models: none."""
+
+    async def assess(
+        self, episode: Episode, states: Sequence[object] | None = None
+    ) -> tuple[CreditTable, ...]:
+        """1.0 or 0.0 everywhere somebody spoke."""
+        return self.tables(episode)
+
+    def tables(self, episode: Episode) -> tuple[CreditTable, ...]:
+        """As :meth:`assess`, at once."""
+        if episode.success is None:
+            return unscored(episode, self.name)
+        value = float(episode.success)
+        tables = []
+        for record in episode.steps:
+            values = dict.fromkeys(answers(record.trace), value)
+            tables.append(CreditTable(values=as_matrix(record.trace, values), source=self.name))
+        return tuple(tables)
 
     def credit(self, episode: Episode) -> Episode:
-        """The episode with credit 1.0 or 0.0 everywhere somebody spoke; a masked one as it is."""
-        if episode.success is None:
-            return episode
-        value = float(episode.success)
-        steps = []
-        for record in episode.steps:
-            spoke = {m.id for m in record.trace.messages if m.action is not None}
-            values = dict.fromkeys(spoke | _unparsed(record.trace), value)
-            credit = _matrix(record.trace, values)
-            steps.append(msgspec.structs.replace(record, credit=credit))
-        return msgspec.structs.replace(episode, steps=tuple(steps))
+        """The episode with this credit in its steps; a masked one as it is."""
+        return episode if episode.success is None else credited(episode, self.tables(episode))
 
 
 def _digest(observation: Observation) -> str:
     return hashlib.blake2b(msgspec.json.encode(observation), digest_size=16).hexdigest()
-
-
-def _unparsed(trace: Trace) -> set[str]:
-    """Ids of messages that should hold a valid action and do not, through the agent's own doing.
-
-    A node that failed is not among them, and neither is one that passed.
-    """
-    failed = {call.message for call in trace.calls if call.error is not None}
-    return {
-        m.id
-        for m in trace.messages
-        if m.action is None and m.error is not None and m.id not in failed
-    }
-
-
-def _matrix(trace: Trace, values: Mapping[str, float]) -> tuple[tuple[float | None, ...], ...]:
-    """Values by message id as ``[rounds, agents]``; ``None`` where there is none."""
-    ids = {(m.round, m.sender): m.id for m in trace.messages}
-    return tuple(
-        tuple(values.get(ids.get((r, agent), "")) for agent in trace.agents)
-        for r in range(trace.rounds)
-    )

@@ -8,6 +8,7 @@ the reward matrix is not published; the threshold is a default of ours.
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import re
 from collections.abc import MutableMapping, Sequence
@@ -15,10 +16,12 @@ from collections.abc import MutableMapping, Sequence
 import msgspec
 
 from swarm_ui.action import Action
+from swarm_ui.budget import Budget, guess_tokens
 from swarm_ui.credit import CreditTable
 from swarm_ui.errors import ConfigError
 from swarm_ui.jsontext import objects
 from swarm_ui.judging_prompts import critic_chat
+from swarm_ui.message import Usage
 from swarm_ui.model import ChatMessage, ChatModel, Request
 from swarm_ui.prompts import transcript
 from swarm_ui.trace import Trace
@@ -26,6 +29,10 @@ from swarm_ui.trace import Trace
 _AGAIN = (
     "No scores could be read from that. Reply again: a short rationale, then on the last line one "
     "JSON object that maps every agent's name to a number from 0 to 1."
+)
+_AS_OBJECT = (
+    'Write all of it as one JSON object: {"rationale": "<the paragraph>", "scores": <the object '
+    "that maps every agent's name to its score>}"
 )
 
 Output = tuple[str, str, Action | None]
@@ -52,6 +59,8 @@ class LLMCritic:
         threshold: float | None = 0.5,
         max_tokens: int = 512,
         cache: MutableMapping[str, str] | None = None,
+        schema: bool = False,
+        budget: Budget | None = None,
     ) -> None:
         """
         Args:
@@ -60,6 +69,9 @@ class LLMCritic:
                 critic's "cannot tell") ``None``; ``None`` keeps the scores as they are.
             max_tokens: the longest verdict.
             cache: readable replies by exact prompt; give one to share or keep it.
+            schema: have the model hold its reply to a JSON schema that names every agent; for
+                servers that can, or that at least read what is asked of them.
+            budget: of the critic alone, beside the model's own; may be shared.
 
         Raises:
             ConfigError: the threshold is not in [0, 1].
@@ -70,6 +82,10 @@ class LLMCritic:
         self._threshold = threshold
         self._max_tokens = max_tokens
         self._cache: MutableMapping[str, str] = {} if cache is None else cache
+        self._schema, self._budget = schema, budget
+        self._asking: dict[str, asyncio.Event] = {}
+        self.calls = 0
+        """Calls to the model so far; what came from the cache is not one."""
 
     @property
     def name(self) -> str:
@@ -82,6 +98,7 @@ class LLMCritic:
 
         Raises:
             ModelError: the model cannot answer.
+            BudgetExceeded: it may not be asked; nothing was sent.
         """
         verdicts = await asyncio.gather(*(self._round(trace, r) for r in range(trace.rounds)))
         return CreditTable(
@@ -99,22 +116,57 @@ class LLMCritic:
             return Verdict({}, "nobody said anything to judge")
         agents = [agent for agent, _, _ in outputs]
         chat = critic_chat(trace.observation, outputs)
-        key = transcript(chat)
-        if key in self._cache:
-            return read_verdict(self._cache[key], agents)
-        reply = await self._ask(chat, 0)
+        if self._schema:
+            told = ChatMessage("user", f"{chat[-1].content}\n\n{_AS_OBJECT}")
+            chat = (*chat[:-1], told)
+        return await self._once(transcript(chat), chat, agents)
+
+    async def _once(self, key: str, chat: tuple[ChatMessage, ...], agents: list[str]) -> Verdict:
+        """The verdict from the cache, or from whoever is asking for the same now, or asked for."""
+        while key not in self._cache:
+            if key in self._asking:
+                await self._asking[key].wait()
+                continue
+            self._asking[key] = asyncio.Event()
+            try:
+                return await self._asked(key, chat, agents)
+            finally:
+                self._asking.pop(key).set()
+        return read_verdict(self._cache[key], agents)
+
+    async def _asked(self, key: str, chat: tuple[ChatMessage, ...], agents: list[str]) -> Verdict:
+        reply = await self._ask(chat, agents, 0)
         verdict = read_verdict(reply, agents)
         if verdict.empty:
             chat += (ChatMessage("assistant", reply), ChatMessage("user", _AGAIN))
-            reply = await self._ask(chat, 1)
+            reply = await self._ask(chat, agents, 1)
             verdict = read_verdict(reply, agents)
         if not verdict.empty:
             self._cache[key] = reply
         return verdict
 
-    async def _ask(self, chat: tuple[ChatMessage, ...], seed: int) -> str:
-        request = Request(chat=chat, temperature=0.0, max_tokens=self._max_tokens, seed=seed)
-        (completion,) = await self._model.generate([request])
+    async def _ask(self, chat: tuple[ChatMessage, ...], agents: list[str], seed: int) -> str:
+        request = Request(
+            chat=chat,
+            temperature=0.0,
+            max_tokens=self._max_tokens,
+            seed=seed,
+            json_schema=verdict_schema(agents) if self._schema else None,
+        )
+        hold = None
+        if self._budget is not None:
+            most = Usage(
+                prompt_tokens=guess_tokens(transcript(chat)), completion_tokens=self._max_tokens
+            )
+            hold = self._budget.reserve(most, self.name)
+        used = None
+        self.calls += 1
+        try:
+            (completion,) = await self._model.generate([request])
+            used = completion.usage
+        finally:
+            if self._budget is not None and hold is not None:
+                self._budget.settle(hold, used)
         return completion.text
 
     def _bit(self, score: float | None) -> float | None:
@@ -139,6 +191,24 @@ def outputs_of(trace: Trace, round: int) -> list[Output]:
     ]
 
 
+def verdict_schema(agents: Sequence[str]) -> str:
+    """JSON schema of a verdict: the rationale first, so that it is written before the scores."""
+    scores = {
+        "type": "object",
+        "properties": {agent: {"type": "number", "minimum": 0, "maximum": 1} for agent in agents},
+        "required": list(agents),
+        "additionalProperties": False,
+    }
+    return json.dumps(
+        {
+            "type": "object",
+            "properties": {"rationale": {"type": "string"}, "scores": scores},
+            "required": ["rationale", "scores"],
+            "additionalProperties": False,
+        }
+    )
+
+
 def read_verdict(reply: str, agents: Sequence[str]) -> Verdict:
     """Read a critic's reply, which is never trusted to keep the form it was given.
 
@@ -157,7 +227,9 @@ def read_verdict(reply: str, agents: Sequence[str]) -> Verdict:
         for agent, value in named.items():
             scores[agent] = _score(value)
         odd = ", ".join(f"{a}: {str(v)[:40]!r}" for a, v in named.items() if scores[a] is None)
-        text = " ".join(reply[: found.start].split()).removeprefix("Rationale:").strip()
+        inside = found.value.get("rationale")
+        before = inside if isinstance(inside, str) else reply[: found.start]
+        text = " ".join(before.split()).removeprefix("Rationale:").strip()
         return Verdict(scores, f"{text} [not a score in 0..1: {odd}]".strip() if odd else text)
     return Verdict(scores, f"[no scores in the reply: {' '.join(reply.split())[:200]!r}]")
 

@@ -27,6 +27,20 @@ class EdgeLoadReport(msgspec.Struct, frozen=True, kw_only=True):
     kept_nodes: tuple[str, ...]
     """Nodes whose order score now comes from the file."""
 
+    def __str__(self) -> str:
+        """In words, for a log."""
+        said = f"{len(self.kept)} edges and {len(self.kept_nodes)} nodes taken over"
+        if self.dropped:
+            said += f"; not in the distribution: {_listed(self.dropped)}"
+        if self.missing:
+            said += f"; not in the file, left as they were: {_listed(self.missing)}"
+        return said
+
+
+def _listed(edges: tuple[EdgeName, ...]) -> str:
+    shown = ", ".join(f"{a} -> {b}" for a, b in edges[:6])
+    return shown + (f" and {len(edges) - 6} more" if len(edges) > 6 else "")
+
 
 def save_edges(distribution: EdgeDistribution, path: Path) -> None:
     """Write scores, log-odds and their names."""
@@ -38,6 +52,7 @@ def save_edges(distribution: EdgeDistribution, path: Path) -> None:
         "format": _FORMAT,
         "names": json.dumps(distribution.names),
         "candidates": json.dumps(distribution.candidates),
+        "decision": json.dumps(distribution.decision),
     }
     tensors = {
         "scores": distribution.scores.detach().contiguous(),
@@ -52,7 +67,7 @@ def load_edges(distribution: EdgeDistribution, path: Path) -> EdgeLoadReport:
     Raises:
         ConfigError: no such file, or not a file of :func:`save_edges`.
     """
-    names, candidates, scores, logits = _read(path)
+    names, candidates, _, scores, logits = _read(path)
     place = {name: i for i, name in enumerate(names)}
     slot = {edge: k for k, edge in enumerate(candidates)}
     ours = set(distribution.candidates)
@@ -77,13 +92,15 @@ def read_edges(path: Path) -> EdgeDistribution:
     Raises:
         ConfigError: no such file, or not a file of :func:`save_edges`.
     """
-    names, candidates, _, _ = _read(path)
-    distribution = EdgeDistribution(names, candidates=candidates)
+    names, candidates, decision, _, _ = _read(path)
+    distribution = EdgeDistribution(names, candidates=candidates, decision=decision)
     load_edges(distribution, path)
     return distribution
 
 
-def _read(path: Path) -> tuple[list[str], list[EdgeName], torch.Tensor, torch.Tensor]:
+def _read(
+    path: Path,
+) -> tuple[list[str], list[EdgeName], str | None, torch.Tensor, torch.Tensor]:
     try:
         from safetensors import SafetensorError, safe_open
     except ImportError as error:
@@ -97,6 +114,8 @@ def _read(path: Path) -> tuple[list[str], list[EdgeName], torch.Tensor, torch.Te
                 )
             names = msgspec.json.decode(metadata["names"], type=list[str])
             edges = msgspec.json.decode(metadata["candidates"], type=list[tuple[str, str]])
+            # Files written before there were decisions have none.
+            decision = msgspec.json.decode(metadata.get("decision", "null"), type=str | None)
             scores, logits = file.get_tensor("scores"), file.get_tensor("logits")
     except (OSError, KeyError, SafetensorError, msgspec.DecodeError) as error:
         raise ConfigError(f"{path}: not a readable edge file ({error})") from error
@@ -105,4 +124,4 @@ def _read(path: Path) -> tuple[list[str], list[EdgeName], torch.Tensor, torch.Te
             f"{path}: {len(names)} nodes and {len(edges)} edges do not match tensors of shape "
             f"{tuple(scores.shape)} and {tuple(logits.shape)}"
         )
-    return names, edges, scores, logits
+    return names, edges, decision, scores, logits

@@ -1,37 +1,24 @@
 """A learnable distribution over who talks to whom: random order x Bernoulli edges.
 
-A sample draws an order of the nodes (Plackett-Luce: next is node i with probability proportional
-to ``exp(score_i)`` among those left), then every candidate edge that points forward in that order
-with its own probability. So every sample is acyclic, whatever the parameters, and the
-log-probability is exact. The sampler is that of differentiable DAG sampling (arXiv 2203.08509).
-
-Parameters belong to *names*: nodes are kept sorted inside, so the order in which names are listed
-changes nothing, and files are matched by edge name.
+The law is that of :class:`~swarm_ui.optim.edge_law.EdgeLaw`: every sample is acyclic, whatever the
+parameters, and the log-probability is exact. Parameters belong to *names*: nodes are kept sorted
+inside, so the order in which names are listed changes nothing, and files are matched by edge name.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-import msgspec
 import torch
 from torch import Tensor, nn
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.orders import MAX_EXACT, best_order, edge_set_log_prob, order_entropy
+from swarm_ui.optim.edge_law import Draws, EdgeLaw
+from swarm_ui.optim.edge_space import EdgeSample, EdgeSpace
 from swarm_ui.trace import EdgeName
 
-
-class EdgeSample(msgspec.Struct, frozen=True, kw_only=True):
-    """One drawn graph."""
-
-    order: tuple[str, ...]
-    """Nodes, first speaker first."""
-    edges: tuple[EdgeName, ...]
-    """(sender, listener), sorted by listener's then sender's place in ``order``."""
-    log_prob: float
-    """Joint log-probability (nats) of order and edges when they were drawn."""
+__all__ = ["EdgeDistribution", "EdgeSample"]
 
 
 class EdgeDistribution(nn.Module):
@@ -40,12 +27,10 @@ class EdgeDistribution(nn.Module):
     Attributes:
         names: the nodes, sorted, length ``n``.
         candidates: edges that may occur, sorted, length ``E``.
+        decision: the node everybody who is used must reach; ``None``: no such node.
         scores: Plackett-Luce scores, shape ``[n]``, in the order of ``names``.
         logits: log-odds of each candidate *given that its sender comes first*, shape ``[E]``.
     """
-
-    names: tuple[str, ...]
-    candidates: tuple[EdgeName, ...]
 
     def __init__(
         self,
@@ -53,6 +38,7 @@ class EdgeDistribution(nn.Module):
         *,
         density: float = 0.5,
         candidates: Iterable[EdgeName] | None = None,
+        decision: str | None = None,
     ) -> None:
         """All orders equally likely, every candidate with probability ``density``.
 
@@ -60,61 +46,79 @@ class EdgeDistribution(nn.Module):
             names: nodes; their order does not matter.
             density: in (0, 1); also the chance that two nodes are joined at all, if both
                 directions are candidates.
-            candidates: edges that may occur; default: every ordered pair.
+            candidates: edges that may occur; default: every ordered pair, but none from the
+                decision. Those that can never close a cycle (into a node that only listens, for
+                example) do not depend on the order.
+            decision: a node that only listens. Samples keep the edges that lead to it; who
+                cannot reach it is not in their ``used``.
 
         Raises:
-            ConfigError: a repeated or unknown name, a self-loop, or a density outside (0, 1).
+            ConfigError: a repeated or unknown name, a self-loop, a decision that speaks, or a
+                density outside (0, 1).
         """
         super().__init__()
-        listed = list(names)
-        self.names = tuple(sorted(set(listed)))
-        if len(self.names) != len(listed):
-            raise ConfigError(f"edge distribution: node names must be distinct, got {listed}")
         if not 0.0 < density < 1.0:
             raise ConfigError(f"edge distribution: density must be in (0, 1), got {density}")
-        pairs = [(a, b) for a in self.names for b in self.names if a != b]
-        self.candidates = tuple(pairs) if candidates is None else tuple(sorted(set(candidates)))
-        unknown = set(self.candidates) - set(pairs)
-        if unknown:
-            raise ConfigError(
-                f"edge distribution: {sorted(unknown)} are not edges between two of {self.names}"
-            )
-        self._place = {name: i for i, name in enumerate(self.names)}
-        self._slot = {edge: k for k, edge in enumerate(self.candidates)}
-        self._senders = [self._place[a] for a, _ in self.candidates]
-        self._listeners = [self._place[b] for _, b in self.candidates]
+        self.space = EdgeSpace(names, candidates, decision)
+        self.names, self.candidates = self.space.names, self.space.edges
+        self.decision = decision
         self.scores = nn.Parameter(torch.zeros(len(self.names)))
         log_odds = math.log(density / (1.0 - density))
         self.logits = nn.Parameter(torch.full((len(self.candidates),), log_odds))
 
-    @torch.no_grad()
+    @classmethod
+    def from_probabilities(
+        cls, probabilities: Mapping[EdgeName, float], *, decision: str | None = None
+    ) -> EdgeDistribution:
+        """Each edge with its own probability *given that its sender comes first*.
+
+        All orders are equally likely; edges that can never close a cycle, such as those into a
+        final decision, have just the probability given.
+
+        Args:
+            probabilities: of the edges that may occur, each in (0, 1).
+            decision: see above.
+
+        Raises:
+            ConfigError: no edges, a self-loop, or a probability outside (0, 1).
+        """
+        if not probabilities:
+            raise ConfigError("edge distribution: no edges given, so there is nothing to learn")
+        for (sender, listener), chance in probabilities.items():
+            if not 0.0 < chance < 1.0:
+                raise ConfigError(
+                    f"edge distribution: the probability of {sender} -> {listener} must be in "
+                    f"(0, 1), got {chance}; a sure edge belongs to the graph itself"
+                )
+        names = {name for edge in probabilities for name in edge}
+        made = cls(names, candidates=probabilities, decision=decision)
+        # In double precision, or a well-trained edge would be sure and its log-odds infinite.
+        listed = [probabilities[edge] for edge in made.candidates]
+        with torch.no_grad():
+            made.logits.copy_(torch.tensor(listed, dtype=torch.double).logit())
+        return made
+
+    def law(self, condition: tuple[float, ...] | None = None) -> EdgeLaw:
+        """The law as it is now; its tensors are the parameters. The same under any condition."""
+        return EdgeLaw(self.space, self.scores, self.logits)
+
     def sample(self, batch: int, generator: torch.Generator) -> list[EdgeSample]:
         """``batch`` independent graphs; equal generator states give equal graphs."""
-        n = len(self.names)
-        uniform = torch.rand(batch, n, generator=generator).clamp_min(1e-20)
-        # Gumbel noise on the scores makes the sorted order a Plackett-Luce draw.
-        orders = (self.scores - torch.log(-torch.log(uniform))).argsort(1, descending=True)
-        open_ = torch.rand(batch, len(self.candidates), generator=generator) < self.logits.sigmoid()
-        return [self._drawn(o, k) for o, k in zip(orders.tolist(), open_.tolist(), strict=True)]
+        return self.law().sample(batch, generator)
+
+    def draw(self, batch: int, generator: torch.Generator) -> Draws:
+        """The same as tensors, which is faster; ``law().log_prob(draws)`` has the gradient."""
+        return self.law().draw(batch, generator)
 
     def log_prob(self, order: Sequence[str], edges: Iterable[EdgeName]) -> Tensor:
         """Joint log-probability (nats) of an order and an edge set, a scalar with gradient.
 
-        ``-inf`` if an edge points backwards in ``order``.
+        ``-inf`` if an edge points backwards in ``order``, or does not lead to the decision.
 
         Raises:
             ConfigError: not an order of ``names``, or an edge that is not a candidate.
         """
-        if sorted(order) != list(self.names):
-            raise ConfigError(f"edge distribution: {list(order)} is not an order of {self.names}")
-        chosen = self._chosen(edges)
-        rank = {name: r for r, name in enumerate(order)}
-        forward = torch.tensor([rank[a] < rank[b] for a, b in self.candidates], dtype=torch.bool)
-        if bool((chosen & ~forward).any()):
-            return self.logits.sum() * 0.0 - math.inf
-        ranked = self.scores[[self._place[name] for name in order]]
-        remaining = ranked.flip(0).logcumsumexp(0).flip(0)
-        return (ranked - remaining).sum() + self._bernoulli(chosen)[forward].sum()
+        return self.law().names_log_prob(order, edges)
 
     def log_prob_edges(self, edges: Iterable[EdgeName]) -> Tensor:
         """Log-probability (nats) of an edge set under all orders; ``-inf`` for a cycle.
@@ -122,93 +126,55 @@ class EdgeDistribution(nn.Module):
         Exact by dynamic programming over the 2^n sets of nodes.
 
         Raises:
-            ConfigError: more than :data:`~swarm_ui.optim.orders.MAX_EXACT` nodes, or an edge that
-                is not a candidate.
+            ConfigError: more than :data:`~swarm_ui.optim.orders.MAX_EXACT` nodes that may all
+                hear each other, or an edge that is not a candidate.
         """
-        self._check_exact("log_prob_edges")
-        n = len(self.names)
-        chosen = self._chosen(edges)
-        terms = self.logits.new_zeros(n, n)
-        terms = terms.index_put(self._index(), self._bernoulli(chosen))
-        present = torch.zeros(n, n, dtype=torch.bool).index_put(self._index(), chosen)
-        return edge_set_log_prob(self.scores, terms, present)
+        return self.law().log_prob_sets(self.space.chosen([edges]))[0]
 
-    @torch.no_grad()
+    def sample_log_probs(self, samples: Sequence[EdgeSample]) -> Tensor:
+        """Log-probability (nats) of each sample, ``[B]``, with gradient.
+
+        That of the edges, the order summed out, where the number of nodes allows it: the order
+        explains the edges only weakly, and summing it out removes that noise.
+        """
+        return self.law().sample_log_probs(samples)
+
+    def edge_logits(self, sample: EdgeSample) -> Tensor:
+        """:attr:`logits`, whatever the sample."""
+        return self.logits
+
     def mode(self) -> EdgeSample:
-        """The most probable (order, edges); ties go to the name that sorts first, and to no edge.
+        """The most probable graph, see :meth:`~swarm_ui.optim.edge_law.EdgeLaw.mode`."""
+        return self.law().mode()
 
-        Above :data:`~swarm_ui.optim.orders.MAX_EXACT` nodes: the most probable order, then the
-        most probable edges given it.
-        """
-        n = len(self.names)
-        if n <= MAX_EXACT:
-            best = torch.maximum(nn.functional.logsigmoid(self.logits), self._absent())
-            terms = self.logits.new_zeros(n, n).index_put(self._index(), best)
-            order = best_order(self.scores, terms)
-        else:
-            order = sorted(range(n), key=lambda i: -float(self.scores[i]))
-        return self._drawn(order, (self.logits > 0).tolist())
-
-    @torch.no_grad()
     def marginals(self) -> dict[EdgeName, float]:
-        """Probability of each candidate edge, over all orders (closed form)."""
-        first = self._sender_first()
-        return dict(zip(self.candidates, (first * self.logits.sigmoid()).tolist(), strict=True))
+        """Probability that each candidate is drawn, over all orders (closed form).
+
+        With a decision: before edges that do not lead to it are dropped.
+        """
+        return self.law().marginals()
+
+    def _repr_svg_(self) -> str:
+        # Drawing is imported only where something is drawn.
+        from swarm_ui.draw import edges_svg
+
+        likely = self.mode()
+        title = f"{len(self.candidates)} possible edges; the most probable graph is blue"
+        return edges_svg(self.marginals(), likely.order, likely.edges, title)
+
+    def _repr_html_(self) -> str:
+        from swarm_ui.draw import scrolling
+
+        return scrolling(self._repr_svg_())
 
     def entropy(self) -> Tensor:
-        """Entropy (nats) of the *joint* of order and edges, a scalar with gradient.
-
-        That of the edge set alone is lower: many orders give the same edges.
+        """Entropy (nats) of the joint of order and edges, a scalar with gradient.
 
         Raises:
-            ConfigError: more than :data:`~swarm_ui.optim.orders.MAX_EXACT` nodes.
+            ConfigError: more than :data:`~swarm_ui.optim.orders.MAX_EXACT` nodes of one level.
         """
-        self._check_exact("entropy")
-        return order_entropy(self.scores) + self.edge_entropy()
+        return self.law().entropy()
 
     def edge_entropy(self) -> Tensor:
         """Expected entropy (nats) of the edges once the order is known; any number of nodes."""
-        p = self.logits.sigmoid()
-        each = -(p * nn.functional.logsigmoid(self.logits) + (1 - p) * self._absent())
-        return (self._sender_first() * each).sum()
-
-    def _sender_first(self) -> Tensor:
-        """Probability that the sender of each candidate precedes its listener, ``[E]``."""
-        return torch.sigmoid(self.scores[self._senders] - self.scores[self._listeners])
-
-    def _absent(self) -> Tensor:
-        return nn.functional.logsigmoid(-self.logits)
-
-    def _bernoulli(self, chosen: Tensor) -> Tensor:
-        return torch.where(chosen, nn.functional.logsigmoid(self.logits), self._absent())
-
-    def _index(self) -> tuple[Tensor, Tensor]:
-        index = torch.tensor([self._senders, self._listeners], dtype=torch.long)
-        return index[0], index[1]
-
-    def _chosen(self, edges: Iterable[EdgeName]) -> Tensor:
-        mask = torch.zeros(len(self.candidates), dtype=torch.bool)
-        for edge in edges:
-            slot = self._slot.get(edge)
-            if slot is None:
-                raise ConfigError(f"edge distribution: {edge} is not a candidate edge")
-            mask[slot] = True
-        return mask
-
-    def _drawn(self, order: Sequence[int], open_: Sequence[bool]) -> EdgeSample:
-        rank = {node: r for r, node in enumerate(order)}
-        picked = [
-            (rank[b], rank[a], k)
-            for k, (a, b) in enumerate(zip(self._senders, self._listeners, strict=True))
-            if open_[k] and rank[a] < rank[b]
-        ]
-        names = tuple(self.names[i] for i in order)
-        edges = tuple(self.candidates[k] for _, _, k in sorted(picked))
-        return EdgeSample(order=names, edges=edges, log_prob=float(self.log_prob(names, edges)))
-
-    def _check_exact(self, what: str) -> None:
-        if len(self.names) > MAX_EXACT:
-            raise ConfigError(
-                f"{what} is exact up to {MAX_EXACT} nodes, this distribution has "
-                f"{len(self.names)}; use log_prob(order, edges) and edge_entropy() instead"
-            )
+        return self.law().edge_entropy()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from swarm_ui.action import Action, ActionKey
+from swarm_ui.message import Message
 from swarm_ui.trace import Trace
 
 CreditMatrix = Sequence[Sequence[float | None]]
@@ -44,3 +45,23 @@ def graded_proposals(trace: Trace, credit: CreditMatrix) -> list[GradedAction]:
         GradedAction(action=said[0][0], credit=sum(v for _, v in said) / len(said))
         for said in found.values()
     ]
+
+
+def alone(trace: Trace, action: Action) -> Trace:
+    """A decision in which one agent alone said one thing: how a critic judges a single action.
+
+    The agent bears an ordinary name, so that a critic that reads names is not told.
+    """
+    agent = trace.agents[0]
+    said = Message(id=f"{agent}:0", sender=agent, round=0, content=action.json(), action=action)
+    return msgspec.structs.replace(
+        trace,
+        agents=(agent,),
+        rounds=1,
+        edges=(),
+        edge_logprob=None,
+        messages=(said,),
+        calls=(),
+        ballot={},
+        action=action,
+    )

@@ -46,29 +46,29 @@ def _arrivals(layer: Tensor, n: int) -> tuple[Tensor, Tensor]:
 
 
 def edge_set_log_prob(scores: Tensor, terms: Tensor, present: Tensor) -> Tensor:
-    """Log-probability of an edge set, summed over all orders it allows.
+    """Log-probability of edge sets, summed over all orders each allows.
 
     Args:
         scores: Plackett-Luce scores, ``[n]``.
         terms: Bernoulli log-probability of what edge (i, j) does, given that i precedes j; 0 where
-            there is no candidate; ``[n, n]``.
-        present: whether edge (i, j) is in the set, ``[n, n]`` bool.
+            there is no candidate; ``[B, n, n]``.
+        present: whether edge (i, j) is in the set, ``[B, n, n]`` bool.
 
     Returns:
-        A scalar with gradient; ``-inf`` if the set has a cycle.
+        ``[B]`` with gradient; ``-inf`` for a set with a cycle.
     """
-    n = len(scores)
-    inside = _members(n)
+    n, batch = len(scores), len(terms)
+    inside = _members(n).to(scores.dtype)
     # Node i may come after S only if it sends nothing to a node already in S.
-    blocked = (inside.to(scores.dtype) @ present.T.to(scores.dtype)) > 0
-    step = _choice(scores) + inside.to(scores.dtype) @ terms
-    step = torch.where(blocked, -torch.inf, step)
-    total = scores.new_zeros(1)
-    values = scores.new_full((2**n,), -torch.inf).index_put((torch.tensor([0]),), total)
+    blocked = (inside @ present.mT.to(scores.dtype)) > 0
+    step = torch.where(blocked, -torch.inf, _choice(scores) + inside @ terms)
+    values = scores.new_full((batch, 2**n), -torch.inf)
+    values = torch.cat([scores.new_zeros(batch, 1), values[:, 1:]], 1)
     for layer in _layers(n)[1:]:
         last, before = _arrivals(layer, n)
-        values = values.index_put((layer,), _logsumexp(values[before] + step[before, last]))
-    return values[-1]
+        options = values[:, before] + step[:, before, last]
+        values = values.index_copy(1, layer, _logsumexp(options))
+    return values[:, -1]
 
 
 def best_order(scores: Tensor, terms: Tensor) -> list[int]:
@@ -111,7 +111,7 @@ def order_entropy(scores: Tensor) -> Tensor:
 
 
 def _logsumexp(values: Tensor) -> Tensor:
-    """Like ``logsumexp(1)``, without NaN gradients for rows that are all ``-inf``."""
-    empty = torch.isneginf(values).all(1)
-    safe = torch.where(empty[:, None], 0.0, values).logsumexp(1)
+    """Like ``logsumexp(-1)``, without NaN gradients for rows that are all ``-inf``."""
+    empty = torch.isneginf(values).all(-1)
+    safe = torch.where(empty[..., None], 0.0, values).logsumexp(-1)
     return torch.where(empty, -torch.inf, safe)

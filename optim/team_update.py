@@ -49,13 +49,14 @@ def update_team(
     return stats
 
 
-@torch.no_grad()
 def copy_adapter(model: Trainable, source: str, target: str) -> None:
     """Give one adapter the weights of another, and a new version."""
-    for have, want in zip(
-        model.adapter_parameters(source), model.adapter_parameters(target), strict=True
-    ):
-        want.copy_(have)
+    # Inside `activate`, where weights may change: runs that still use the old ones keep them.
+    with model.activate(target), torch.no_grad():
+        for have, want in zip(
+            model.adapter_parameters(source), model.adapter_parameters(target), strict=True
+        ):
+            want.copy_(have)
     model.bump(target)
 
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from swarm_ui.action import Action
-from swarm_ui.errors import ConfigError, ModelError
+from swarm_ui.budget import Budget
+from swarm_ui.credit import CreditTable
+from swarm_ui.errors import BudgetExceeded, ConfigError, ModelError
 from swarm_ui.message import Message
-from swarm_ui.model import Request
+from swarm_ui.model import Completion, Request
 from swarm_ui.nodes.scripted import ScriptedModel
 from swarm_ui.observation import Element, Observation, Past
 from swarm_ui.optim.critic_llm import LLMCritic, read_verdict
@@ -101,6 +105,56 @@ async def test_equal_questions_are_asked_once() -> None:
     assert again == first and len(model.requests) == 1
     other = trace(said("agent_0", 0, "Reason: other"), said("agent_1", 0))
     assert (await LLMCritic(model, cache=cache).assign(other, None)).values == ((0.0, 0.0),)
+
+
+async def test_equal_questions_asked_at_the_same_time_are_asked_once() -> None:
+    class Slow(ScriptedModel):
+        async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+            await asyncio.sleep(0)
+            return await super().generate(requests)
+
+    model = Slow([ModelError("down"), verdict(agent_0=1, agent_1=0)])
+    critic = LLMCritic(model)
+    first, *others = await asyncio.gather(
+        *[critic.assign(trace(), None) for _ in range(5)], return_exceptions=True
+    )
+    assert isinstance(first, ModelError)  # whoever waited asks in its place
+    assert all(isinstance(t, CreditTable) and t.values == ((1.0, 0.0),) for t in others)
+    assert critic.calls == len(model.requests) == 2
+
+
+async def test_the_critics_own_budget_is_never_crossed() -> None:
+    budget = Budget(max_calls=2)
+    model = ScriptedModel(["no", verdict(agent_0=1, agent_1=0)])
+    critic = LLMCritic(model, budget=budget)
+    await critic.assign(trace(), None)
+    assert budget.calls == 2 and budget.tokens > 0
+    assert (await critic.assign(trace(), None)).values == ((1.0, 0.0),)  # cached: free
+    other = trace(said("agent_0", 0, "Reason: other"), said("agent_1", 0))
+    with pytest.raises(BudgetExceeded, match="all 2 calls of the budget"):
+        await critic.assign(other, None)
+    assert len(model.requests) == critic.calls == 2
+    failing = Budget(max_calls=5)
+    with pytest.raises(ModelError):
+        await LLMCritic(ScriptedModel([ModelError("x")]), budget=failing).assign(trace())
+    assert failing.calls == 1 and failing.tokens > 512  # unknown, so all that it may have used
+
+
+async def test_a_verdict_can_be_held_to_a_schema_that_names_every_agent() -> None:
+    reply = json.dumps({"rationale": "as it  is", "scores": {"agent_0": 1, "agent_1": 0.25}})
+    model = ScriptedModel([reply])
+    table = await LLMCritic(model, threshold=None, schema=True).assign(trace())
+    assert table.values == ((1.0, 0.25),)
+    assert table.rationale == "round 0: as it is"
+    (request,) = model.requests
+    assert request.json_schema is not None and request.chat is not None
+    schema = json.loads(request.json_schema)
+    assert list(schema["properties"]) == ["rationale", "scores"]
+    assert schema["properties"]["scores"]["required"] == list(AGENTS)
+    assert "one JSON object" in request.chat[-1].content
+    plain = ScriptedModel([verdict(agent_0=1, agent_1=1)])
+    await LLMCritic(plain).assign(trace())
+    assert plain.requests[0].json_schema is None
 
 
 async def test_a_failed_agent_is_unscored_and_an_unparsable_reply_is_judged() -> None:

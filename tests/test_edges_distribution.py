@@ -115,6 +115,91 @@ def test_frequencies_follow_the_probabilities() -> None:
     assert chi2 < 51.2  # 0.1 % tail of chi-square with 24 degrees of freedom
 
 
+SHAPES: list[tuple[list[str], list[tuple[str, str]] | None, str | None]] = [
+    (["ada", "bo", "cy", "dee"], None, None),
+    (["ada", "bo", "cy", "dee"], None, "bo"),
+    (["a", "b", "c", "z"], [("a", "b"), ("b", "a"), ("a", "z"), ("c", "z"), ("b", "c")], None),
+    (["a", "b", "c", "z"], [("a", "b"), ("b", "c"), ("c", "a"), ("c", "z"), ("a", "z")], "z"),
+]
+
+
+@pytest.mark.parametrize(("names", "candidates", "decision"), SHAPES)
+def test_frequencies_follow_the_probabilities_whatever_the_candidates(
+    names: list[str], candidates: list[tuple[str, str]] | None, decision: str | None
+) -> None:
+    made = EdgeDistribution(names, candidates=candidates, decision=decision)
+    draw = torch.Generator().manual_seed(8)
+    with torch.no_grad():
+        made.scores.copy_(0.7 * torch.randn(made.scores.shape, generator=draw))
+        made.logits.copy_(0.7 * torch.randn(made.logits.shape, generator=draw))
+        possible = [s for s in edge_sets(names) if set(s) <= set(made.candidates)]
+        chance = made.law().log_prob_sets(made.space.chosen(possible)).exp()
+        assert float(chance.sum()) == pytest.approx(1.0, abs=1e-4)
+        draws = 20_000
+        sampled = made.draw(draws, draw)
+        seen = Counter(
+            frozenset(made.candidates[k] for k, on in enumerate(row) if on)
+            for row in sampled.chosen.tolist()
+        )
+        assert made.law().log_prob(sampled).isfinite().all()
+    expected = dict(zip(map(frozenset, possible), (draws * chance).tolist(), strict=True))
+    assert set(seen) <= {edges for edges, e in expected.items() if e > 0}
+    # Rare graphs are counted together, as the test wants at least 5 expected in each cell.
+    cells = [(seen[s], e) for s, e in expected.items() if e >= 5]
+    rest = (draws - sum(s for s, _ in cells), draws - sum(e for _, e in cells))
+    chi2 = sum((s - e) ** 2 / e for s, e in [*cells, rest] if e > 1e-3)
+    free = len(cells)
+    assert chi2 < free + 3.1 * (2 * free) ** 0.5 + 5  # beyond the 0.1 % tail of chi-square
+
+
+def test_the_joint_probability_of_order_and_edges_sums_to_that_of_the_edges() -> None:
+    names, candidates, decision = SHAPES[3]
+    made = EdgeDistribution(names, candidates=candidates, decision=decision)
+    with torch.no_grad():
+        made.scores.copy_(torch.tensor([0.3, -0.5, 0.9, 2.0]))
+        for edges in ([("a", "z")], [("a", "z"), ("c", "z"), ("b", "c")], [], [("a", "b")]):
+            each = [made.log_prob(o, edges).exp() for o in itertools.permutations(names)]
+            assert float(sum(each)) == pytest.approx(
+                float(made.log_prob_edges(edges).exp()), abs=1e-6
+            )
+
+
+@given(n=st.integers(2, 6), seed=st.integers(0, 2**31))
+@settings(max_examples=40, deadline=None)
+def test_whoever_is_used_reaches_the_decision(n: int, seed: int) -> None:
+    made = EdgeDistribution(NAMES[:n], decision=NAMES[0], density=0.3)
+    for sample in made.sample(6, torch.Generator().manual_seed(seed)):
+        graph = nx.DiGraph(list(sample.edges))
+        graph.add_nodes_from(made.names)
+        assert sample.used is not None
+        assert set(sample.used) == nx.ancestors(graph, NAMES[0]) | {NAMES[0]}
+        assert {name for edge in sample.edges for name in edge} <= set(sample.used)
+        assert sample.order[-1] == NAMES[0]
+    with pytest.raises(ConfigError, match="only listens"):
+        EdgeDistribution(["a", "b"], candidates=[("a", "b")], decision="a")
+    with pytest.raises(ConfigError, match="not one of"):
+        EdgeDistribution(["a", "b"], decision="c")
+
+
+def test_an_edge_that_closes_no_cycle_has_its_own_probability() -> None:
+    made = EdgeDistribution.from_probabilities({("a", "z"): 0.9, ("b", "z"): 0.2, ("a", "b"): 0.4})
+    assert made.marginals() == pytest.approx({("a", "z"): 0.9, ("b", "z"): 0.2, ("a", "b"): 0.4})
+
+
+def test_large_graphs_are_drawn_and_scored() -> None:
+    names = [f"n{k}" for k in range(200)]
+    made = EdgeDistribution(names, density=0.1, decision="n7")
+    law = made.law()
+    drawn = law.draw(2, torch.Generator().manual_seed(0))
+    log_prob = law.log_prob(drawn)
+    log_prob.sum().backward()
+    assert log_prob.isfinite().all() and log_prob.shape == (2,)
+    assert made.logits.grad is not None and made.logits.grad.isfinite().all()
+    record = law.records(drawn)[0]
+    assert nx.is_directed_acyclic_graph(nx.DiGraph(list(record.edges)))
+    assert made.mode().order[-1] == "n7"
+
+
 def test_marginals_and_entropy_equal_enumeration() -> None:
     names = NAMES[:4]
     made = distribution(names, seed=9)
@@ -224,6 +309,15 @@ def test_files_are_matched_by_name(tmp_path: Path) -> None:
     ours, theirs = (dict(zip(d.candidates, d.logits.tolist(), strict=True)) for d in (other, made))
     assert ours["cy", "ada"] == theirs["cy", "ada"]
     assert ours["eli", "ada"] == 0.0
+    said = str(report)
+    assert said.startswith("2 edges and 2 nodes taken over; not in the distribution: ada -> bo, ")
+    assert said.endswith("left as they were: ada -> eli, cy -> eli, eli -> ada, eli -> cy")
+
+
+def test_a_file_remembers_the_decision(tmp_path: Path) -> None:
+    made = EdgeDistribution(NAMES[:3], decision="bo")
+    save_edges(made, tmp_path / "edges.safetensors")
+    assert read_edges(tmp_path / "edges.safetensors").decision == "bo"
 
 
 def test_a_file_that_is_not_edges_is_refused(tmp_path: Path) -> None:

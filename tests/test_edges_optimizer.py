@@ -70,15 +70,16 @@ def test_equal_utilities_move_nothing() -> None:
 
 
 def test_leave_one_out_step_in_closed_form() -> None:
-    """Two nodes with one candidate: dJ/dlogit has a two-line formula."""
-    distribution = EdgeDistribution(["a", "b"], candidates=[("a", "b")])
+    """Two nodes: dJ/dlogit has a two-line formula."""
+    distribution = EdgeDistribution(["a", "b"])
     with_edge = EdgeSample(order=("a", "b"), edges=(("a", "b"),), log_prob=0.0)
     without = EdgeSample(order=("a", "b"), edges=(), log_prob=0.0)
     EdgeOptimizer(distribution, lr=0.1).step([with_edge, without], [1.0, 0.0])
-    # P(edge) = q p with q = P(a first) = 1/2, p = 1/2; d log P(edge)/dlogit = 1 - p;
-    # d log P(no edge)/dlogit = -q p (1 - p) / (1 - q p).
-    expected = 0.5 + 0.1 * (1.0 * 0.5 + 1.0 * (0.125 / 0.75)) / 2
-    assert float(distribution.logits.detach().sigmoid()) == pytest.approx(expected, abs=1e-6)
+    # P(a -> b) = q p with q = P(a first) = 1/2, p = 1/2; d log P(a -> b)/dlogit = 1 - p;
+    # P(no edge) = 1 - p whoever comes first, so d log P(no edge)/dlogit = -q p for each edge.
+    p = distribution.logits.detach().sigmoid().tolist()
+    assert p[0] == pytest.approx(0.5 + 0.1 * (0.5 + 0.25) / 2, abs=1e-6)
+    assert p[1] == pytest.approx(0.5 + 0.1 * (0.0 + 0.25) / 2, abs=1e-6)
 
 
 def test_credit_of_single_edges_moves_them() -> None:

@@ -1,0 +1,175 @@
+"""Who knows which message was right, and what a bad critic costs.
+
+python benchmarks/credit.py [--quick] [--episodes 40] [--split new_templates] [--plots FOLDER]
+
+Part one rolls out a team of the shipped base agent on the simulated phone (4 agents at temperature
+0.8, 2 rounds over a random DAG, majority vote) and has all assigners judge the same episodes;
+the reference is the environment's own solver. Part two learns the vote game of
+``optim/credit/votegame.py`` with critics of different errors, alone and with the learned weight,
+over 20 seeds. Prints tables; the last line is JSON with ``auc``, ``inside`` (of two
+colleagues in one decision, is the right one above the wrong one) and ``calls`` by assigner, and
+``votegame``: by critic, the difference to learning without one (percentage points, 95 %).
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import dataclasses
+import json
+import random
+from pathlib import Path
+
+from rich.console import Console
+
+from swarm_ui.credit import CreditAssigner, EpisodeAssigner
+from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs, tasks
+from swarm_ui.graph import CollabGraph
+from swarm_ui.nodes.local import BASE_AGENT, LocalModel
+from swarm_ui.optim.credit.assess import EachDecision, recall_states
+from swarm_ui.optim.credit.calibration import calibration
+from swarm_ui.optim.credit.coalitions import ShapleyCredit
+from swarm_ui.optim.credit.compare import Comparison, assess_all, compare
+from swarm_ui.optim.credit.counterfactual import Counterfactual
+from swarm_ui.optim.credit.noise import NoisyCritic
+from swarm_ui.optim.credit.plots import plot_comparison, plot_reliability
+from swarm_ui.optim.credit.progress import AgreementCredit, NoveltyCredit, ProgressCredit
+from swarm_ui.optim.credit.tables import (
+    calibration_table,
+    comparison_table,
+    judgement_table,
+    ranks_table,
+)
+from swarm_ui.optim.credit.values import CriticValue, OutcomeValue
+from swarm_ui.optim.credit.votegame import VoteGame, play
+from swarm_ui.optim.critic import OutcomeCredit, ScriptedCritic
+from swarm_ui.optim.stats import Interval, over_seeds
+from swarm_ui.policy import GraphPolicy
+from swarm_ui.records import write_jsonl
+from swarm_ui.rollout import rollout_many
+from swarm_ui.topology import random_dag
+
+NAMES = [f"agent_{k}" for k in range(4)]
+SPLITS = ("train", "new_templates", "new_apps", "extended_train")
+CRITICS: dict[str, dict[str, float | bool]] = {
+    "perfect": {},
+    "10 % errors": {"flip": 0.1},
+    "30 % errors": {"flip": 0.3},
+    "30 % errors, fresh": {"flip": 0.3, "fresh": True},
+    "anti-correlated": {"anti": True},
+}
+
+
+def team(model: LocalModel) -> CollabGraph:
+    """The team whose decisions are judged."""
+    return CollabGraph.collaborative(
+        len(NAMES),
+        2,
+        model=model,
+        edges=random_dag(NAMES, 0.5, random.Random(1)),
+        temperatures=0.8,
+        views="shuffle",
+    )
+
+
+def measured(state: object) -> float:
+    """How far a snapshot is on the way, in steps of the reference solver."""
+    phone = PhoneEnvironment()
+    phone.restore(state)
+    return -float(phone.distance())
+
+
+def assigners() -> list[EpisodeAssigner | CreditAssigner]:
+    """All that are compared; the first is the reference."""
+    model = LocalModel.load(BASE_AGENT)
+    graph = team(model)
+    solver = ScriptedCritic(PhoneEnvironment)
+    graded = CriticValue(solver)
+    going_on = OutcomeValue(PhoneEnvironment, GraphPolicy(CollabGraph.solo(model), name="greedy"))
+    return [
+        solver,
+        OutcomeCredit(),
+        NoveltyCredit(),
+        AgreementCredit(),
+        ProgressCredit(measured),
+        NoisyCritic(ScriptedCritic(PhoneEnvironment), flip=0.1),
+        NoisyCritic(ScriptedCritic(PhoneEnvironment), flip=0.3),
+        Counterfactual(graph, graded),
+        Counterfactual(graph, graded, samples=4),
+        ShapleyCredit(graph, graded),
+        Counterfactual(graph, going_on),
+    ]
+
+
+async def on_the_phone(episodes: int, console: Console, options: argparse.Namespace) -> Comparison:
+    """Part one."""
+    jobs = draw_jobs(tasks(options.split), episodes, 5, seeds=TRAIN_SEEDS)
+    policy = GraphPolicy(team(LocalModel.load(BASE_AGENT)), name="base team")
+    played = await rollout_many(PhoneEnvironment, policy, jobs, concurrency=32)
+    solved = sum(episode.success is True for episode in played)
+    console.print(f"{len(played)} episodes, {solved} solved")
+    if options.out is not None:
+        write_jsonl(options.out, played)
+    states = [await recall_states(PhoneEnvironment, episode) for episode in played]
+    everybody = [a if hasattr(a, "assess") else EachDecision(a) for a in assigners()]
+    assessed = [await assess_all(assigner, played, states) for assigner in everybody]
+    comparison = compare(played, assessed, reference=assessed[0].name)
+    reports = [calibration(played, one.tables, assessed[0].tables) for one in assessed[1:]]
+    for table in (comparison_table, judgement_table, ranks_table):
+        console.print(table(comparison))
+    console.print(calibration_table(reports))
+    if options.plots is not None:
+        plot_comparison(comparison, options.plots / "comparison.png")
+        plot_reliability(reports, options.plots / "reliability.png")
+    return comparison
+
+
+def on_the_vote_game(seeds: int, console: Console) -> dict[str, dict[str, list[float]]]:
+    """Part two: difference to learning without a critic, in percentage points."""
+    game = VoteGame()
+    without = [play(game, "outcome", seed).utility for seed in range(seeds)]
+    console.print(f"vote game without a critic: {over_seeds(without)}")
+    found: dict[str, dict[str, list[float]]] = {}
+    for label, errors in CRITICS.items():
+        noisy = dataclasses.replace(game, **errors)  # type: ignore[arg-type]
+        found[label] = {}
+        for credit in ("critic", "learned"):
+            utilities = [play(noisy, credit, seed).utility for seed in range(seeds)]  # type: ignore[arg-type]
+            gap = over_seeds([u - v for u, v in zip(utilities, without, strict=True)])
+            assert gap is not None
+            console.print(f"  {label}, {credit}: {gap.percent(signed=True)}")
+            found[label][credit] = [round(100 * v, 2) for v in (gap.mean, gap.low, gap.high)]
+    return found
+
+
+def rounded(value: Interval | None) -> list[float] | None:
+    """Mean and 95 % interval."""
+    return None if value is None else [round(v, 3) for v in (value.mean, value.low, value.high)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Compare assigners of credit.")
+    parser.add_argument("--quick", action="store_true", help="few episodes and seeds")
+    parser.add_argument("--episodes", type=int, default=40)
+    parser.add_argument("--split", default="train", choices=SPLITS, help="templates to play")
+    parser.add_argument("--plots", type=Path)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    console = Console(width=180)
+    episodes = 8 if options.quick else options.episodes
+    comparison = asyncio.run(on_the_phone(episodes, console, options))
+    game = on_the_vote_game(3 if options.quick else 20, console)
+    print(
+        json.dumps(
+            {
+                "auc": {s.name: rounded(s.auc) for s in comparison.sides},
+                "inside": {s.name: rounded(s.inside) for s in comparison.sides},
+                "calls": {s.name: s.calls for s in comparison.sides},
+                "votegame": game,
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

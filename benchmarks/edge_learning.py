@@ -1,0 +1,170 @@
+"""Evaluations that each way of learning edges needs on the families of edge_families.py."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from statistics import fmean, stdev
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from edge_families import FAMILIES, Family, Outcome
+
+from swarm_ui.optim.edge_optimizer import EdgeLearner, EdgeOptimizer, gptswarm_rule
+from swarm_ui.optim.edge_sequential import SequentialEdges
+from swarm_ui.optim.edge_space import EdgeSample
+from swarm_ui.optim.edge_thompson import ThompsonEdges
+from swarm_ui.optim.edges import EdgeDistribution
+
+EVERY = 16
+"""Evaluations between two looks."""
+HOLD = 6
+"""Looks in a row that must find it."""
+GOOD = 0.95
+
+
+class Source(Protocol):
+    """What is looked at."""
+
+    def sample(self, batch: int, generator: torch.Generator) -> list[EdgeSample]: ...
+
+    def mode(self) -> EdgeSample: ...
+
+
+class Method(NamedTuple):
+    """A way of learning."""
+
+    make: Callable[[Family], tuple[Source, EdgeLearner]]
+    batch: int
+    same_task: bool
+    """Whether a batch is tried on one task (and compared within it)."""
+    credit: bool = False
+
+
+def _given(family: Family) -> dict[str, Any]:
+    space = family.space
+    return {"names": space.names, "candidates": space.edges, "decision": space.decision}
+
+
+def _gptswarm(baseline: Any) -> Method:
+    def make(family: Family) -> tuple[Source, EdgeLearner]:
+        edges = SequentialEdges(**_given(family), sequence="listed")
+        return edges, gptswarm_rule(edges, baseline)
+
+    return Method(make, 4, False)
+
+
+def _posterior(family: Family) -> tuple[Source, EdgeLearner]:
+    edges = ThompsonEdges(**_given(family))
+    return edges, edges
+
+
+def _score(family: Family) -> tuple[Source, EdgeLearner]:
+    edges = EdgeDistribution(**_given(family))
+    return edges, EdgeOptimizer(edges, lr=0.2, credit_weight=1.0, space="adam")
+
+
+METHODS = {
+    "gptswarm_none": _gptswarm("none"),
+    "gptswarm_half": _gptswarm("half"),
+    "gptswarm_average": _gptswarm("average"),
+    "score": Method(_score, 8, True),
+    "posterior": Method(_posterior, 4, True),
+    "score_credit": Method(_score, 4, True, True),
+    "posterior_credit": Method(_posterior, 4, True, True),
+}
+THEIRS = ("gptswarm_none", "gptswarm_half", "gptswarm_average")
+
+
+class Reached(NamedTuple):
+    """Evaluations until 95 % of the optimum; ``None``: not within the budget."""
+
+    graph: int | None
+    """Of the thresholded graph."""
+    policy: int | None
+    """Of the mean over sampled graphs."""
+
+
+class _Watch:
+    """When a value first stayed good."""
+
+    def __init__(self) -> None:
+        self.since: int | None = None
+        self.looks = 0
+
+    def look(self, good: bool, at: int) -> None:
+        if self.looks >= HOLD:
+            return
+        if not good:
+            self.since, self.looks = None, 0
+            return
+        self.since = at if self.since is None else self.since
+        self.looks += 1
+
+    @property
+    def found(self) -> int | None:
+        return self.since if self.looks >= HOLD else None
+
+
+def learn(name: str, method: str, seed: int, budget: int) -> Reached:
+    """One run."""
+    family, how = FAMILIES[name](seed), METHODS[method]
+    source, learner = how.make(family)
+    draw = torch.Generator().manual_seed(seed)
+    looks = torch.Generator().manual_seed(seed + 1)
+    graph, policy = _Watch(), _Watch()
+    draws = 32 if name == "influence" else 128
+    for done in range(how.batch, budget + 1, how.batch):
+        samples = source.sample(how.batch, draw)
+        outcomes = _tried(family, samples, seed * 1_000_003 + done, how.same_task)
+        learner.step(
+            samples,
+            [outcome.utility for outcome in outcomes],
+            [_credit(s, o) for s, o in zip(samples, outcomes, strict=True)] if how.credit else None,
+            groups=[done] * len(samples) if how.same_task else None,
+        )
+        if done % EVERY == 0:
+            least = GOOD * family.optimum - 1e-6
+            graph.look(_value(family, [source.mode()]) >= least, done)
+            if policy.found is None:
+                policy.look(_value(family, source.sample(draws, looks)) >= least, done)
+            if graph.found is not None and policy.found is not None:
+                break
+    return Reached(graph.found, policy.found)
+
+
+def _tried(family: Family, samples: Sequence[EdgeSample], seed: int, same: bool) -> list[Outcome]:
+    return [
+        family.evaluate(sample, torch.Generator().manual_seed(seed + (0 if same else 7919 * k)))
+        for k, sample in enumerate(samples)
+    ]
+
+
+def _credit(sample: EdgeSample, outcome: Outcome) -> dict[tuple[str, str], float]:
+    """Advantage of the message that each edge carried."""
+    return {edge: float(outcome.right[edge[0]]) - 0.5 for edge in sample.edges}
+
+
+def _value(family: Family, samples: Sequence[EdgeSample]) -> float:
+    return float(family.value(family.space.chosen([s.edges for s in samples])).mean())
+
+
+def applies(family: str, method: str) -> bool:
+    """Credit is for families whose messages can be scored."""
+    return not METHODS[method].credit or family not in ("xor", "needle")
+
+
+def summary(runs: Sequence[Reached], budget: int) -> dict[str, Any]:
+    """Means with standard errors; runs that did not get there count as the budget, so the mean is
+    then a lower bound, and ``reached`` is below 1."""
+    out: dict[str, Any] = {}
+    for what in ("graph", "policy"):
+        found = [getattr(run, what) for run in runs]
+        values = [budget if f is None else f for f in found]
+        error = stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+        out[what] = {
+            "mean": round(fmean(values), 1),
+            "se": round(error, 1),
+            "reached": round(sum(f is not None for f in found) / len(found), 3),
+        }
+    return out

@@ -1,0 +1,178 @@
+"""How far to trust a critic: what its scores say about outcomes, and no more.
+
+For each round of a decision the mean score an episode got is correlated with its outcome, among
+episodes of the same group (the same task: a critic that merely knows which tasks are hard earns
+nothing). The weight is the lower end of the interval of that correlation, and never below 0: no
+evidence, no trust; a critic that prefers what is wrong ends at 0. Older episodes count less and
+less, so that trust follows a team that changes: once everybody does what the critic likes, its
+scores vary no more, they cease to explain what still goes wrong, and the outcome takes over.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.trace import Episode
+
+_CLIP = 0.999
+"""Correlations are cut here: the transform to a normal scale ends at 1."""
+
+
+class RoundTrust(msgspec.Struct, kw_only=True):
+    """What is known about a critic's scores in one round of the decisions."""
+
+    freedom: float = 0.0
+    """Episodes, faded, less one for each group they were compared in."""
+    scores: float = 0.0
+    """Sum of squares of the scores about their group's mean."""
+    both: float = 0.0
+    outcomes: float = 0.0
+
+    @property
+    def correlation(self) -> float:
+        """0 if nothing varied."""
+        spread = self.scores * self.outcomes
+        return self.both / math.sqrt(spread) if spread > 1e-18 else 0.0
+
+
+class CriticTrust:
+    """The weight of a critic beside the outcome, by round; starts at 0 and learns."""
+
+    def __init__(
+        self,
+        *,
+        memory: float = 0.9,
+        confidence: float = 1.645,
+        prior: tuple[float, float] = (0.0, 0.0),
+        inverted: bool = False,
+    ) -> None:
+        """Defaults are ours.
+
+        Args:
+            memory: what earlier episodes still count after another batch, in [0, 1]; 1 forgets
+                nothing.
+            confidence: standard errors between the correlation and the weight; 1.645 is the
+                one-sided 95 % bound.
+            prior: correlation taken for granted at the start, and how many episodes that belief
+                is worth; it is not forgotten. Without it a team that never succeeds (or never
+                fails) gives no evidence, and its critic no weight.
+            inverted: a critic that is surely worse than none gets a negative weight, which turns
+                its scores round. Off: it gets 0.
+        """
+        if not 0.0 <= memory <= 1.0:
+            raise ConfigError(f"CriticTrust: memory must be in [0, 1], got {memory}")
+        if confidence < 0:
+            raise ConfigError(f"CriticTrust: confidence must be 0 or more, got {confidence}")
+        if not -1.0 < prior[0] < 1.0 or prior[1] < 0:
+            raise ConfigError(
+                f"CriticTrust: prior must be a correlation and a number of episodes, got {prior}"
+            )
+        self._memory, self._confidence = memory, confidence
+        self._prior, self._inverted = prior, inverted
+        self.rounds: list[RoundTrust] = []
+
+    def weight(self, round: int = 0) -> float:
+        """In [0, 1): how much of a message's credit is the critic's; below 0 only if
+        ``inverted``."""
+        known = self.rounds[round] if round < len(self.rounds) else RoundTrust()
+        believed, worth = self._prior
+        total = known.freedom + worth
+        if total <= 2.0:
+            return 0.0
+        seen = math.atanh(max(-_CLIP, min(_CLIP, known.correlation)))
+        centre = (known.freedom * seen + worth * math.atanh(believed)) / total
+        error = self._confidence / math.sqrt(total - 2.0)
+        if self._inverted and centre + error < 0:
+            return math.tanh(centre + error)
+        return max(0.0, math.tanh(centre - error))
+
+    def learn(
+        self,
+        scores: Sequence[Sequence[float | None]],
+        outcomes: Sequence[float | None],
+        groups: Sequence[str] | None = None,
+    ) -> None:
+        """Take up a batch of episodes.
+
+        Args:
+            scores: ``[episodes][rounds]``, the mean score of an episode's messages in a round;
+                ``None``: unscored.
+            outcomes: of each episode; ``None``: masked by a fault.
+            groups: what each episode is compared within; ``None``: all with all. A group of one
+                says nothing.
+        """
+        groups = [""] * len(scores) if groups is None else groups
+        if not len(scores) == len(outcomes) == len(groups):
+            raise ConfigError(
+                f"CriticTrust: {len(scores)} episodes with scores, {len(outcomes)} outcomes and "
+                f"{len(groups)} groups; expected as many of each"
+            )
+        for round in range(max([len(self.rounds), *map(len, scores)])):
+            if round == len(self.rounds):
+                self.rounds.append(RoundTrust())
+            known = self.rounds[round]
+            for name in ("freedom", "scores", "both", "outcomes"):
+                setattr(known, name, self._memory * getattr(known, name))
+            cells: dict[str, list[tuple[float, float]]] = {}
+            for row, outcome, group in zip(scores, outcomes, groups, strict=True):
+                score = row[round] if round < len(row) else None
+                if score is not None and outcome is not None:
+                    cells.setdefault(group, []).append((score, outcome))
+            for pairs in cells.values():
+                _add(known, pairs)
+
+    def learn_from(
+        self, episodes: Sequence[Episode], group: Callable[[Episode], str] = lambda e: e.task
+    ) -> None:
+        """:meth:`learn` from the critic's scores in ``StepRecord.credit``, by task."""
+        self.learn(
+            [round_means(episode) for episode in episodes],
+            [None if e.success is None else float(e.success) for e in episodes],
+            [group(episode) for episode in episodes],
+        )
+
+    def state_dict(self) -> dict[str, object]:
+        """All that was learned, as plain numbers; see :meth:`load_state_dict`."""
+        return {"rounds": [msgspec.structs.asdict(known) for known in self.rounds]}
+
+    def load_state_dict(self, state: Mapping[str, object]) -> None:
+        """Take up what :meth:`state_dict` gave.
+
+        Raises:
+            ConfigError: it is something else.
+        """
+        try:
+            self.rounds = msgspec.convert(state["rounds"], list[RoundTrust])
+        except (KeyError, msgspec.ValidationError) as error:
+            raise ConfigError(f"CriticTrust: cannot read this state: {error}") from error
+
+
+def round_means(episode: Episode) -> list[float | None]:
+    """Mean credit of an episode's scored messages, by round."""
+    rounds = max((len(record.credit or ()) for record in episode.steps), default=0)
+    means: list[float | None] = []
+    for round in range(rounds):
+        scored = [
+            value
+            for record in episode.steps
+            if record.credit is not None and round < len(record.credit)
+            for value in record.credit[round]
+            if value is not None
+        ]
+        means.append(math.fsum(scored) / len(scored) if scored else None)
+    return means
+
+
+def _add(known: RoundTrust, pairs: Sequence[tuple[float, float]]) -> None:
+    """One group's episodes, about the group's own means."""
+    n = len(pairs)
+    x = math.fsum(score for score, _ in pairs) / n
+    y = math.fsum(outcome for _, outcome in pairs) / n
+    known.freedom += n - 1
+    known.scores += math.fsum((score - x) ** 2 for score, _ in pairs)
+    known.both += math.fsum((score - x) * (outcome - y) for score, outcome in pairs)
+    known.outcomes += math.fsum((outcome - y) ** 2 for _, outcome in pairs)
