@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from swarm_ui.action import Action
 from swarm_ui.environments.androidworld_process import PYTHON, AndroidWorldProcess, Settings
+from swarm_ui.environments.androidworld_suite import Journal
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 HERE = Path(__file__).resolve().parent
@@ -139,3 +141,26 @@ async def test_an_episode_in_a_process_of_its_own() -> None:
     assert (step.reward, step.terminated) == (1.0, True)
     assert env.name == "android_world (simulated)"
     await env.close()
+
+
+async def test_the_documentations_suite_on_two_handsets(tmp_path: Path) -> None:
+    from graph_fakes import FixedModel, click
+
+    from swarm_ui import CollabGraph, GraphPolicy
+    from swarm_ui.environments.androidworld_process import AndroidWorldDevices
+
+    text = (HERE.parent / "docs" / "environments.md").read_text(encoding="utf-8")
+    (block,) = [b for b in text.split("```python\n") if "AndroidWorldDevices" in b]
+    printed: dict[str, Any] = {}
+    exec(block.split("```")[0], printed)
+
+    def places(devices: Any, settings: Settings, **options: Any) -> AndroidWorldDevices:
+        shorter = replace(settings, pause=0.0, budget=2)
+        return AndroidWorldDevices(devices, shorter, python=python(), **options)
+
+    printed["AndroidWorldDevices"] = places
+    journal = Journal(tmp_path / "suite.jsonl")
+    policy = GraphPolicy(CollabGraph.solo(FixedModel({None: click(0)})))
+    score = await printed["play"](policy, ["handset", "handset"], printed["jobs"], journal)
+    assert (score.tasks, score.episodes, score.mean) == (2, 4, 0.0)
+    assert Journal(tmp_path / "suite.jsonl").left(printed["jobs"]) == []
