@@ -1,6 +1,7 @@
 # make demo    the main job: a team of agents learns to operate a phone
 # make test    ruff, mypy and the tests
 # make check   ruff and mypy only
+# make docs    the documentation site, into build/site
 #
 # ARGS goes to the demo or to pytest:   make demo ARGS="--quick"     make test ARGS="-m slow -x"
 # PIP_ARGS goes to pip; outside of macOS, this fetches the small CPU build of PyTorch:
@@ -19,7 +20,7 @@ PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	then echo $$p; break; fi; done)
 endif
 
-.PHONY: demo test check format install constraints clean
+.PHONY: demo test check docs format install constraints clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMP)
@@ -40,6 +41,9 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy -p swarm_ui
 
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -51,7 +55,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@if [ -z "$(PYTHON)" ]; then echo "swarm-ui needs Python 3.11 or newer, and none was found." \
 	"Install one, or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3" >&2; exit 2; fi
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --disable-pip-version-check $(PIP_ARGS) -c constraints.txt -e '.[train,web,dev]'
+	$(BIN)/python -m pip install --disable-pip-version-check $(PIP_ARGS) -c constraints.txt -e '.[train,web,dev,docs]'
 	@touch $(STAMP)
 
 # Resolves anew and pins exactly what `demo` and `test` install. PyTorch's version is chosen here.
@@ -59,7 +63,7 @@ TORCH ?= 2.13.0
 constraints:
 	@printf 'torch==$(TORCH)\n' > .torch.txt
 	$(PYTHON) -m pip install --dry-run --ignore-installed --quiet --report .resolved.json \
-		$(PIP_ARGS) -c .torch.txt '.[train,web,dev]'
+		$(PIP_ARGS) -c .torch.txt '.[train,web,dev,docs]'
 	@printf '# What `make demo` and `make test` install. Made by `make constraints`.\n' > .pins.txt
 	@$(PYTHON) -c 'import json; \
 		found = [i["metadata"] for i in json.load(open(".resolved.json"))["install"]]; \

@@ -60,7 +60,7 @@ def function_node(
 ) -> FunctionNode | Callable[[NodeFunction], FunctionNode]:
     """Make a node of a function; used bare or with a name and a time limit.
 
-    Example:
+    Examples:
         >>> @function_node
         ... def first(inbox, context):
         ...     return context.observation.goal

@@ -7,9 +7,8 @@ there); an unknown field is to be ignored. The version changes when a field goes
 meaning, not when one is added. Numbers are finite. Equal records give equal bytes.
 :func:`trace_schema` gives all this as a JSON Schema.
 
-=================  ==============  =======  =====================================================
+```text
 field              type            default  meaning
-=================  ==============  =======  =====================================================
 Episode                                     a task attempted once
 version            int             1        as of the line
 environment        str             -
@@ -117,7 +116,7 @@ clear_text         bool?           null
 to_index           int?            null     element on which a drag ends
 to_x               int?            null     px from the left, where a drag ends
 to_y               int?            null     px from the top
-=================  ==============  =======  =====================================================
+```
 """
 
 from __future__ import annotations

@@ -177,7 +177,7 @@ class Wiring:
             routes: listeners and their conditions; an edge that is there already gets one.
             otherwise: who hears what fits no condition; ``None``: nobody.
 
-        Example:
+        Examples:
             ``graph.with_route("router", {"coder": is_code}, otherwise="writer")``
         """
         ways: dict[str, Condition] = dict(routes)

@@ -150,7 +150,7 @@ class TestMakefile:
         venv = tmp_path / "venv"
         first = run("make", "-n", "demo", "ARGS=--quick", f"VENV={venv}", cwd=copy)
         assert f"-m venv {venv}" in first
-        assert "-c constraints.txt -e '.[train,web,dev]'" in first
+        assert "-c constraints.txt -e '.[train,web,dev,docs]'" in first
         assert f"{venv}/bin/python demos/androidworld_swarm.py --quick" in first
         venv.mkdir()
         (venv / ".installed").touch()

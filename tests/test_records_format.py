@@ -306,11 +306,11 @@ KINDS = (Episode, StepRecord, Trace, Message, Call, Usage, Observation, Past, El
 def table() -> dict[str, dict[str, tuple[str, str]]]:
     """Fields by record, with type and default, as the table says."""
     doc = records.__doc__ or ""
-    lines = doc.split("meaning\n")[1].splitlines()[1:]
+    lines = doc.split("meaning\n")[1].splitlines()
     names = {kind.__name__ for kind in KINDS}
     found: dict[str, dict[str, tuple[str, str]]] = {}
     for line in lines:
-        if line.startswith("="):
+        if line == "```":
             break
         field, kind, default = line[:17].strip(), line[19:33].strip(), line[35:42].strip()
         if field in names and not kind:

@@ -1,6 +1,6 @@
 """Credit for every message of an episode: assigners, their mixtures, and how far to trust them.
 
-==================  ===============================================================
+```text
 ``assess``          one protocol for all; snapshots of recorded episodes
 ``progress``        what a step changed, by a grade or by a measure of progress
 ``values``          what a decision is worth: a critic's score, or the outcome
@@ -16,7 +16,7 @@
 ``compare``         assigners side by side on the same recorded episodes
 ``plots``           both as pictures; ``tables``: in the terminal
 ``votegame``        a small world that shows what a critic's errors cost
-==================  ===============================================================
+```
 
 ``python -m swarm_ui.optim.credit EPISODES.jsonl`` compares assigners on a trace file.
 """

@@ -48,7 +48,7 @@ class DirectoryStore:
     first is over or dead. This needs ``flock``; on systems without (Windows), and on network file
     systems that do not pass it on, only a second opening by the same store object is noticed.
 
-    Example:
+    Examples:
         ``with DirectoryStore("runs") as store: await team.run(screen, run="monday", store=store)``
     """
 

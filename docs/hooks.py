@@ -1,0 +1,32 @@
+"""Gives the site the pages that stand at the root of the repository."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+_ROOT = Path(__file__).resolve().parent.parent
+_PAGES = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+}
+_FILES = re.compile(r"\[([^\]]+)\]\((?:\.\./)?(LICENSE)\)")
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add them; their links into ``docs/`` lose the folder."""
+    for name, page in _PAGES.items():
+        text = (_ROOT / name).read_text(encoding="utf-8").replace("](docs/", "](")
+        files.append(File.generated(config, page, content=text))
+    return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Point links to them at their pages; a file that is no page is only named."""
+    for name, page in _PAGES.items():
+        markdown = re.sub(rf"\]\((?:\.\./)?{re.escape(name)}(#[^)]*)?\)", rf"]({page}\1)", markdown)
+    return _FILES.sub(r"\1", markdown)
