@@ -1,10 +1,11 @@
-"""Training one LoRA adapter on preference pairs, for a fixed number of updates."""
+"""Training one LoRA adapter on preference pairs or scored replies, for a number of updates."""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -12,13 +13,22 @@ import msgspec
 import torch
 from torch import Tensor, nn
 
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import ConfigError, LearningError
+from swarm_ui.optim.advantages import ScoredReply
 from swarm_ui.optim.batches import Row, by_length, pad, schedule
-from swarm_ui.optim.losses import dpo_loss, ipo_loss, margin, nll_loss
+from swarm_ui.optim.encoding import Encoded, encode_pairs, encode_replies
+from swarm_ui.optim.losses import (
+    divergence,
+    dpo_loss,
+    ipo_loss,
+    margin,
+    nll_loss,
+    policy_gradient_loss,
+)
 from swarm_ui.optim.pairs import PreferencePair
 from swarm_ui.optim.protocols import Trainable
 
-Method = Literal["dpo", "ipo", "rft"]
+Method = Literal["dpo", "ipo", "rft", "pg"]
 Reference = Literal["start", "base"]
 
 
@@ -27,7 +37,8 @@ class UpdateConfig:
     """One update of an adapter. The paper gives none of these; the defaults are ours."""
 
     method: Method = "dpo"
-    """``rft``: likelihood of chosen replies only (the paper's "PO to RFT")."""
+    """``dpo`` and ``ipo``: preference pairs. ``rft``: likelihood of chosen replies only (the
+    paper's "PO to RFT"). ``pg``: the agents' own replies, by their advantage in a group."""
     steps: int = 75
     """Optimiser steps, whatever the number of pairs, so that arms are compared at equal work."""
     batch_size: int = 32
@@ -37,9 +48,12 @@ class UpdateConfig:
     floor: float = 0.05
     beta: float = 0.05
     """Strength of the preference beside the supervised term. On the embedded phone (validation
-    seeds, one run each) 0.2 gained 1 and 0.05 gained 10 points over the base agent."""
+    seeds, one run each) 0.2 gained 1 and 0.05 gained 10 points over the base agent. With ``pg``
+    the weight of the divergence from the reference."""
     nll_weight: float = 1.0
     """Weight of the supervised term beside DPO or IPO; guards against likelihood collapse."""
+    clip: float = 0.2
+    """``pg``: how far the ratio to the policy that spoke is followed."""
     reference: Reference = "start"
     """The adapter as it is when the update starts, or the base model without adapters."""
     unique: bool = True
@@ -56,6 +70,8 @@ class UpdateConfig:
             )
         if self.steps < 0 or self.batch_size < 1 or self.lr <= 0 or self.beta <= 0:
             raise ConfigError("steps must be >= 0, batch_size >= 1, lr and beta > 0")
+        if not 0 < self.clip < 1:
+            raise ConfigError(f"clip must be in (0, 1), got {self.clip}")
 
     def rate(self, step: int) -> float:
         """Learning rate of a step, counted from 0."""
@@ -92,7 +108,7 @@ class AdapterTrainer:
     def fit(
         self,
         adapter: str,
-        pairs: Sequence[PreferencePair],
+        examples: Sequence[PreferencePair] | Sequence[ScoredReply],
         rng: random.Random,
         *,
         config: UpdateConfig | None = None,
@@ -100,13 +116,17 @@ class AdapterTrainer:
         """Train ``adapter`` in place and raise its version; other adapters do not change.
 
         Args:
-            pairs: without a rejected reply they are left out, except by ``rft``.
+            examples: pairs, or for ``pg`` scored replies. Pairs without a rejected reply are
+                left out, except by ``rft``.
             rng: decides the batches; equal states give equal weights.
             config: instead of the trainer's own.
+
+        Raises:
+            LearningError: a loss was not a number; the adapter is as it was before.
         """
         settings = config or self.config
         began = (time.perf_counter(), time.process_time())
-        task = _Encoded(self.model, pairs, settings)
+        task = _encoded(self.model, examples, settings)
         losses: list[float] = []
         hits: list[float] = []
         if task.weights and settings.steps:
@@ -114,7 +134,8 @@ class AdapterTrainer:
             # Dropout draws from torch's global stream: give it one of our own for the while.
             with torch.random.fork_rng(devices=[]), self.model.activate(adapter):
                 torch.manual_seed(rng.getrandbits(63))
-                losses, hits = self._loop(adapter, task, references, settings, rng)
+                with _put_back(self.model.adapter_parameters(adapter)):
+                    losses, hits = self._loop(adapter, task, references, settings, rng)
             self.model.bump(adapter)
         last, first = _quarter(losses)
         return UpdateStats(
@@ -131,7 +152,7 @@ class AdapterTrainer:
     def _loop(
         self,
         adapter: str,
-        task: _Encoded,
+        task: Encoded,
         references: Tensor | None,
         settings: UpdateConfig,
         rng: random.Random,
@@ -147,6 +168,13 @@ class AdapterTrainer:
         hits: list[float] = []
         for step, rows in enumerate(batches):
             loss, hit = self._loss(task, rows, references, settings)
+            if not bool(loss.detach().isfinite()):
+                raise LearningError(
+                    f"adapter '{adapter}', step {step + 1} of {settings.steps}, method "
+                    f"'{settings.method}': the loss is {float(loss.detach())}. The adapter was put "
+                    f"back as it was before this update. Lower lr (it was {settings.rate(step):g})"
+                    ", and look for inputs that are not numbers"
+                )
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm)
@@ -158,7 +186,7 @@ class AdapterTrainer:
         return losses, hits
 
     def _loss(
-        self, task: _Encoded, rows: Sequence[int], references: Tensor | None, settings: UpdateConfig
+        self, task: Encoded, rows: Sequence[int], references: Tensor | None, settings: UpdateConfig
     ) -> tuple[Tensor, float | None]:
         """Loss of one batch, and the share of its pairs on the right side of the reference."""
         chosen = [task.chosen[row] for row in rows]
@@ -166,6 +194,8 @@ class AdapterTrainer:
         if references is None:
             sums, tokens = self._forward(chosen)
             return nll_loss(sums, tokens, weight=weight.to(sums.device)), None
+        if settings.method == "pg":
+            return self._gradient(chosen, weight, references[:, list(rows)], settings), None
         size = len(rows)
         sums, tokens = self._forward(chosen + [task.rejected[row] for row in rows])
         weight, reference = weight.to(sums.device), references[:, list(rows)].to(sums.device)
@@ -176,22 +206,44 @@ class AdapterTrainer:
             loss = loss + settings.nll_weight * nll_loss(sides[0], tokens[:size], weight=weight)
         return loss, float((margin(*sides).detach() > 0).float().mean())
 
+    def _gradient(
+        self, replies: Sequence[Row], advantage: Tensor, known: Tensor, settings: UpdateConfig
+    ) -> Tensor:
+        """Loss of one batch of replies; ``known`` as in :meth:`_references`."""
+        sums, tokens = self._forward(replies)
+        old, reference = known.to(sums.device)
+        loss = policy_gradient_loss(
+            sums, old, advantage.to(sums.device), tokens, clip=settings.clip
+        )
+        return loss + settings.beta * divergence(sums, reference, tokens)
+
     @torch.no_grad()
-    def _references(self, adapter: str, task: _Encoded, settings: UpdateConfig) -> Tensor | None:
-        """Reference log-probabilities of both sides of each pair, ``[2, pairs]``."""
+    def _references(self, adapter: str, task: Encoded, settings: UpdateConfig) -> Tensor | None:
+        """Log-probabilities to compare with, ``[2, examples]``.
+
+        Of a pair: both sides, under the reference. Of a scored reply: under the adapter that spoke
+        it, and under the reference.
+        """
         if settings.method == "rft":
             return None
-        here = self.model.reference() if settings.reference == "base" else None
-        with here or self.model.activate(adapter):
+        if settings.method == "pg":
+            spoke = self._all(task.chosen, adapter)
+            kept = settings.reference == "start"
+            return torch.stack([spoke, spoke if kept else self._all(task.chosen, None)])
+        under = None if settings.reference == "base" else adapter
+        return torch.stack([self._all(side, under) for side in (task.chosen, task.rejected)])
+
+    def _all(self, rows: Sequence[Row], adapter: str | None) -> Tensor:
+        """Log-probability of each row, ``[rows]``, under an adapter or the base model."""
+        with self.model.reference() if adapter is None else self.model.activate(adapter):
             training = self.model.module.training
             self.model.module.eval()
             try:
-                sides = [self._all(side) for side in (task.chosen, task.rejected)]
+                return self._each(rows)
             finally:
                 self.model.module.train(training)
-        return torch.stack(sides)
 
-    def _all(self, rows: Sequence[Row]) -> Tensor:
+    def _each(self, rows: Sequence[Row]) -> Tensor:
         values = torch.zeros(len(rows))
         lengths = [len(prompt) + len(reply) for prompt, reply in rows]
         for part in by_length(lengths, 2 * self.config.batch_size):
@@ -203,30 +255,34 @@ class AdapterTrainer:
         return self.model.forward_logprobs(*pad(rows, self.model.pad_id).to(device))
 
 
-class _Encoded:
-    """The usable pairs as token rows, each list as long as the others (``rejected``: or empty)."""
+@contextmanager
+def _put_back(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
+    """Undo what was done to the parameters if it ends in a :class:`LearningError`."""
+    before = [p.detach().clone() for p in parameters]
+    try:
+        yield
+    except LearningError:
+        with torch.no_grad():
+            for parameter, value in zip(parameters, before, strict=True):
+                parameter.copy_(value)
+        raise
 
-    def __init__(
-        self, model: Trainable, pairs: Sequence[PreferencePair], settings: UpdateConfig
-    ) -> None:
-        both = settings.method != "rft"
-        self.chosen: list[Row] = []
-        self.rejected: list[Row] = []
-        self.weights: list[float] = []
-        seen: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
-        for pair in pairs:
-            if pair.weight <= 0 or (both and pair.rejected is None):
-                continue
-            row = model.encode(pair.decision, pair.chosen.json())
-            key = (tuple(row[0]), tuple(row[1]))
-            if settings.unique and key in seen:
-                continue
-            seen.add(key)
-            self.chosen.append(row)
-            self.weights.append(pair.weight)
-            if both and pair.rejected is not None:
-                self.rejected.append(model.encode(pair.decision, pair.rejected.json()))
-        self.lengths = [len(prompt) + len(reply) for prompt, reply in self.chosen]
+
+def _encoded(
+    model: Trainable,
+    examples: Sequence[PreferencePair] | Sequence[ScoredReply],
+    settings: UpdateConfig,
+) -> Encoded:
+    wanted = ScoredReply if settings.method == "pg" else PreferencePair
+    wrong = next((e for e in examples if not isinstance(e, wanted)), None)
+    if wrong is not None:
+        raise ConfigError(
+            f"method '{settings.method}' learns from {wanted.__name__}, got {type(wrong).__name__}"
+        )
+    if settings.method == "pg":
+        return encode_replies(model, [e for e in examples if isinstance(e, ScoredReply)])
+    pairs = [e for e in examples if isinstance(e, PreferencePair)]
+    return encode_pairs(model, pairs, both=settings.method != "rft", unique=settings.unique)
 
 
 def _quarter(values: Sequence[float]) -> tuple[float | None, float | None]:

@@ -1,7 +1,7 @@
-"""Preference losses, as pure functions of sequence log-probabilities.
+"""Losses of preference and policy-gradient learning, of sequence log-probabilities.
 
-``[B]`` is one number for each pair: the log-probability (nats) of a reply given its prompt, summed
-over the reply's tokens. Each function returns a scalar, the weighted mean over the pairs.
+``[B]`` is one number for each example: the log-probability (nats) of a reply given its prompt,
+summed over the reply's tokens. Each function returns a scalar, the mean over the examples.
 """
 
 from __future__ import annotations
@@ -70,6 +70,42 @@ def nll_loss(policy_chosen: Tensor, tokens: Tensor, *, weight: Tensor | None = N
     """
     w = torch.ones_like(policy_chosen) if weight is None else weight
     return -(w * policy_chosen).sum() / (w * tokens).sum().clamp_min(1e-8)
+
+
+def policy_gradient_loss(
+    policy: Tensor, old: Tensor, advantage: Tensor, tokens: Tensor, *, clip: float
+) -> Tensor:
+    """Clipped policy gradient on whole replies: ``-min(s A, clamp(s, 1 - clip, 1 + clip) A)``.
+
+    ``s = exp((policy - old) / tokens)`` is the importance ratio of a reply, by its length, as in
+    GSPO (arXiv 2507.18071, eqs. 5 and 7); credit is given to messages, so the ratio is one number
+    for each message too.
+
+    Args:
+        policy: with gradient, ``[B]``.
+        old: under the policy that spoke, ``[B]``.
+        advantage: credit relative to a group, ``[B]``; negative: say this less.
+        tokens: of each reply, ``[B]``.
+        clip: a ratio further than this from 1 is followed no further.
+    """
+    ratio = ((policy - old) / tokens.clamp_min(1)).exp()
+    kept = ratio.clamp(1.0 - clip, 1.0 + clip)
+    return -torch.minimum(ratio * advantage, kept * advantage).mean()
+
+
+def divergence(policy: Tensor, reference: Tensor, tokens: Tensor) -> Tensor:
+    """KL divergence from the reference a token (nats), estimated on these replies; never below 0.
+
+    ``exp(d) - d - 1`` with ``d = (reference - policy) / tokens``, the estimator of GRPO (arXiv
+    2402.03300, eq. 4) on the mean over a reply's tokens.
+
+    Args:
+        policy: with gradient, ``[B]``.
+        reference: ``[B]``.
+        tokens: of each reply, ``[B]``.
+    """
+    d = (reference - policy) / tokens.clamp_min(1)
+    return (d.exp() - d - 1.0).mean()
 
 
 def _mean(values: Tensor, weight: Tensor | None) -> Tensor:

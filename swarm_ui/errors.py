@@ -9,6 +9,7 @@ SwarmError
 ├── ModelError         a language model could not answer
 │   └── BudgetExceeded the calls or tokens you allowed are used up
 ├── EnvironmentFault   the world around the agent broke (never a reward of 0)
+├── LearningError      training cannot go on: a loss is not a number
 └── TraceError         a trace file cannot be read
 
 A message says what happened, where, what was expected, what came, and what to do.
@@ -77,6 +78,10 @@ class BudgetExceeded(ModelError):
 
 class EnvironmentFault(SwarmError):
     """The infrastructure around the agent broke. The episode is masked, never scored 0."""
+
+
+class LearningError(SwarmError):
+    """Training cannot go on, because a loss is not a number. Weights are as before the update."""
 
 
 class TraceError(SwarmError):

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from learning_fakes import TinyModel, click, screen
 
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import ConfigError, LearningError
 from swarm_ui.model import Decision
 from swarm_ui.optim.adapters import AdapterTrainer, UpdateConfig
 from swarm_ui.optim.batches import pad, schedule
@@ -101,6 +101,28 @@ def test_pairs_without_a_rejected_side_serve_only_the_supervised_method() -> Non
     assert model.versions["one"] == 0  # nothing changed, so the version did not
     rft = UpdateConfig(steps=5, batch_size=8, method="rft")
     assert AdapterTrainer(model, rft).fit("one", bare, random.Random(0)).pairs == 24
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_loss_that_is_no_number_ends_it_and_changes_nothing(value: float) -> None:
+    class Breaks(TinyModel):
+        calls = 0
+
+        def forward_logprobs(self, *batch: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            sums, tokens = super().forward_logprobs(*batch)
+            self.calls += 1
+            return (sums * value if self.calls > 20 else sums), tokens
+
+    model = Breaks(["one"])
+    before = [p.clone() for p in model.adapter_parameters("one")]
+    with pytest.raises(LearningError, match=r"adapter 'one', step \d+ of 60.*Lower lr"):
+        AdapterTrainer(model, SETTINGS).fit("one", pairs(), random.Random(0))
+    assert model.calls > 20
+    assert all(
+        torch.equal(a, b) for a, b in zip(before, model.adapter_parameters("one"), strict=True)
+    )
+    assert model.versions["one"] == 0
+    assert not model.module.training
 
 
 def test_the_same_lesson_counts_once() -> None:
