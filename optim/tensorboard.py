@@ -1,0 +1,100 @@
+"""Metrics of team training as TensorBoard scalars, beside ``metrics.jsonl``.
+
+    tensorboard --logdir runs/RUN/tensorboard
+
+Needs the extra ``tensorboard``. ``metrics.jsonl`` stays the record; this is a view of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+
+from swarm_ui.errors import MissingExtra
+from swarm_ui.optim.metrics import IterationMetrics
+
+
+class TensorBoard:
+    """Writes iterations into a folder; a context manager."""
+
+    def __init__(self, folder: Path, *, start: int = 0) -> None:
+        """
+        Args:
+            folder: for the event files; made if it is not there.
+            start: the first iteration that will be written; what a killed run wrote of it and of
+                later ones disappears from the curves.
+
+        Raises:
+            MissingExtra: the package tensorboard is not installed.
+        """
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError as error:
+            raise MissingExtra("tensorboard", "TensorBoard", error.name or "tensorboard") from error
+        self._writer = SummaryWriter(str(folder), purge_step=start)
+
+    def __enter__(self) -> TensorBoard:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def write(self, metrics: IterationMetrics) -> None:
+        """One iteration, on disk when this returns."""
+        for name, value in scalars(metrics):
+            self._writer.add_scalar(name, value, metrics.iteration)
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._writer.close()
+
+
+def scalars(metrics: IterationMetrics) -> Iterator[tuple[str, float]]:
+    """What there is to draw of an iteration; what was not measured is left out."""
+    yield from _known(
+        "rollout", {"success": metrics.success, "guided": metrics.guided, "masked": metrics.masked}
+    )
+    yield from _known("credit", {"mean": metrics.credit, "unscored": metrics.unscored})
+    yield from _known("pairs", metrics.pairs)
+    for update in metrics.updates:
+        yield from _known("loss", {update.adapter: update.loss})
+        yield from _known("accuracy", {update.adapter: update.accuracy})
+    if metrics.edge_update is not None:
+        entropy, moved = metrics.edge_update.edge_entropy, metrics.edge_update.moved
+        yield from _known("edges", {"entropy": entropy, "moved": moved})
+    yield from _known("edge", metrics.edge_probabilities or {})
+    yield from _known(
+        "seconds",
+        {
+            "rollout": metrics.rollout_seconds,
+            "update": metrics.update_seconds,
+            "cpu": metrics.cpu_seconds,
+        },
+    )
+
+
+def write_all(history: Iterable[IterationMetrics], folder: Path) -> None:
+    """The curves of a finished run.
+
+    Raises:
+        MissingExtra: the package tensorboard is not installed.
+    """
+    with TensorBoard(folder) as board:
+        for metrics in history:
+            board.write(metrics)
+
+
+def _known(group: str, values: dict[str, float | None] | dict[str, int] | dict[str, float]) -> (
+    Iterator[tuple[str, float]]
+):  # fmt: skip
+    """Names below a group; TensorBoard takes no ``>`` in a name."""
+    for name, value in values.items():
+        if value is not None:
+            yield f"{group}/{name.replace('>', ' to ')}", float(value)
