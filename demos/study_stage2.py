@@ -60,12 +60,16 @@ def _study(given: argparse.Namespace) -> int:
         )
     check_learning(settings)
     from study.repeat import Study
+    from study.variants import Variant
 
     with Screen() as screen:
         study = Study(given.out, agent_folder(settings), settings, screen)
         study.base()
         for seed in given.seeds:
-            seconds = max(study.trained(seed, method) for method in given.methods)
+            seconds = max(
+                study.trained(seed, Variant(method, method, {"method": method}))
+                for method in given.methods
+            )
             if not given.no_control:
                 study.more_stage_one(seed, seconds)
     return _summarise(given.out)

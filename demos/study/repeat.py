@@ -12,13 +12,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from study import phone
-from study.arms import Arm, base_arms, trained_arms
+from study.arms import BASE, Arm, base_arms, trained_arms
 from study.base_agent import BaseAgentConfig, make_base_agent
-from study.console import Screen
+from study.console import Bar, Screen
 from study.evaluate import Evaluation, Plan
+from study.imitation import imitate
 from study.results import Results
-from study.settings import Method, Settings, plain
-from study.team import World, rollout_work, train_team
+from study.settings import Settings, plain
+from study.team import Trained, World, own_graph, rollout_work, train_team, unseen_graph
+from study.variants import Variant
 from study.work import Lanes
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.nodes.local import LocalModel
@@ -26,6 +28,7 @@ from swarm_ui.optim.stage1 import Progress, Stage1Config
 from swarm_ui.rundir import RunDirectory
 
 BASE_CELL = "base"
+UNTRAINED_CELL = "untrained"
 _PROBE_STEPS = 150
 _CONTROL_RATE = 1e-3
 """Peak learning rate of more stage 1: the agent is trained already."""
@@ -44,24 +47,58 @@ class Study:
         run, results = self._cell(BASE_CELL, self._settings)
         self._evaluate(run, results, base_arms(self._settings), self._agent, None)
 
-    def trained(self, seed: int, method: Method) -> float:
-        """Stage 2 with one seed; returns the CPU-seconds it took."""
-        settings = dataclasses.replace(self._settings, seed=seed, method=method)
-        run, results = self._cell(f"{method}-{seed}", settings)
+    def untrained(self) -> None:
+        """The architecture of the base agent with random weights: what success is by chance."""
+        run, results = self._cell(UNTRAINED_CELL, self._settings)
+        agent = run.path / "agent"
+        if not agent.exists():
+            base, part = LocalModel.load(self._agent), run.path / "agent.part"
+            shutil.rmtree(part, ignore_errors=True)
+            shape = base.module.config
+            LocalModel.untrained(
+                base.codec, width=shape.hidden_size, layers=shape.num_hidden_layers,
+                heads=shape.num_attention_heads, seed=0,
+            ).save(part)  # fmt: skip
+            part.rename(agent)
+        arms = [arm for arm in base_arms(self._settings) if arm.name == BASE]
+        self._evaluate(run, results, arms, agent, None)
+
+    def trained(self, seed: int, variant: Variant) -> float:
+        """One run of stage 2; returns the CPU-seconds it took."""
+        settings = variant.settings(self._settings, seed)
+        run, results = self._cell(f"{variant.name}-{seed}", settings)
         world = World(
             PhoneEnvironment,
             lambda iteration, count, rng: phone.training_jobs(settings, count, rng),
-            phone.scripted_critic(settings),
+            phone.scripted_critic(settings) if variant.critic else None,
             phone.CONCURRENCY,
         )
         model = LocalModel.load(self._agent)
         with self._screen.bar(f"{run.path.name}: stage 2", settings.iterations) as bar:
-            trained = asyncio.run(train_team(settings, run, model, world, bar))
-        results.rollouts = rollout_work(run, trained.history)
-        results.training_cpu_seconds = sum(m.cpu_seconds for m in trained.history)
+            if variant.imitate:
+                trained = self._imitated(settings, run, model, world, bar)
+            else:
+                trained = asyncio.run(train_team(settings, run, model, world, bar))
+                results.rollouts = rollout_work(run, trained.history)
+                seconds = sum(m.cpu_seconds for m in trained.history)
+                run.log({"kind": "training", "cpu_seconds": seconds})
+        results.training_cpu_seconds = _noted(run, "training")
         arms = trained_arms(settings, trained.edges, trained.drawn)
+        if not variant.team:
+            arms = [arm for arm in arms if arm.name != "trained-team"]
         self._evaluate(run, results, arms, self._agent, run.adapters)
         return results.training_cpu_seconds
+
+    def _imitated(
+        self, settings: Settings, run: RunDirectory, model: LocalModel, world: World, bar: Bar
+    ) -> Trained:
+        """The control that is shown the solver's actions; done again if it was interrupted."""
+        if not any(run.adapters.glob("agent_*")):
+            seconds = asyncio.run(imitate(settings, model, world, bar.update))
+            model.save_adapters(run.adapters)
+            run.log({"kind": "training", "cpu_seconds": seconds})
+        edges = unseen_graph(settings, {frozenset(own_graph(settings))})
+        return Trained((), edges or own_graph(settings), "unseen DAG")
 
     def more_stage_one(self, seed: int, cpu_seconds: float) -> None:
         """The control: as many CPU-seconds of stage 1 on top of the base agent."""
@@ -75,7 +112,7 @@ class Study:
             self._stage_one(part, seed, steps, spent)
             run.log({"kind": "control", "steps": steps, "cpu_seconds": spent.last})
             part.rename(agent)
-        results.training_cpu_seconds = float(str(run.metrics()[-1]["cpu_seconds"]))
+        results.training_cpu_seconds = _noted(run, "control")
         arms = [arm for arm in base_arms(self._settings) if arm.name in _CONTROL_ARMS]
         self._evaluate(run, results, [_renamed(arm) for arm in arms], agent, None)
 
@@ -139,6 +176,11 @@ class _Spent:
             step, seconds = self._first
             self.each = (progress.cpu_seconds - seconds) / (progress.step - step)
         self.last = progress.cpu_seconds
+
+
+def _noted(run: RunDirectory, kind: str) -> float:
+    """CPU-seconds of the last line of a kind in the run's metrics."""
+    return float(str([m for m in run.metrics() if m.get("kind") == kind][-1]["cpu_seconds"]))
 
 
 def _renamed(arm: Arm) -> Arm:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path
 from typing import NamedTuple
 
@@ -73,8 +73,7 @@ async def train_team(
     settings: Settings, run: RunDirectory, model: LocalModel, world: World, bar: Bar
 ) -> Trained:
     """Train, or go on training, in the run directory; checkpoints make that safe at any moment."""
-    names = [f"agent_{k}" for k in range(settings.agents)]
-    own = random_dag(names, settings.density, random.Random(derive(settings.seed, "team")))
+    own = own_graph(settings)
     keeper = _Keeper(run, model, bar)
     trainer = TeamTrainer(
         model,
@@ -94,6 +93,26 @@ async def train_team(
     edges, drawn = _tested(settings, result, own)
     _save_edges(run, result, edges, drawn)
     return Trained(result.history, edges, drawn)
+
+
+def own_graph(settings: Settings) -> tuple[Edge, ...]:
+    """The DAG of a team whose edges do not change."""
+    draws = random.Random(derive(settings.seed, "team"))
+    return random_dag(_names(settings), settings.density, draws)
+
+
+def unseen_graph(settings: Settings, seen: Set[frozenset[Edge]]) -> tuple[Edge, ...] | None:
+    """A DAG that is not among those; ``None``: every one may be (two agents have three)."""
+    draws = random.Random(derive(settings.seed, "unseen"))
+    for _ in range(1000):
+        edges = random_dag(_names(settings), settings.density, draws)
+        if edges and frozenset(edges) not in seen:
+            return edges
+    return None
+
+
+def _names(settings: Settings) -> list[str]:
+    return [f"agent_{k}" for k in range(settings.agents)]
 
 
 def rollout_work(run: RunDirectory, history: Sequence[IterationMetrics]) -> Work:
@@ -163,13 +182,8 @@ def _tested(settings: Settings, result: TeamResult, own: Sequence[Edge]) -> tupl
     if settings.edges == "learned":
         return result.edges.mode().edges, "learned DAG"
     seen = {frozenset(graph.edges) for metrics in result.history for graph in metrics.graphs}
-    names = [f"agent_{k}" for k in range(settings.agents)]
-    draws = random.Random(derive(settings.seed, "unseen"))
-    for _ in range(1000):
-        edges = random_dag(names, settings.density, draws)
-        if edges and frozenset(edges) not in seen:
-            return edges, "unseen DAG"
-    return tuple(own), "a DAG"  # two agents have three graphs: all may have been seen
+    edges = unseen_graph(settings, seen)
+    return (tuple(own), "a DAG") if edges is None else (edges, "unseen DAG")
 
 
 def _save_edges(run: RunDirectory, result: TeamResult, edges: Sequence[Edge], drawn: str) -> None:
