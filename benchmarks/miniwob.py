@@ -26,9 +26,9 @@ system's. A peer that cannot run has null, and ``missing`` says why.
 
 Prints a table, which targets are missed, and JSON as the last line: ``steps_per_s, vs_selenium,
 vs_playwright, vs_playwright_bare, tasks, pages, selenium_steps_per_s, playwright_steps_per_s,
-playwright_bare_steps_per_s, processors, load, browser, missing, missed, cpu_ms_per_step``. The last
-is CPU time of all processes of a system, drivers and browsers too, which a busy machine changes
-less than it does the rates.
+playwright_bare_steps_per_s, processors, load, browser, missing, missed, rounds, cpu_ms_per_step``.
+The last is CPU time of all processes of a system, drivers and browsers too, which a busy machine
+changes less than it does the rates.
 """
 
 from __future__ import annotations
@@ -334,15 +334,26 @@ def _runner(kind: Any, python: str, name: str) -> Any:
     return runner
 
 
-def measure(python: Path | None, pages: int, rounds: int, seconds: float) -> dict[str, Any]:
-    """Samples of all systems in turn, and what comes of them."""
+def measure(
+    python: Path | None, pages: int, rounds: int, seconds: float, limit: float
+) -> dict[str, Any]:
+    """Samples of all systems in turn, and what comes of them.
+
+    Args:
+        python: the environment of the peers; ``None``: without them.
+        pages: of ours and of Playwright.
+        rounds: at most; fewer if one more would last beyond ``limit`` seconds.
+        seconds: of a sample.
+        limit: see ``rounds``. The first round is always made.
+    """
     from timing import NoResult, Runner, progress
 
     from swarm_ui.environments.miniwob import find_browser
+    from swarm_ui.environments.miniwob.browser import INSTALL_HINT
 
     binary = find_browser()
     if binary is None:
-        raise SystemExit("no Chromium found: see 'Real web pages' in README.md")
+        raise SystemExit(INSTALL_HINT)
     runners, missing = peers(python)
     runners = {"ours": _runner(Runner, sys.executable, "ours"), **runners}
     rates: dict[str, list[float]] = {name: [] for name in runners}
@@ -350,7 +361,10 @@ def measure(python: Path | None, pages: int, rounds: int, seconds: float) -> dic
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2
     with progress() as bar:
         task = bar.add_task("", total=rounds * len(runners))
-        for _ in range(rounds):
+        began = time.monotonic()
+        for made in range(rounds):
+            if made and (time.monotonic() - began) * (made + 1) / made > limit:
+                break
             for name, runner in runners.items():
                 bar.update(task, description=name, advance=1)
                 if name in missing:
@@ -371,7 +385,7 @@ def measure(python: Path | None, pages: int, rounds: int, seconds: float) -> dic
     found = {name: median(values) if values else None for name, values in rates.items()}
     result = _result(found, missing, pages, processors, binary)
     cpu = {name: median(values) if values else None for name, values in costs.items()}
-    return {**result, "cpu_ms_per_step": cpu}
+    return {**result, "rounds": len(rates["ours"]), "cpu_ms_per_step": cpu}
 
 
 def _result(
@@ -436,8 +450,8 @@ def main() -> None:
         named = args.peers != Path()
         folder = args.peers if named else Path(cache) / "swarm-ui" / "peers" / "miniwob"
         python = environment(folder, words[place + 1 :])
-    rounds, seconds = (2, 3.0) if args.quick else (7, 6.0)
-    found = measure(python, args.pages, rounds, seconds)
+    rounds, seconds, limit = (2, 2.0, 50.0) if args.quick else (7, 6.0, 300.0)
+    found = measure(python, args.pages, rounds, seconds, limit)
     show(found)
     print(json.dumps(found))
 

@@ -57,11 +57,8 @@ async def test_environment_keeps_the_contract(
 async def test_miniwob_keeps_the_contract() -> None:
     async with MiniWobBrowser(pages=2) as browser:
         made = iter(browser.environments)
-        # Icons appear in some pages only once their pictures are loaded: a real page has a clock.
-        report = await check_environment(
-            lambda: next(made), tasks=REFERENCE_TASKS[::4], seeds=(3,), without=("determinism",)
-        )
-        assert "determinism" not in report.tried
+        report = await check_environment(lambda: next(made), tasks=REFERENCE_TASKS[::4], seeds=(3,))
+        assert report.ok and "determinism" in report.tried
 
 
 # -- a broken environment for every rule ------------------------------------------------------

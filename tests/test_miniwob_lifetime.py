@@ -132,19 +132,32 @@ async def test_ten_thousand_episodes_leak_nothing() -> None:
                     if step.ended:
                         break
 
-        async def sizes(until: int) -> tuple[float, float]:
+        async def sizes(until: int) -> tuple[float, float, dict[str, int]]:
+            """Megabytes of the browser and of ours, and what is counted, after so many episodes."""
             await asyncio.gather(*(play(env, until, 20) for env in browser.environments))
             for env in browser.environments:  # what waits to be thrown away is no leak
                 assert env.page is not None
                 await env.page.call("HeapProfiler.collectGarbage")
             assert browser.pid is not None
-            return memory(family(browser.pid)), memory([os.getpid()])
+            assert env.page is not None
+            call = env.page._connection.call
+            counts = {
+                "pages": len((await call("Target.getTargets"))["targetInfos"]),
+                "contexts": len((await call("Target.getBrowserContexts"))["browserContextIds"]),
+                "processes": len(family(browser.pid)),
+                "files": len(list(Path("/proc/self/fd").iterdir())),
+                "files of the browser": len(list(Path(f"/proc/{browser.pid}/fd").iterdir())),
+                "tasks": len(asyncio.all_tasks()),
+            }
+            return memory(family(browser.pid)), memory([os.getpid()]), counts
 
         start = await sizes(2500)  # every task has been shown once
         pid = browser.pid
         middle = await sizes(6000)
         end = await sizes(10_000)
-        print(f"browser and ours, MB: {start} after 2,500, {middle} after 6,000, {end}")
+        print(f"browser and ours, MB: {start} after 2,500, {middle} after 6,000, at the end {end}")
         assert browser.pid == pid
         assert end[0] < start[0] * 1.25 + 50
         assert end[1] < start[1] + 20
+        for what, number in end[2].items():
+            assert number <= start[2][what] + (10 if "browser" in what else 1), (what, start, end)

@@ -165,6 +165,16 @@ async def test_scrolling_a_text_area_unlocks_the_form(env: MiniWobEnvironment) -
     assert (await env.step(scroll)).note == "nothing to scroll that way"
 
 
+async def test_timers_that_are_nearly_due_are_part_of_an_act(env: MiniWobEnvironment) -> None:
+    screen = await env.reset(task="enter-text", seed=1)
+    tell = "document.querySelector('#area button, #subbtn').textContent += '!'"
+    hook = f"setTimeout(() => setTimeout(() => {{ {tell} }}, 1), 0)"
+    await script(env, f"(document.body.addEventListener('click', () => {hook}, true), 1)")
+    step = await env.step(Action(action_type="click", index=screen.elements[0].index))
+    assert [e.label for e in step.observation.elements if e.role == "button"] == ["Submit!"]
+    await env.close()  # the next test gets a page without the hook
+
+
 async def test_dialogs_of_the_browser_do_not_stop_the_page(env: MiniWobEnvironment) -> None:
     screen = await env.reset(task="click-test-2", seed=1)
     hook = "document.body.addEventListener('click', () => alert('hello'), true)"

@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 from swarm_ui.environments.miniwob.cdp import Connection
+from swarm_ui.environments.miniwob.wire import Pipe, Socket, Wire
 from swarm_ui.errors import ConfigError, EnvironmentFault
 
 BROWSER_VARIABLE = "SWARM_UI_BROWSER"
@@ -22,6 +23,10 @@ INSTALL_HINT = (
     f"chromium; elsewhere: Google Chrome), or set {BROWSER_VARIABLE} to its path."
 )
 _PREFIX = "swarm-ui-browser-"
+PIPES = os.name == "posix"
+"""Whether a browser can be given pipes to talk over; else it opens a port on this machine."""
+# It finds them as its files 3 and 4; what it says itself nobody reads.
+_ONTO_PIPES = ("/bin/sh", "-c", 'exec 3<&0 4>&1 </dev/null >/dev/null; exec "$@"', "sh")
 LAUNCH_TIMEOUT = 30.0
 """Seconds a browser may take to start."""
 
@@ -60,7 +65,6 @@ _FLAGS = (
     "--mute-audio",
     "--password-store=basic",
     "--use-mock-keychain",
-    "--remote-debugging-port=0",
 )
 
 
@@ -88,7 +92,7 @@ def find_browser() -> Path | None:
 
 
 class Browser:
-    """One running Chromium with a profile of its own, and the socket to it."""
+    """One running Chromium with a profile of its own, and the wire to it."""
 
     def __init__(
         self, process: subprocess.Popen[bytes], home: Path, lock: int, *, draws_on_request: bool
@@ -116,22 +120,18 @@ class Browser:
         await asyncio.to_thread(_clear_up)
         home = Path(tempfile.mkdtemp(prefix=_PREFIX))
         lock = _hold(home)
+        to, said = (os.pipe(), os.pipe()) if PIPES else ((-1, -1), (-1, -1))
         try:
-            with (home / "stderr").open("wb") as log:
-                process = subprocess.Popen(
-                    _command(binary, home / "profile"),
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=log,
-                    start_new_session=True,
-                )
+            process = _start(binary, home, to[0], said[1])
         except OSError as error:
             os.close(lock)
+            _close(*to, *said)
             shutil.rmtree(home, ignore_errors=True)
             raise EnvironmentFault(f"cannot start {binary}: {error}") from error
+        _close(to[0], said[1])  # only the browser holds its ends: when it goes, ours tell
         browser = cls(process, home, lock, draws_on_request=_is_shell(binary))
         try:
-            browser._connection = await Connection.open(await browser._address(binary))
+            await browser._connect(binary, said[0], to[1])
         except BaseException:
             browser.kill()
             raise
@@ -181,20 +181,60 @@ class Browser:
             if not self._home.exists():
                 return
 
+    async def _connect(self, binary: Path, reads: int, writes: int) -> None:
+        """Open the wire and wait until the browser answers."""
+        connection = self._connection = Connection()
+        wire: Wire
+        if PIPES:
+            wire = await Pipe.open(reads, writes, connection.receive, connection.lose)
+        else:
+            address = await self._address(binary)
+            wire = await Socket.open(address, connection.receive, connection.lose)
+        connection.use(wire)
+        try:
+            await asyncio.wait_for(connection.call("Browser.getVersion"), LAUNCH_TIMEOUT)
+        except (EnvironmentFault, TimeoutError) as error:
+            await connection.close()
+            raise await asyncio.to_thread(self._not_ready, binary) from error
+
     async def _address(self, binary: Path) -> str:
-        """The DevTools address, which a browser prints once it is ready."""
+        """The DevTools address, which a browser with a port prints once it is ready."""
         log = self._home / "stderr"
         deadline = asyncio.get_running_loop().time() + LAUNCH_TIMEOUT
-        while True:
+        while self._process.poll() is None and asyncio.get_running_loop().time() < deadline:
             text = log.read_text(encoding="utf-8", errors="replace")
             found = re.search(r"DevTools listening on (ws://\S+)\s", text)
             if found:
                 return found.group(1)
-            ended = self._process.poll() is not None
-            if ended or asyncio.get_running_loop().time() > deadline:
-                how = "ended at once" if ended else f"was not ready in {LAUNCH_TIMEOUT:.0f} s"
-                raise EnvironmentFault(f"{binary} {how}; it said: {text[-500:].strip()}")
             await asyncio.sleep(0.02)
+        raise self._not_ready(binary)
+
+    def _not_ready(self, binary: Path) -> EnvironmentFault:
+        """Why the browser does not answer, with its own words."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1)  # it closes its pipes a moment before it has ended
+        ended = self._process.poll() is not None
+        how = "ended at once" if ended else f"was not ready in {LAUNCH_TIMEOUT:.0f} s"
+        text = (self._home / "stderr").read_text(encoding="utf-8", errors="replace")
+        return EnvironmentFault(f"{binary} {how}; it said: {text[-500:].strip()}")
+
+
+def _start(binary: Path, home: Path, reads: int, writes: int) -> subprocess.Popen[bytes]:
+    """Start a browser, with its ends of the pipes where it has some (see ``PIPES``)."""
+    with (home / "stderr").open("wb") as log:
+        return subprocess.Popen(
+            _command(binary, home / "profile"),
+            stdin=reads if PIPES else subprocess.DEVNULL,
+            stdout=writes if PIPES else subprocess.DEVNULL,
+            stderr=log,
+            start_new_session=True,
+        )
+
+
+def _close(*files: int) -> None:
+    for file in files:
+        if file >= 0:
+            os.close(file)
 
 
 def _is_shell(binary: Path) -> bool:
@@ -202,7 +242,8 @@ def _is_shell(binary: Path) -> bool:
 
 
 def _command(binary: Path, profile: Path) -> list[str]:
-    command = [str(binary), *_FLAGS, f"--user-data-dir={profile}"]
+    talk = "--remote-debugging-pipe" if PIPES else "--remote-debugging-port=0"
+    command = [str(binary), *_FLAGS, talk, f"--user-data-dir={profile}"]
     if _is_shell(binary):
         command.extend(_ON_REQUEST)
     if hasattr(os, "geteuid") and os.geteuid() == 0:
@@ -210,7 +251,7 @@ def _command(binary: Path, profile: Path) -> list[str]:
     setpriv = shutil.which("setpriv")
     if setpriv is not None:  # Linux: the browser goes even when this process is killed
         command = [setpriv, "--pdeathsig", "KILL", "--", *command]
-    return [*command, "about:blank"]
+    return [*(_ONTO_PIPES if PIPES else ()), *command, "about:blank"]
 
 
 def _guard(pid: int) -> subprocess.Popen[bytes] | None:

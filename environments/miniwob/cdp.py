@@ -1,16 +1,15 @@
-"""A small client for the Chrome DevTools Protocol: one socket, many pages (flat sessions)."""
+"""A small client for the Chrome DevTools Protocol: one wire, many pages (flat sessions)."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from swarm_ui.errors import EnvironmentFault, MissingExtra
+import msgspec
 
-if TYPE_CHECKING:
-    from websockets.asyncio.client import ClientConnection
+from swarm_ui.environments.miniwob.wire import Wire
+from swarm_ui.errors import EnvironmentFault
 
 CALL_TIMEOUT = 20.0
 """Seconds a browser may take to answer."""
@@ -20,27 +19,18 @@ Listener = Callable[[str, Reply], None]
 
 
 class Connection:
-    """The browser's socket. A call that cannot be answered raises :class:`EnvironmentFault`."""
+    """To one browser. A call that cannot be answered raises :class:`EnvironmentFault`."""
 
-    def __init__(self, socket: ClientConnection) -> None:
-        self._socket = socket
+    def __init__(self) -> None:
+        self._wire: Wire | None = None
         self._next = 0
         self._waiting: dict[int, tuple[str, asyncio.Future[Reply]]] = {}
         self._listeners: dict[str, Listener] = {}
         self._lost: str | None = None
-        self._reader = asyncio.create_task(self._read())
 
-    @classmethod
-    async def open(cls, url: str) -> Connection:
-        """Connect to the DevTools address a browser printed."""
-        try:
-            from websockets.asyncio.client import connect
-        except ImportError as error:
-            raise MissingExtra("web", "MiniWoB++", "websockets") from error
-        try:
-            return cls(await connect(url, max_size=None, compression=None, proxy=None))
-        except OSError as error:
-            raise EnvironmentFault(f"cannot connect to the browser at {url}: {error}") from error
+    def use(self, wire: Wire) -> None:
+        """Talk over a wire, which tells :meth:`receive` and :meth:`lose` what it hears."""
+        self._wire = wire
 
     @property
     def lost(self) -> bool:
@@ -69,8 +59,8 @@ class Connection:
         Raises:
             EnvironmentFault: the browser is gone, refuses, or does not answer in time.
         """
-        if self._lost is not None:
-            raise EnvironmentFault(f"{method}: {self._lost}")
+        if self._lost is not None or self._wire is None:
+            raise EnvironmentFault(f"{method}: {self._lost or 'not connected'}")
         self._next += 1
         number = self._next
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
@@ -79,7 +69,7 @@ class Connection:
         if session:
             message["sessionId"] = session
         try:
-            await self._socket.send(json.dumps(message))
+            await self._wire.send(msgspec.json.encode(message))
             reply = await asyncio.wait_for(future, CALL_TIMEOUT)
         except TimeoutError as error:
             raise EnvironmentFault(f"{method}: no answer in {CALL_TIMEOUT:.0f} s") from error
@@ -93,26 +83,22 @@ class Connection:
         return result
 
     async def close(self) -> None:
-        self._reader.cancel()
-        await asyncio.gather(self._reader, return_exceptions=True)
-        await self._socket.close()
+        if self._wire is not None:
+            await self._wire.close()
+        self.lose("the connection to the browser was closed")
 
-    async def _read(self) -> None:
-        from websockets.exceptions import ConnectionClosed
+    def lose(self, reason: str) -> None:
+        """Nothing more will come: every call that waits fails, and every later one."""
+        if self._lost is not None:
+            return
+        self._lost = reason
+        for _, future in self._waiting.values():
+            if not future.done():
+                future.set_exception(EnvironmentFault(reason))
 
-        reason = "the connection to the browser was closed"
-        try:
-            async for text in self._socket:
-                self._receive(json.loads(text))
-        except ConnectionClosed as error:
-            reason = f"the browser is gone ({error})"
-        finally:
-            self._lost = reason
-            for _, future in self._waiting.values():
-                if not future.done():
-                    future.set_exception(EnvironmentFault(reason))
-
-    def _receive(self, message: Reply) -> None:
+    def receive(self, data: bytes | str) -> None:
+        """A message from the browser."""
+        message: Reply = msgspec.json.decode(data)
         if "id" in message:
             _, future = self._waiting.get(message["id"], ("", None))
             if future is not None and not future.done():

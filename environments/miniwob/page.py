@@ -74,6 +74,7 @@ class Page:
         self._session = session
         self._frames = frames
         self._loaded: asyncio.Future[None] | None = None
+        self._functions = ""
         self._broken = False
         self._touched = False
         self._episodes = 0
@@ -225,6 +226,8 @@ class Page:
             await asyncio.wait_for(self._loaded, CALL_TIMEOUT)
         except TimeoutError as error:
             raise self._fault(f"{task!r} did not load in {CALL_TIMEOUT:.0f} s") from error
+        reply = await self.call("Runtime.evaluate", expression="swarmUi")
+        self._functions = reply["result"].get("objectId", "")
         self.task = task
 
     async def _settled(self, screen: Screen) -> Screen:
@@ -247,10 +250,15 @@ class Page:
 
     async def _value(self, function: str, *arguments: object) -> Any:
         """What a function of ``page_acts.js`` returns."""
-        told = ", ".join(map(json.dumps, arguments))
-        expression = f"swarmUi.{function}({told})"
+        # Always the same text, which the page compiles once; what differs is data.
+        code = f"function (told) {{ return this.{function}(...JSON.parse(told)); }}"
         reply = await self.call(
-            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+            "Runtime.callFunctionOn",
+            functionDeclaration=code,
+            objectId=self._functions,
+            arguments=[{"value": json.dumps(arguments)}],
+            returnByValue=True,
+            awaitPromise=True,
         )
         if "exceptionDetails" in reply:
             details = reply["exceptionDetails"]

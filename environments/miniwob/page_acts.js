@@ -169,8 +169,15 @@ const allPictures = () => {
   return missing.length && Promise.race([there, sleep(READY_MS)]);
 };
 
+// Timers that a page sets for at once or nearly are part of an act; whoever sets none is not
+// waited for.
+const settled = async () => {
+  await sleep(0);
+  if (soon.size > 0) await sleep(SETTLE_MS);
+};
+
 const look = async (note) => {
-  await sleep(SETTLE_MS);
+  await settled();
   await allPictures();
   return observe(note);
 };
@@ -238,6 +245,16 @@ const fetchPictures = () => {
   fetched = Promise.allSettled(pictures.map((picture) => picture.decode()));
 };
 document.addEventListener("DOMContentLoaded", fetchPictures);
+
+// The harness's furniture stands beside the page or goes before anyone looks, and costs a layout
+// each time it changes.
+const hideFurniture = () => {
+  const sheet = new CSSStyleSheet();
+  const names = [...FURNITURE].filter((id) => id !== "query").map((id) => `#${id}`);
+  sheet.replaceSync(`${names.join(", ")} { display: none !important; }`);
+  document.adoptedStyleSheets.push(sheet);
+};
+document.addEventListener("DOMContentLoaded", hideFurniture);
 
 // Leaving the page would end the document, and the reward with it. These listeners come last:
 // the page's own handlers have run.

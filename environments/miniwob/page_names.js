@@ -25,15 +25,17 @@ const AHEAD = { up: [0, -1], down: [0, 1], left: [-1, 0], right: [1, 0] };
 
 let shown = []; // DOM nodes of the last screen, in the order of its elements
 
-const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const later = window.setTimeout.bind(window);
+const never = window.clearTimeout.bind(window);
+const sleep = (ms) => new Promise((resolve) => later(resolve, ms));
 const squeeze = (text) => (text || "").replace(/\s+/g, " ").trim();
 
 const ownText = (node) => {
   let text = "";
-  for (const child of node.childNodes) {
+  for (let child = node.firstChild; child; child = child.nextSibling) {
     if (child.nodeType === Node.TEXT_NODE) text += " " + child.nodeValue;
   }
-  return squeeze(text);
+  return text && squeeze(text);
 };
 
 // ---- what to call an element that shows no text -------------------------------------------

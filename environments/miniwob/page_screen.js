@@ -12,8 +12,7 @@ class Walk {
     }
   }
 
-  add(node, role, facts) {
-    const box = node.getBoundingClientRect();
+  add(node, role, facts, box = node.getBoundingClientRect()) {
     const bounds = [box.left, box.top, box.right, box.bottom].map(Math.round);
     const focused = node === document.activeElement;
     this.elements.push({ role, bounds, focused, enabled: !node.disabled, ...facts });
@@ -38,14 +37,20 @@ class Walk {
     const visible = box.width > 0 && box.height > 0;
     const tag = node.tagName.toUpperCase();
     if (tag === "SELECT") return this.options(node);
-    if (tag === "INPUT" || tag === "TEXTAREA") return visible ? this.control(node, tag) : undefined;
+    if (tag === "INPUT" || tag === "TEXTAREA") {
+      if (visible) this.control(node, tag, box);
+      return;
+    }
     if (tag === "BUTTON") {
       const text = squeeze(node.textContent);
-      return this.add(node, "button", { text, description: text ? "" : describe(node) });
+      return this.add(node, "button", { text, description: text ? "" : describe(node) }, box);
     }
-    if (node instanceof SVGElement) this.shape(node, visible);
-    else if (visible && !this.merged.has(node)) this.plain(node, tag);
-    for (const child of node.children) this.visit(child);
+    if (node instanceof SVGElement) {
+      if (visible) this.shape(node, box);
+    } else if (visible && !this.merged.has(node)) this.plain(node, tag, box);
+    for (let child = node.firstElementChild; child; child = child.nextElementSibling) {
+      this.visit(child);
+    }
   }
 
   options(select) {
@@ -57,16 +62,16 @@ class Walk {
     }
   }
 
-  control(node, tag) {
+  control(node, tag, box) {
     const type = tag === "TEXTAREA" ? "area" : node.type || "text";
     const caption = this.captions.get(node) || "";
     if (type === "checkbox" || type === "radio") {
       const description = caption ? "" : describe(node);
-      return this.add(node, type, { text: caption, description, checked: node.checked });
+      return this.add(node, type, { text: caption, description, checked: node.checked }, box);
     }
     if (PUSH_TYPES.has(type)) {
       const text = squeeze(node.value);
-      return this.add(node, "button", { text, description: text ? "" : describe(node) });
+      return this.add(node, "button", { text, description: text ? "" : describe(node) }, box);
     }
     const name = caption || accessibleName(node) || (node.placeholder ? "" : nameWords(node));
     const secret = type === "password" && !/password/i.test(name);
@@ -77,25 +82,25 @@ class Walk {
       value: node.value,
       editable: !node.readOnly && !node.disabled,
       scrollable: type === "area" && canScroll(node),
-    });
+    }, box);
   }
 
-  shape(node, visible) {
+  shape(node, box) {
     const tag = node.tagName.toLowerCase();
-    if (!visible || tag === "svg" || tag === "g") return;
+    if (tag === "svg" || tag === "g") return;
     const fill = node.getAttribute("fill") || node.style.fill || "";
-    this.add(node, "shape", { text: squeeze([fill, tag, ownText(node)].join(" ")) });
+    this.add(node, "shape", { text: squeeze([fill, tag, ownText(node)].join(" ")) }, box);
   }
 
-  plain(node, tag) {
+  plain(node, tag, box) {
     const text = ownText(node);
     const paint = node.style.backgroundColor || "";
     if (text) {
-      this.add(node, roleOf(node, tag), { text, selected: stateOf(node) });
+      this.add(node, roleOf(node, tag), { text, selected: stateOf(node) }, box);
     } else if (node.children.length === 0 && (describe(node) || paint)) {
       if (node.id === "area" || node.id === "area2") return;
       const description = squeeze(describe(node) + " " + paint);
-      if (!LAYOUT_WORDS.has(description)) this.add(node, "icon", { description });
+      if (!LAYOUT_WORDS.has(description)) this.add(node, "icon", { description }, box);
     }
   }
 }
@@ -133,6 +138,16 @@ window.requestAnimationFrame = (callback) => {
   return id;
 };
 window.cancelAnimationFrame = (id) => { pending.delete(id); noFrame(id); };
+
+// And timers that are nearly due, which whoever reads the screen waits for.
+const soon = new Set();
+window.setTimeout = (callback, delay, ...given) => {
+  if (typeof callback !== "function" || delay > SETTLE_MS) return later(callback, delay, ...given);
+  const id = later((...told) => { soon.delete(id); callback(...told); }, delay, ...given);
+  soon.add(id);
+  return id;
+};
+window.clearTimeout = (id) => { soon.delete(id); never(id); };
 
 const moves = (animation) => animation.playState === "running"
   && Number.isFinite(animation.effect.getComputedTiming().endTime);
