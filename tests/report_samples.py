@@ -13,6 +13,8 @@ from swarm_ui.observation import Element, Observation, Past
 from swarm_ui.report import (
     Curve,
     CurvePoint,
+    EdgeFrame,
+    EdgeHistory,
     Estimate,
     GraphDrawing,
     Picture,
@@ -129,6 +131,23 @@ def report(text: str = "Ada") -> ReportData:
         graphs=tuple(_drawing(text, k) for k in range(4)),
         pictures=(Picture(title=f"Success by task {text}", png=png(), note=text),),
         episodes=episodes,
+        edge_histories=(history(text),),
+        missing=(f"Nothing but {text}",),
+    )
+
+
+def history(text: str = "Ada") -> EdgeHistory:
+    """Three iterations, in which ``agent_1 → agent_2`` becomes likely."""
+    last = f"agent_4{text if text.startswith('<') else ''}"
+    frames = tuple(
+        EdgeFrame(
+            label=f"iteration {k + 1}",
+            edges=(("agent_1", "agent_2", 0.25 + 0.25 * k), (last, "agent_1", 0.5 - 0.2 * k)),
+        )
+        for k in range(3)
+    )
+    return EdgeHistory(
+        title=f"Edge probabilities {text}", nodes=(*AGENTS[:3], last), frames=frames, note=text
     )
 
 

@@ -6,6 +6,7 @@ import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -23,8 +24,11 @@ from swarm_ui.report import (
     write_report,
 )
 from swarm_ui.report.charts import ticks
+from swarm_ui.report.chunks import packed, unpacked
+from swarm_ui.report.data import EpisodeSet
 from swarm_ui.report.drawing import graph
-from swarm_ui.report.viewer import viewer_data
+from swarm_ui.report.viewer import outcome, viewer_episode
+from swarm_ui.trace import Episode
 
 ATTACKS = (
     "<script>alert(1)</script>",
@@ -60,6 +64,23 @@ class Parsed(HTMLParser):
         (self.scripts if self._in_script else self.data).append(data)
 
 
+def shown(one: Episode, picture: int | None = None) -> dict[str, Any]:
+    """What the viewer's script gets of an episode."""
+    data: dict[str, Any] = json.loads(json.dumps(viewer_episode(one, lambda png: picture)))
+    return data
+
+
+def embedded_texts(parsed: Parsed) -> dict[str, str]:
+    """Contents of the data elements, unpacked, by id."""
+    ids = [a.get("id") for t, a in parsed.elements if t == "script"]
+    found = dict(zip(ids, parsed.scripts, strict=True))
+    return {
+        name: unpacked(text) if name == "index" or name.startswith("chunk") else text
+        for name, text in found.items()
+        if name
+    }
+
+
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_text_from_models_and_screens_is_inert(attack: str) -> None:
     harmless = Parsed(page(report("Ada")))
@@ -67,8 +88,9 @@ def test_text_from_models_and_screens_is_inert(attack: str) -> None:
     assert [tag for tag, _ in attacked.elements] == [tag for tag, _ in harmless.elements]
     names = [sorted(attrs) for _, attrs in attacked.elements]
     assert names == [sorted(attrs) for _, attrs in harmless.elements]
-    assert len(attacked.scripts) == 2
-    assert attacked.scripts[1] == harmless.scripts[1]
+    assert attacked.scripts[-1] == harmless.scripts[-1], "the only script that runs"
+    assert all(re.fullmatch(r"[A-Za-z0-9+/=]*", text) for text in attacked.scripts[1:-1])
+    assert not set("<>&") & set(attacked.scripts[0])
     assert not [name for _, attrs in attacked.elements for name in attrs if name.startswith("on")]
 
 
@@ -76,10 +98,10 @@ def test_attack_survives_as_text() -> None:
     attack = "</script><script>alert(1)</script>"
     parsed = Parsed(page(report(attack)))
     assert any(attack in text for text in parsed.data)
-    episodes = json.loads(parsed.scripts[0])
-    assert episodes[0]["goal"] == f"Add a contact named {attack}"
-    assert attack in episodes[0]["steps"][0]["messages"][0]["text"]
-    assert "<" not in parsed.scripts[0]
+    texts = embedded_texts(parsed)
+    assert json.loads(texts["index"])[0][5] == f"Add a contact named {attack}"
+    messages = json.loads(texts["chunk-0"])[0]["steps"][0]["messages"]
+    assert attack in messages[0]["text"]
 
 
 def test_half_a_character_does_not_break_the_file(tmp_path: Path) -> None:
@@ -88,7 +110,7 @@ def test_half_a_character_does_not_break_the_file(tmp_path: Path) -> None:
         title=half, summary=half, episodes=(msgspec.structs.replace(episode("x"), task=half),)
     )
     parsed = Parsed(write_report(tmp_path, data).read_text(encoding="utf-8"))
-    assert json.loads(parsed.scripts[0])[0]["task"] == half
+    assert json.loads(embedded_texts(parsed)["index"])[0][0] == half
 
 
 def test_nothing_is_loaded_from_elsewhere() -> None:
@@ -96,7 +118,8 @@ def test_nothing_is_loaded_from_elsewhere() -> None:
     links = [a.get(k) or "" for _, a in parsed.elements for k in ("src", "href", "data", "action")]
     assert all(link == "" or link.startswith("data:image/png;base64,") for link in links)
     assert not {tag for tag, _ in parsed.elements} & {"link", "iframe", "object", "embed", "base"}
-    assert not re.search(r"url\(|@import|fetch\(|XMLHttp|innerHTML|https?://", page(report()))
+    loading = r"url\(|@import|fetch\(|XMLHttp|innerHTML|eval\(|https?://(?!www\.w3\.org/2000/svg)"
+    assert not re.search(loading, page(report()))
     policy = next(a["content"] for t, a in parsed.elements if t == "meta" and "http-equiv" in a)
     assert policy is not None
     assert policy.startswith("default-src 'none'")
@@ -132,49 +155,81 @@ def test_write_report_names_the_file(tmp_path: Path) -> None:
 
 
 def test_viewer_tells_masked_solved_and_failed_apart() -> None:
-    kinds = [viewer_data([episode("x", success=s)])[0]["outcome"] for s in (True, False, None)]
+    kinds = [outcome(episode("x", success=s)) for s in (True, False, None)]
     assert kinds == ["solved", "failed", "masked"]
 
 
 def test_viewer_matches_credit_to_its_message() -> None:
     one = episode("x")
-    steps = viewer_data([one])[0]["steps"]
-    assert isinstance(steps, list)
+    step = shown(one)["steps"][0]
     credit = one.steps[0].credit
     assert credit is not None
-    for message in steps[0]["messages"]:
+    for message in step["messages"]:
         column = AGENTS.index(message["sender"])
         assert message["credit"] == credit[message["round"]][column]
-    unscored = next(m["credit"] for m in steps[0]["messages"] if m["sender"] == "agent_4")
+    unscored = next(m["credit"] for m in step["messages"] if m["sender"] == "agent_4")
     assert unscored is None, "unscored is not 0"
 
 
 def test_viewer_names_what_an_action_acts_on() -> None:
-    steps = viewer_data([episode("Ada")])[0]["steps"]
-    assert isinstance(steps, list)
-    assert steps[0]["decision"] == "click “Ada” [1]"
-    assert steps[0]["executed"] is None, "the decision itself was executed"
-    assert steps[0]["ballot"][0]["action"] == "click “Ada” [1]"
+    step = shown(episode("Ada"))["steps"][0]
+    assert step["decision"] == "click “Ada” [1]"
+    assert step["executed"] is None, "the decision itself was executed"
+    assert step["ballot"][0]["action"] == "click “Ada” [1]"
 
 
-def test_screenshots_stop_at_the_budget_and_must_be_png() -> None:
-    picture = png()
-    data = viewer_data([episode("x", picture=picture)], png_budget=2 * len(picture))
-    steps = data[0]["steps"]
-    assert isinstance(steps, list)
-    assert [s["png"] is not None for s in steps] == [True, True, False]
-    fake = viewer_data([episode("x", picture=b"<svg onload=alert(1)>")])[0]["steps"]
-    assert isinstance(fake, list)
-    assert fake[0]["png"] is None
+def test_viewer_tells_who_was_heard_and_what_was_chosen() -> None:
+    messages = [m for step in shown(episode("Ada"))["steps"] for m in step["messages"]]
+    assert {tuple(m["heard"]) for m in messages} == {(0,)}, "all heard agent_1 in round 1"
+    assert {m["action"] for m in messages if m["chosen"]} == {"click “Ada” [1]"}
+    assert any(not m["chosen"] for m in messages)
+
+
+def test_screenshots_are_kept_once_within_the_budget_and_must_be_png() -> None:
+    picture, other = png(), png("other")
+    one = episode("x", picture=picture)
+    two = episode("y", picture=other)
+    data = packed([EpisodeSet(name="s", episodes=(one, one, two))], png_budget=len(picture))
+    assert len(data.pictures) == 1
+    assert data.bare == len(two.steps)
+    steps = [e["steps"] for e in json.loads(unpacked(data.chunks[0]))]
+    assert [s["png"] for s in steps[0]] == [0, 0, 0]
+    assert [s["png"] for s in steps[2]] == [None, None, None]
+    fake = shown(episode("x", picture=b"<svg onload=alert(1)>"), picture=0)
+    assert fake["steps"][0]["png"] is None
+
+
+def test_many_episodes_are_packed_in_pieces_that_say_where_they_are() -> None:
+    episodes = tuple(episode(f"{k}") for k in range(60))
+    data = packed([EpisodeSet(name="s", episodes=episodes)])
+    assert len(data.chunks) > 1
+    index = json.loads(unpacked(data.index))
+    places: dict[int, list[str]] = {}
+    for entry in index:
+        places.setdefault(entry[-1], []).append(entry[0])
+    for number, tasks in places.items():
+        steps = [e["steps"][0] for e in json.loads(unpacked(data.chunks[number]))]
+        assert [f"contacts-add {s['app'].removeprefix('Contacts ')}" for s in steps] == tasks
+
+
+def test_episodes_without_room_are_counted() -> None:
+    episodes = tuple(episode(f"{k}") for k in range(60))
+    data = packed([EpisodeSet(name="s", episodes=episodes)], episode_budget=1)
+    assert 0 < data.episodes < 60
+    assert data.episodes + data.left_out == 60
+    text = page(ReportData(title="t", summary="s", sets=(EpisodeSet(name="s", episodes=()),)))
+    assert 'id="viewer"' not in text
 
 
 def test_values_that_are_not_finite_do_not_break_the_viewer() -> None:
     one = episode("x")
     step = one.steps[0]
     trace = msgspec.structs.replace(step.trace, ballot={"a": float("-inf"), "b": 1.0})
-    broken = msgspec.structs.replace(one, steps=(msgspec.structs.replace(step, trace=trace),))
+    broken = msgspec.structs.replace(
+        one, seconds=float("nan"), steps=(msgspec.structs.replace(step, trace=trace),)
+    )
     parsed = Parsed(page(ReportData(title="t", summary="s", episodes=(broken,))))
-    ballot = json.loads(parsed.scripts[0])[0]["steps"][0]["ballot"]
+    ballot = json.loads(embedded_texts(parsed)["chunk-0"])[0]["steps"][0]["ballot"]
     assert [b["weight"] for b in ballot] == [1.0, None]
 
 
@@ -223,3 +278,8 @@ def test_ticks_cover_the_data_and_are_few(low: float, high: float) -> None:
     slack = 1e-6 * (found[-1] - found[0])
     assert found[0] <= low + slack
     assert found[-1] >= high - slack
+
+
+def test_ticks_of_iterations_are_whole_numbers() -> None:
+    assert ticks(1, 2, 6, whole=True) == [1, 2]
+    assert all(t == int(t) for t in ticks(0, 7, 6, whole=True))

@@ -1,11 +1,15 @@
 """A run as one self-contained HTML file, with a viewer for its episodes.
 
+write_report(run.path)  # all that the run's folder has to show
 write_report(run.path, ReportData(title=..., summary=..., tables=(...,), episodes=sample))
 """
 
 from swarm_ui.report.data import (
     Curve,
     CurvePoint,
+    EdgeFrame,
+    EdgeHistory,
+    EpisodeSet,
     Estimate,
     GraphDrawing,
     HeatMap,
@@ -16,11 +20,15 @@ from swarm_ui.report.data import (
     TableCell,
     credit_map,
 )
+from swarm_ui.report.gather import gathered
 from swarm_ui.report.page import page, write_report
 
 __all__ = [
     "Curve",
     "CurvePoint",
+    "EdgeFrame",
+    "EdgeHistory",
+    "EpisodeSet",
     "Estimate",
     "GraphDrawing",
     "HeatMap",
@@ -30,6 +38,7 @@ __all__ = [
     "Series",
     "TableCell",
     "credit_map",
+    "gathered",
     "page",
     "write_report",
 ]

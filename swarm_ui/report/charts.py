@@ -10,6 +10,7 @@ from swarm_ui.report.markup import Attribute, Markup, join, tag
 
 _WIDTH, _HEIGHT = 560, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 14, 12, 42
+_NARROW = 5  # columns of a heat map that stands beside another
 COLOURS = 6
 """Line colours in the style sheet; later series differ by their dashes."""
 
@@ -20,7 +21,7 @@ class _Axes:
     def __init__(self, points: Sequence[CurvePoint]) -> None:
         xs = [p.x for p in points] or [0.0, 1.0]
         ys = [v for p in points for v in (p.y, p.low, p.high) if v is not None] or [0.0, 1.0]
-        self.x_ticks = ticks(min(xs), max(xs), 6)
+        self.x_ticks = ticks(min(xs), max(xs), 6, whole=all(x == int(x) for x in xs))
         self.y_ticks = ticks(min(ys), max(ys), 5)
         self._x = min(self.x_ticks[0], *xs), max(self.x_ticks[-1], *xs)
         self._y = min(self.y_ticks[0], *ys), max(self.y_ticks[-1], *ys)
@@ -57,24 +58,32 @@ def curve(data: Curve) -> Markup:
 def heat_map(data: HeatMap) -> Markup:
     """A matrix of shaded cells with the numbers in them."""
     head = tag("tr", tag("td"), *(tag("th", c, attrs={"scope": "col"}) for c in data.columns))
+    blank = ("",) * len(data.columns)
+    details = data.details or (blank,) * len(data.rows)
     rows = [
-        tag("tr", tag("th", name, attrs={"scope": "row"}), *(_shade(v, data) for v in values))
-        for name, values in zip(data.rows, data.values, strict=True)
+        tag(
+            "tr",
+            tag("th", name, attrs={"scope": "row"}),
+            *(_shade(v, data, more) for v, more in zip(values, small, strict=True)),
+        )
+        for name, values, small in zip(data.rows, data.values, details, strict=True)
     ]
     note = tag("p", data.note, attrs={"class": "note"}) if data.note else Markup("")
     grid = tag("table", head, *rows, attrs={"class": "heat"})
-    return tag(
-        "figure", tag("figcaption", data.title), tag("div", grid, attrs={"class": "wide"}), note
-    )
+    size = "full" if len(data.columns) > _NARROW else "part"
+    box = tag("div", grid, attrs={"class": "wide"})
+    return tag("figure", tag("figcaption", data.title), box, note, attrs={"class": size})
 
 
-def ticks(low: float, high: float, about: int) -> list[float]:
-    """Round numbers that cover ``[low, high]``, about that many."""
+def ticks(low: float, high: float, about: int, *, whole: bool = False) -> list[float]:
+    """Round numbers (or ``whole`` ones) that cover ``[low, high]``, about that many."""
     if not high > low:
         low, high = low - (abs(low) or 1.0) / 2, low + (abs(low) or 1.0) / 2
     raw = (high - low) / max(1, about - 1)
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(m * power for m in (1.0, 2.0, 2.5, 5.0, 10.0) if m * power >= raw * 0.999)
+    if whole:
+        step = max(1.0, float(math.ceil(step)))
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     return [k * step for k in range(first, last + 1)]
 
@@ -126,12 +135,14 @@ def _text(text: str, x: float, y: float, anchor: str, rotate: float | None = Non
     return tag("text", text, attrs=where)
 
 
-def _shade(value: float | None, data: HeatMap) -> Markup:
+def _shade(value: float | None, data: HeatMap, detail: str) -> Markup:
     if value is None or not math.isfinite(value):
-        return tag("td", "–", attrs={"class": "unscored", "title": "unscored"})
+        return tag("td", "–", attrs={"class": "unscored", "title": detail or "unscored"})
     share = (value - data.low) / ((data.high - data.low) or 1.0)
     strength = round(100 * min(1.0, max(0.0, share)))
-    return tag("td", f"{value:.2f}", attrs={"style": f"--share:{strength}%"})
+    shown = f"{100 * value:.0f}" if data.percent else f"{value:.2f}"
+    small = tag("small", detail) if detail else Markup("")
+    return tag("td", shown, small, attrs={"style": f"--share:{strength}%"})
 
 
 def _finite(point: CurvePoint) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import msgspec
@@ -77,6 +78,27 @@ class HeatMap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     low: float = 0.0
     high: float = 1.0
     note: str = ""
+    details: tuple[tuple[str, ...], ...] = ()
+    """Small print of each cell, such as ``"15 of 20"``, shape ``[rows, columns]``; may be empty."""
+    percent: bool = False
+    """Fractions, shown times 100."""
+
+
+class EdgeFrame(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Who talked to whom at one moment."""
+
+    label: str
+    edges: tuple[tuple[str, str, float], ...]
+    """Sender, listener, probability in [0, 1]."""
+
+
+class EdgeHistory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Edge probabilities over time: one drawn graph with a slider."""
+
+    title: str
+    nodes: tuple[str, ...]
+    frames: tuple[EdgeFrame, ...]
+    note: str = ""
 
 
 class GraphDrawing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -97,6 +119,14 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     note: str = ""
 
 
+class EpisodeSet(msgspec.Struct, frozen=True, kw_only=True):
+    """Episodes that belong together, such as one policy on one split."""
+
+    name: str
+    episodes: Collection[Episode]
+    """Read from start to end more than once, and need not be in memory."""
+
+
 class ReportData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """All that a report shows."""
 
@@ -114,23 +144,30 @@ class ReportData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pictures: tuple[Picture, ...] = ()
     episodes: tuple[Episode, ...] = ()
     """A sample, for the viewer; screenshots are kept while they fit."""
+    sets: tuple[EpisodeSet, ...] = ()
+    """More episodes for the viewer, by where they come from."""
+    edge_histories: tuple[EdgeHistory, ...] = ()
+    missing: tuple[str, ...] = ()
+    """What one would look for and this run does not have, a sentence each."""
 
 
-def credit_map(episodes: tuple[Episode, ...], *, title: str = "Mean credit") -> HeatMap | None:
+def credit_map(episodes: Collection[Episode], *, title: str = "Mean credit") -> HeatMap | None:
     """Mean credit of each agent in each round over the episodes.
 
     Counts decisions of the most common team (agents and rounds) only; ``None`` if none is scored.
     """
-    scored = [s for e in episodes for s in e.steps if s.credit is not None]
-    teams = [(s.trace.agents, len(s.credit or ())) for s in scored]
+    teams: dict[tuple[tuple[str, ...], int], list[tuple[tuple[float | None, ...], ...]]] = {}
+    scored = 0
+    for episode in episodes:
+        for step in episode.steps:
+            if step.credit is not None:
+                scored += 1
+                teams.setdefault((step.trace.agents, len(step.credit)), []).append(step.credit)
     if not teams:
         return None
-    agents, rounds = max(set(teams), key=lambda team: (teams.count(team), team))
+    agents, rounds = max(teams, key=lambda team: (len(teams[team]), team))
     cells: list[list[list[float]]] = [[[] for _ in agents] for _ in range(rounds)]
-    for step in scored:
-        credit = step.credit or ()
-        if (step.trace.agents, len(credit)) != (agents, rounds):
-            continue
+    for credit in teams[agents, rounds]:
         for row, into in zip(credit, cells, strict=True):
             for value, cell in zip(row, into, strict=True):
                 if value is not None:
@@ -141,5 +178,5 @@ def credit_map(episodes: tuple[Episode, ...], *, title: str = "Mean credit") -> 
         rows=tuple(f"round {r + 1}" for r in range(rounds)),
         columns=agents,
         values=means,
-        note=f"{len(scored)} decisions.",
+        note=f"{scored} decisions.",
     )

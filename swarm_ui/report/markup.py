@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping
 
+from swarm_ui.draw.words import sound
+
 Attribute = str | int | float
 
 
@@ -27,17 +29,7 @@ def join(*children: str) -> Markup:
 
 def escape(text: str) -> str:
     """Text as it can stand in HTML or in a quoted attribute."""
-    return html.escape(printable(text), quote=True)
-
-
-def printable(text: str) -> str:
-    """Text without control characters and lone surrogates, which no HTML file may hold."""
-    return "".join(c if _allowed(c) else "\ufffd" for c in text)
-
-
-def _allowed(character: str) -> bool:
-    code = ord(character)
-    return character in "\t\n\r" or (code >= 0x20 and code != 0x7F and not 0xD800 <= code < 0xE000)
+    return html.escape(sound(text), quote=True)
 
 
 def _attribute(value: Attribute) -> str:

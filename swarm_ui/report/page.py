@@ -9,38 +9,53 @@ from pathlib import Path
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.report.charts import curve, heat_map
+from swarm_ui.report.chunks import Packed, elements, joined, packed
 from swarm_ui.report.data import Picture, ReportData
 from swarm_ui.report.drawing import graph
+from swarm_ui.report.gather import filled, gathered
 from swarm_ui.report.markup import Markup, escape, join, tag
 from swarm_ui.report.tables import table
-from swarm_ui.report.viewer import embedded, viewer_data
+from swarm_ui.report.viewer import embedded
 from swarm_ui.rundir import write_atomic
 
+SCRIPTS = ("dom.js", "pieces.js", "edges.js", "screen.js", "talk.js", "list.js", "viewer.js")
+"""Run as one script, in this order, in a scope of their own."""
 
-def write_report(run: Path, data: ReportData) -> Path:
+
+def write_report(run: Path, data: ReportData | None = None) -> Path:
     """Write ``<run>/report.html`` and return its path.
 
+    Args:
+        run: the run's folder. What it holds (measurements, episodes, edges) is shown beside
+            ``data``, or alone.
+        data: what else to show, such as tables of tests and episodes with their screenshots.
+
     Raises:
-        ConfigError: a picture named in ``data`` cannot be read.
+        ConfigError: there is no such folder, or a picture named in ``data`` cannot be read.
     """
     path = run / "report.html"
-    write_atomic(path, page(data))
+    write_atomic(path, page(gathered(run) if data is None else filled(data, run)))
     return path
 
 
 def page(data: ReportData) -> str:
     """The report as HTML text. Every string of ``data`` is escaped."""
-    script = _asset("viewer.js")
+    script = _script()
+    episodes = packed(joined(data.episodes, data.sets))
     body = join(
         _header(data),
         *(table(t) for t in data.tables),
         _group("Learning", [curve(c) for c in data.curves]),
-        _group("Credit", [heat_map(h) for h in data.heat_maps]),
-        _group("Who talks to whom", [graph(g) for g in data.graphs], "small"),
+        _histories(data),
+        _group("Success by task", [heat_map(h) for h in data.heat_maps if h.percent]),
+        _group("Credit", [heat_map(h) for h in data.heat_maps if not h.percent]),
+        _graphs(data),
         _group("Plots", [_picture(p) for p in data.pictures]),
-        _viewer(data),
+        _missing(data),
+        _viewer(episodes),
     )
-    code = Markup(f"<script>{script}</script>") if data.episodes else Markup("")
+    alive = episodes.episodes or data.edge_histories
+    code = Markup(f"<script>{script}</script>") if alive else Markup("")
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{escape(_policy(script))}">\n'
@@ -48,6 +63,10 @@ def page(data: ReportData) -> str:
         f"<title>{escape(data.title)}</title>\n<style>\n{_asset('style.css')}</style>\n</head>\n"
         f"<body>\n<main>\n{body}\n</main>\n{code}\n</body>\n</html>\n"
     )
+
+
+def _script() -> str:
+    return '"use strict";\n{\n' + "".join(map(_asset, SCRIPTS)) + "}\n"
 
 
 def _policy(script: str) -> str:
@@ -96,15 +115,59 @@ def _picture(picture: Picture) -> Markup:
     return tag("figure", tag("figcaption", picture.title), image, note)
 
 
-def _viewer(data: ReportData) -> Markup:
-    if not data.episodes:
+def _histories(data: ReportData) -> Markup:
+    """Places that the script draws in, and what it draws."""
+    if not data.edge_histories:
         return Markup("")
-    episodes = embedded(viewer_data(data.episodes))
+    drawn = [
+        {
+            "title": h.title,
+            "note": h.note,
+            "nodes": h.nodes,
+            "frames": [{"label": f.label, "edges": f.edges} for f in h.frames],
+        }
+        for h in data.edge_histories
+    ]
     return tag(
         "section",
-        tag("h2", "Episodes"),
-        tag("p", "A sample. The keys ← and → step through the screens.", attrs={"class": "note"}),
-        tag("div", attrs={"id": "viewer", "tabindex": 0}),
+        tag("h2", "Who talks to whom"),
+        tag("div", attrs={"id": "edges"}),
+        Markup("<noscript><p>The drawing needs JavaScript.</p></noscript>"),
+        Markup(f'<script type="application/json" id="edge-data">{embedded(drawn)}</script>'),
+    )
+
+
+def _graphs(data: ReportData) -> Markup:
+    drawn = [graph(g) for g in data.graphs]
+    if not data.edge_histories or not drawn:
+        return _group("Who talks to whom", drawn, "small")
+    return tag(
+        "details",
+        tag("summary", f"All {len(drawn)} graphs"),
+        tag("div", *drawn, attrs={"class": "figures small"}),
+    )
+
+
+def _missing(data: ReportData) -> Markup:
+    if not data.missing:
+        return Markup("")
+    lines = [tag("li", line) for line in data.missing]
+    return tag("section", tag("h2", "Not in this run"), tag("ul", *lines, attrs={"class": "note"}))
+
+
+def _viewer(episodes: Packed) -> Markup:
+    if not episodes.episodes:
+        return Markup("")
+    said = [f"{episodes.episodes:,} episodes."]
+    if episodes.left_out:
+        said.append(f"{episodes.left_out:,} more found no room in this file.")
+    if episodes.bare:
+        said.append(f"{episodes.bare:,} screenshots found no room: their elements are drawn.")
+    return tag(
+        "section",
+        tag("h2", "Episodes", attrs={"id": "episodes"}),
+        tag("p", " ".join(said), attrs={"class": "note"}),
+        tag("div", attrs={"id": "viewer"}),
         Markup("<noscript><p>The viewer needs JavaScript.</p></noscript>"),
-        Markup(f'<script type="application/json" id="episodes">{episodes}</script>'),
+        *elements(episodes),
     )

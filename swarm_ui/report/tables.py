@@ -28,7 +28,7 @@ def _cell(value: TableCell, scale: tuple[float, float], column: int) -> Markup:
         return tag("th", value, attrs={"scope": "row"}) if column == 0 else tag("td", value)
     if value is None:
         return tag("td", "–", attrs={"class": "number"})
-    text = str(value) if isinstance(value, int) else f"{value:.4g}"
+    text = f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
     return tag("td", text, attrs={"class": "number"})
 
 

@@ -1,150 +1,147 @@
-"use strict";
-// Text reaches the page as text nodes only, so nothing that a model or a screen said is markup.
-(() => {
-  const episodes = JSON.parse(document.getElementById("episodes").textContent);
+// The episode viewer: where one is, the keys, the address (#episode/step) and the drawing of it.
+const KEYS = [["← →", "step"], ["Home End", "first, last step"], ["j k", "next, previous episode"],
+  ["[ ]", "round"], ["f", "failed episodes only"], ["/", "search"]];
+
+class Viewer {
+  constructor(root, entries) {
+    Object.assign(this, { entries, number: -1, step: 0, selected: 0, episode: null });
+    this.list = new EpisodeList(entries, (number) => this.open(number, 0));
+    this.head = make("div", "");
+    this.stage = make("div", "");
+    this.back = button("←", "Step back", () => this.go(this.step - 1));
+    this.on = button("→", "Step on", () => this.go(this.step + 1));
+    this.where = make("span", "", "");
+    this.where.setAttribute("role", "status");
+    this.dots = make("div", "dots");
+    const keys = make("p", "note keys", ...KEYS.flatMap(([key, what]) => [make("kbd", "", key), ` ${what}  `]));
+    const bar = make("div", "bar", this.back, this.where, this.on, this.dots);
+    root.append(this.list.node, make("article", "", this.head, bar, this.stage, keys));
+    root.dataset.ready = "";
+  }
+
+  // `number` from 0. Answers that come late, after another episode was asked for, are dropped.
+  async open(number, step) {
+    const entry = this.entries[number];
+    if (!entry) return;
+    const same = number === this.number && this.episode;
+    this.number = number;
+    if (!same) {
+      this.episode = null;
+      const episode = await readEpisode(entry);
+      if (this.number !== number) return;
+      this.episode = episode;
+    }
+    this.list.mark(number);
+    this.header(entry);
+    this.go(step);
+  }
+
+  go(step) {
+    if (!this.episode) return;
+    const { steps } = this.episode;
+    this.step = between(step, 0, Math.max(0, steps.length - 1));
+    const now = steps[this.step];
+    // The last agent's message that carried the decision, or simply the last message.
+    const chosen = now ? now.messages.findLastIndex((m) => m.chosen && now.agents.includes(m.sender)) : -1;
+    this.selected = chosen < 0 ? Math.max(0, (now ? now.messages.length : 0) - 1) : chosen;
+    this.draw();
+    const address = `#${this.number + 1}/${this.step + 1}`;
+    if (location.hash !== address) history.replaceState(null, "", address);
+  }
+
+  round(places) {
+    const now = this.episode && this.episode.steps[this.step];
+    if (!now || !now.messages.length) return;
+    const rows = [...new Set(now.messages.map((m) => rowOf(m, now)))].sort((a, b) => a - b);
+    const { sender } = now.messages[this.selected];
+    const wanted = rows[rows.indexOf(rowOf(now.messages[this.selected], now)) + places];
+    const there = now.messages.findIndex((m) => rowOf(m, now) === wanted && m.sender === sender);
+    const any = there < 0 ? now.messages.findIndex((m) => rowOf(m, now) === wanted) : there;
+    if (any >= 0) this.select(any);
+  }
+
+  select(message) {
+    this.selected = message;
+    const held = this.stage.contains(document.activeElement);
+    this.draw();
+    if (held) this.stage.querySelector(`[data-message="${message}"]`)?.focus({ preventScroll: true });
+  }
+
+  header(entry) {
+    const facts = [`episode ${entry.number + 1}`, this.episode.environment, entry.set, entry.task, `seed ${entry.seed}`, entry.policy,
+      this.episode.seconds ? `${this.episode.seconds.toFixed(1)} s` : ""].filter(Boolean).join(" · ");
+    this.head.replaceChildren(
+      make("h3", "goal", entry.goal || entry.task, " ", make("span", `outcome ${entry.outcome}`, `${MARKS[entry.outcome]} ${entry.outcome}`)),
+      make("p", "note", facts),
+      ...(this.episode.fault ? [make("p", "error", this.episode.fault)] : []));
+    this.dots.replaceChildren(...this.episode.steps.map((step, k) => button("", `Step ${k + 1}`, () => this.go(k))));
+  }
+
+  draw() {
+    const { steps } = this.episode;
+    const now = steps[this.step];
+    this.back.disabled = this.step <= 0;
+    this.on.disabled = this.step >= steps.length - 1;
+    this.where.textContent = steps.length ? `step ${this.step + 1} of ${steps.length}` : "no steps were recorded";
+    [...this.dots.children].forEach((dot, k) => dot.setAttribute("aria-current", k === this.step));
+    this.stage.replaceChildren(...(now ? [this.scene(now)] : []));
+  }
+
+  scene(now) {
+    const decided = make("p", "decision", "Decision: ", make("b", "", now.decision || "none"));
+    if (now.executed) decided.append("; executed instead: ", make("b", "", now.executed));
+    const end = [now.reward ? `reward ${Number(now.reward.toPrecision(3))}` : "", now.end].filter(Boolean).join(", ");
+    if (end) decided.append(` (${end})`);
+    const more = [now.undecided, now.note, now.past.length ? `Before: ${now.past.join("; ")}` : ""];
+    const words = make("div", "", decided, ...more.filter(Boolean).map((line) => make("p", "note", line)),
+      ballot(now), talk(now, this.selected, (k) => this.select(k)));
+    return make("div", "scene", screen(now), words);
+  }
+
+  // Whether the key meant something.
+  pressed(key) {
+    const acts = {
+      ArrowLeft: () => this.go(this.step - 1),
+      ArrowRight: () => this.go(this.step + 1),
+      Home: () => this.go(0),
+      End: () => this.go(Infinity),
+      j: () => this.open(this.list.beside(1), 0),
+      k: () => this.open(this.list.beside(-1), 0),
+      "[": () => this.round(-1),
+      "]": () => this.round(1),
+      f: () => this.list.toggleFailed(),
+      "/": () => this.list.search.focus(),
+    };
+    if (!Object.hasOwn(acts, key)) return false;
+    acts[key]();
+    return true;
+  }
+
+  async address() {
+    const found = /^#(\d+)(?:\/(\d+))?$/.exec(location.hash);
+    if (!found) return false;
+    await this.open(Number(found[1]) - 1, Number(found[2] || 1) - 1);
+    return this.number >= 0;
+  }
+}
+
+const startViewer = async () => {
   const root = document.getElementById("viewer");
-  let episode = 0;
-  let step = 0;
-
-  const make = (name, className, ...children) => {
-    const node = document.createElement(name);
-    if (className) node.className = className;
-    node.append(...children.filter((child) => child !== null && child !== ""));
-    return node;
-  };
-  const button = (text, label, enabled, act) => {
-    const node = make("button", "", text);
-    node.type = "button";
-    node.disabled = !enabled;
-    node.setAttribute("aria-label", label);
-    node.addEventListener("click", act);
-    return node;
-  };
-
-  const go = (toEpisode, toStep) => {
-    episode = toEpisode;
-    step = Math.max(0, Math.min(toStep, episodes[episode].steps.length - 1));
-    draw();
-  };
-
-  const controls = (shown) => {
-    const choice = make("select", "");
-    choice.setAttribute("aria-label", "Episode");
-    episodes.forEach((e, i) => {
-      const parts = [e.policy, e.task, `seed ${e.seed}`, e.outcome].filter(Boolean);
-      const option = make("option", "", parts.join(" · "));
-      option.value = i;
-      option.selected = i === episode;
-      choice.append(option);
-    });
-    choice.addEventListener("change", () => go(Number(choice.value), 0));
-    const last = shown.steps.length - 1;
-    const dots = make("div", "dots", ...shown.steps.map((_, i) => {
-      const dot = button("", `Step ${i + 1}`, true, () => go(episode, i));
-      dot.setAttribute("aria-current", i === step);
-      return dot;
-    }));
-    return make("div", "bar", choice,
-      button("←", "Step back", step > 0, () => go(episode, step - 1)),
-      make("span", "", `step ${Math.min(step, last) + 1} of ${last + 1}`),
-      button("→", "Step on", step < last, () => go(episode, step + 1)), dots);
-  };
-
-  const listed = (now) => {
-    const list = make("ol", "elements");
-    now.elements.forEach((e, i) => {
-      const active = !["text", "label", "heading", "image"].includes(e.role);
-      const item = make("li", (active ? "act" : "") + (i === now.index ? " chosen" : ""),
-        make("span", "i", String(i)),
-        make("span", "", e.label || "(no label)",
-          e.value ? make("span", "tag", `“${e.value}”`) : null,
-          ...e.state.map((s) => make("span", "tag", s))),
-        make("span", "role", e.role));
-      list.append(item);
-    });
-    return list;
-  };
-
-  const pictured = (now) => {
-    const image = make("img", "");
-    image.alt = "Screenshot";
-    const frame = make("div", "phone", image);
-    image.addEventListener("load", () => {
-      const chosen = now.elements[now.index];
-      if (!chosen || !chosen.bounds) return;
-      const [left, top, right, bottom] = chosen.bounds;
-      const mark = make("div", "mark");
-      const place = { left, top, width: right - left, height: bottom - top };
-      for (const [side, pixels] of Object.entries(place)) {
-        const whole = side === "left" || side === "width" ? image.naturalWidth : image.naturalHeight;
-        mark.style[side] = `${(100 * pixels) / whole}%`;
-      }
-      frame.append(mark);
-    });
-    image.src = `data:image/png;base64,${now.png}`;
-    return frame;
-  };
-
-  const phone = (now) => now.png
-    ? make("div", "", pictured(now), make("p", "note", now.app))
-    : make("div", "phone", make("div", "title", now.app || "Screen"), listed(now));
-
-  const ballot = (now) => {
-    const rows = make("div", "ballot");
-    const most = Math.max(...now.ballot.map((b) => Math.abs(b.weight ?? 0)), 1e-9);
-    for (const vote of now.ballot) {
-      const bar = make("div", "weight");
-      bar.style.width = `${(100 * Math.max(0, vote.weight ?? 0)) / most}%`;
-      rows.append(make("span", "", vote.action), bar, make("span", "", vote.weight === null ? "–" : String(+vote.weight.toPrecision(3))));
-    }
-    return rows;
-  };
-
-  const message = (m) => {
-    const credit = m.credit === null ? "" : `credit ${m.credit.toFixed(2)}`;
-    const box = make("div", m.credit === null ? "message" : "message scored",
-      make("div", "who", make("span", "", m.sender), make("small", "", credit)),
-      m.action ? make("div", "", m.action) : null,
-      m.error ? make("div", "error", m.error) : null,
-      m.heard.length ? make("small", "", `heard ${m.heard.join(", ")}`) : null,
-      m.text ? make("pre", "", m.text) : null);
-    if (m.adapter) box.title = m.adapter;
-    if (m.credit !== null) box.style.setProperty("--share", `${100 * Math.max(0, Math.min(1, m.credit))}%`);
-    return box;
-  };
-
-  const talk = (now) => {
-    const rounds = [...new Set(now.messages.map((m) => m.round))].sort((a, b) => a - b);
-    return rounds.map((r) => make("div", "",
-      make("div", "round", `Round ${r + 1}`),
-      make("div", "said", ...now.messages.filter((m) => m.round === r).map(message))));
-  };
-
-  const draw = () => {
-    const shown = episodes[episode];
-    const head = make("p", "goal", shown.goal || shown.task, " ",
-      make("span", `outcome ${shown.outcome}`, shown.outcome));
-    const parts = [controls(shown), head];
-    if (shown.fault) parts.push(make("p", "error", shown.fault));
-    const now = shown.steps[step];
-    if (now) {
-      const decided = make("p", "decision", "Decision: ", make("b", "", now.decision || "none"));
-      if (now.executed) decided.append("; executed instead: ", make("b", "", now.executed));
-      if (now.end) decided.append(` (${now.end})`);
-      if (now.note) decided.append(make("div", "note", now.note));
-      parts.push(make("div", "scene", phone(now), make("div", "", decided, ballot(now), ...talk(now))));
-    }
-    const focused = root.contains(document.activeElement);
-    root.replaceChildren(...parts);
-    if (focused) root.focus({ preventScroll: true });
-  };
-
+  if (!root) return;
+  const viewer = new Viewer(root, await readIndex());
+  const linked = await viewer.address();
+  if (linked) document.getElementById("episodes").scrollIntoView();
+  else await viewer.open(0, 0);
+  window.addEventListener("hashchange", () => viewer.address());
   document.addEventListener("keydown", (event) => {
-    if (event.altKey || event.ctrlKey || event.metaKey || event.target.tagName === "SELECT") return;
-    if (event.key === "ArrowLeft") go(episode, step - 1);
-    else if (event.key === "ArrowRight") go(episode, step + 1);
-    else return;
-    event.preventDefault();
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
+    if (event.target.closest("input, select, textarea")) {
+      if (event.key === "Escape") event.target.blur();
+    } else if (viewer.pressed(event.key)) event.preventDefault();
   });
-  draw();
-})();
+};
+
+startEdges();
+startViewer().catch((error) => {
+  document.getElementById("viewer").append(make("p", "error", `The episodes cannot be shown: ${error.message}`));
+});

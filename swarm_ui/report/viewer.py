@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 
 import msgspec
 
@@ -13,76 +12,81 @@ from swarm_ui.action import Action
 from swarm_ui.message import Message
 from swarm_ui.observation import Element, Observation
 from swarm_ui.report.markup import Markup
-from swarm_ui.trace import Episode, StepRecord, Trace
-
-PNG_BUDGET = 8_000_000
-"""Bytes of screenshots one report may hold; later ones are left out and the elements are drawn."""
+from swarm_ui.trace import Call, Episode, StepRecord, Trace
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 
 Json = dict[str, object]
+KeepPicture = Callable[[bytes], int | None]
+"""Puts a PNG into the page and returns its number; ``None``: there is no room for it."""
 
 
 def embedded(data: object) -> Markup:
     """JSON that can stand inside a script element: no ``<``, ``>`` or ``&`` is left in it."""
-    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    text = compact(data)
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)
 
 
-def viewer_data(episodes: Sequence[Episode], png_budget: int = PNG_BUDGET) -> list[Json]:
-    """One object an episode; screenshots until ``png_budget`` bytes are used."""
-    left = png_budget
-    out: list[Json] = []
-    for episode in episodes:
-        steps: list[Json] = []
-        for step in episode.steps:
-            png = step.trace.observation.png
-            keep = png is not None and png.startswith(_PNG) and len(png) <= left
-            left -= len(png) if keep and png is not None else 0
-            steps.append(_step(step, png if keep else None))
-        out.append(_episode(episode, steps))
-    return out
+def compact(data: object) -> str:
+    """JSON without blanks, in ASCII. Raises ``ValueError`` for numbers that are not finite."""
+    return json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
-def _episode(episode: Episode, steps: list[Json]) -> Json:
-    first = episode.steps[0].trace.observation if episode.steps else None
+def viewer_episode(episode: Episode, keep: KeepPicture) -> Json:
+    """All that the viewer shows of an episode, once it is opened."""
     return {
         "environment": episode.environment,
-        "task": episode.task,
-        "seed": episode.seed,
-        "policy": episode.policy,
-        "goal": first.goal if first else "",
-        "outcome": _outcome(episode),
         "fault": episode.fault,
-        "steps": steps,
+        "seconds": _finite(episode.seconds) or None,
+        "steps": [_step(step, keep) for step in episode.steps],
     }
 
 
-def _outcome(episode: Episode) -> str:
+def index_entry(episode: Episode, name: str, chunk: int) -> list[object]:
+    """What the list shows and filters by: task, seed, policy, set, outcome, goal, steps; chunk."""
+    first = episode.steps[0].trace.observation if episode.steps else None
+    return [
+        episode.task,
+        episode.seed,
+        episode.policy,
+        name,
+        outcome(episode),
+        first.goal if first else "",
+        len(episode.steps),
+        chunk,
+    ]
+
+
+def outcome(episode: Episode) -> str:
+    """``"solved"``, ``"failed"``, or ``"masked"`` where a fault took the episode."""
     if episode.fault is not None or episode.success is None:
         return "masked"
     return "solved" if episode.success else "failed"
 
 
-def _step(step: StepRecord, png: bytes | None) -> Json:
+def _step(step: StepRecord, keep: KeepPicture) -> Json:
     trace, seen = step.trace, step.trace.observation
     done = step.executed or trace.action
+    png = seen.png
     return {
         "app": seen.app,
-        "png": base64.b64encode(png).decode() if png else None,
+        "png": keep(png) if png is not None and png.startswith(_PNG) else None,
         "elements": [_element(e) for e in seen.elements],
         "past": [_told(p.action, p.label) for p in seen.history[-4:]],
         "agents": list(trace.agents),
         "rounds": trace.rounds,
+        "edges": [list(edge) for edge in trace.edges],
         "messages": [_message(m, step) for m in trace.messages],
+        "undecided": trace.undecided,
         "ballot": _ballot(trace),
         "decision": _told(trace.action, _label(trace.action, seen)) if trace.action else None,
         "executed": _told(done, _label(done, seen)) if done and done != trace.action else None,
         "index": done.index if done else None,
         "note": step.note,
-        "end": "solved" if step.reward > 0 else _end(step),
+        "reward": _finite(step.reward),
+        "end": _end(step),
     }
 
 
@@ -110,6 +114,7 @@ def _element(element: Element) -> Json:
 
 
 def _message(message: Message, step: StepRecord) -> Json:
+    call = next((c for c in step.trace.calls if c.message == message.id), None)
     return {
         "sender": message.sender,
         "round": message.round,
@@ -117,24 +122,29 @@ def _message(message: Message, step: StepRecord) -> Json:
         "action": _told(message.action, _label(message.action, step.trace.observation))
         if message.action
         else None,
-        "index": message.action.index if message.action else None,
+        "chosen": _same(message.action, step.trace.action),
         "adapter": message.adapter,
         "error": message.error,
-        "heard": _heard(message, step.trace),
+        "heard": _heard(call, step.trace) if call else [],
         "credit": _credit(message, step),
+        "tokens": [message.usage.prompt_tokens, message.usage.completion_tokens],
+        "seconds": _finite(call.ended - call.started) if call else None,
+        "rescued": call.rescued if call else None,
     }
 
 
-def _heard(message: Message, trace: Trace) -> list[str]:
-    """Who it heard, with the round where that is not the round it spoke in."""
-    ids = next((c.heard for c in trace.calls if c.message == message.id), ())
-    said = {m.id: m for m in trace.messages}
-    return [
-        id
-        if (m := said.get(id)) is None
-        else (m.sender if m.round == message.round else f"{m.sender} in round {m.round + 1}")
-        for id in ids
-    ]
+def _same(proposal: Action | None, decision: Action | None) -> bool:
+    return proposal is not None and decision is not None and proposal.key == decision.key
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _heard(call: Call, trace: Trace) -> list[int | str]:
+    """Places of the messages it heard among the trace's messages; ids of those that are lost."""
+    place = {message.id: k for k, message in enumerate(trace.messages)}
+    return [place.get(id, id) for id in call.heard]
 
 
 def _credit(message: Message, step: StepRecord) -> float | None:
