@@ -25,7 +25,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from swarm_ui.optim.edge_sequential import acyclic
 from swarm_ui.optim.edge_space import EdgeSample, EdgeSpace
 
 HONEST = 0.8
@@ -110,27 +109,29 @@ def influence(seed: int, agents: int = 8, adversaries: int = 3, tasks: int = 512
     draw = torch.Generator().manual_seed(10_000 + seed)
     private = (torch.rand(tasks, agents, generator=draw) < OWN) & honest
 
-    def said(slots: list[int], own: Tensor) -> Tensor:
-        """Who is right, ``[tasks, agents]``; ``slots`` is acyclic."""
-        kept, order = acyclic(space, slots)
-        heard: list[list[int]] = [[] for _ in space.names]
-        for k in kept:
-            heard[int(space.listeners[k])].append(int(space.senders[k]))
-        right = own.clone()
-        for i in order:
-            if honest[i] and heard[i]:
-                balance = 2 * right[:, heard[i]].sum(1) - len(heard[i]) + 2 * own[:, i].long() - 1
-                right[:, i] = torch.where(balance == 0, own[:, i], balance > 0)
+    def said(chosen: Tensor, own: Tensor) -> Tensor:
+        """Who is right: graphs ``[B, E]`` and own answers ``[T, n]`` to ``[B, T, n]`` (0 or 1)."""
+        heard = torch.zeros(len(chosen), agents, agents)
+        heard[:, space.senders, space.listeners] = chosen.float()
+        voices, answers = heard.sum(1)[:, None], own.float()
+        right = answers.expand(len(chosen), -1, -1)
+        # After k rounds, all are right or wrong for good whom no path longer than k reaches.
+        for _ in range(agents):
+            balance = 2 * right @ heard - voices + 2 * answers - 1
+            now = torch.where(balance == 0, answers, (balance > 0).float()) * honest
+            if torch.equal(now, right):
+                break
+            right = now
         return right
 
     def value(chosen: Tensor) -> Tensor:
-        votes = [2 * said(row.nonzero()[:, 0].tolist(), private).sum(1) for row in chosen]
-        return torch.stack([((v > agents) + 0.5 * (v == agents)).mean() for v in votes])
+        votes = 2 * said(chosen, private).sum(2)
+        return ((votes > agents).float() + 0.5 * (votes == agents).float()).mean(1)
 
     def evaluate(sample: EdgeSample, draw: torch.Generator) -> Outcome:
         own = (torch.rand(1, agents, generator=draw) < OWN) & honest
         coin = float(torch.rand(1, generator=draw))
-        right = said([space.slot[edge] for edge in sample.edges], own)[0].tolist()
+        right = said(space.chosen([sample.edges]), own)[0, 0].bool().tolist()
         won = coin < _win(2 * sum(right), agents)
         return Outcome(float(won), dict(zip(space.names, right, strict=True)))
 

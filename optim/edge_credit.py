@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.trace import EdgeName, Trace
+from swarm_ui.trace import EdgeName, Episode, Trace
 
 Cells = Sequence[Sequence[float | None]]
 
@@ -74,6 +74,38 @@ def mean_edge_credit(decisions: Sequence[Mapping[EdgeName, float]]) -> dict[Edge
         for edge, value in decision.items():
             gathered.setdefault(edge, []).append(value)
     return {edge: sum(values) / len(values) for edge, values in sorted(gathered.items())}
+
+
+def episode_edge_credit(
+    episodes: Iterable[Episode],
+    *,
+    edges: Iterable[EdgeName] | None = None,
+    baseline: float | None = 0.5,
+    back: float = 0.5,
+) -> dict[EdgeName, float]:
+    """What each edge of one drawn graph earned in the episodes that were played with it.
+
+    One element of ``credit`` in :meth:`~swarm_ui.optim.edge_optimizer.EdgeOptimizer.step`.
+
+    Args:
+        episodes: with credit; steps without any, and masked episodes (``success`` is ``None``),
+            are left out.
+        edges: the ones to keep, such as those of the sample the graph was made from; default: all.
+        baseline, back: see :func:`edge_credit`.
+
+    Returns:
+        the mean over the decisions in which each edge earned something.
+    """
+    decisions = [
+        edge_credit(step.trace, step.credit, baseline=baseline, back=back)
+        for episode in episodes
+        if episode.success is not None
+        for step in episode.steps
+        if step.credit is not None
+    ]
+    means = mean_edge_credit(decisions)
+    kept = set(means if edges is None else edges)
+    return {edge: value for edge, value in means.items() if edge in kept}
 
 
 def _advantages(trace: Trace, credit: Cells, baseline: float | None) -> dict[str, float]:

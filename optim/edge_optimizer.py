@@ -85,6 +85,8 @@ class EdgeOptimizer(Generic[D]):
         *,
         lr: float = 0.4,
         score_lr: float | None = None,
+        first_lr: float | None = None,
+        warmup: int = 0,
         min_probability: float = 0.03,
         max_score: float = 3.0,
         entropy_weight: float = 0.0,
@@ -101,6 +103,9 @@ class EdgeOptimizer(Generic[D]):
             lr: step of edge probabilities for an advantage of 1; with ``space="adam"`` Adam's
                 learning rate for all parameters.
             score_lr: step of the order's scores; default: as ``lr``.
+            first_lr: where ``lr`` starts, to grow linearly over ``warmup`` samples with a utility:
+                early steps decide on little evidence, late ones only make sure. Default: ``lr``.
+            warmup: see ``first_lr``; 0: none.
             min_probability: every edge keeps a probability in ``[this, 1 - this]``, so that the
                 entropy never falls to 0 and no edge is lost for good.
             max_score: bound on the absolute value of an order score.
@@ -116,10 +121,12 @@ class EdgeOptimizer(Generic[D]):
             space: ``"probability"``: natural, clipped steps, for distributions with ``logits`` and
                 perhaps ``scores``. ``"adam"``: Adam on the parameters, without the two bounds.
         """
-        _check(distribution, min_probability, baseline, space)
+        _check(distribution, min_probability, baseline, space, warmup)
         self.distribution = distribution
         self.lr = lr
         self.score_lr = lr if score_lr is None else score_lr
+        self.first_lr = lr if first_lr is None else first_lr
+        self.warmup = warmup
         self.min_probability = min_probability
         self.max_score = max_score
         self.entropy_weight = entropy_weight
@@ -130,6 +137,8 @@ class EdgeOptimizer(Generic[D]):
         self._adam = torch.optim.Adam(distribution.parameters(), lr) if space == "adam" else None
         self.average: float | None = None
         """Moving average of utilities; ``None`` before the first step."""
+        self.seen = 0
+        """Samples with a utility so far; what the warm-up counts."""
 
     def step(
         self,
@@ -173,6 +182,7 @@ class EdgeOptimizer(Generic[D]):
             objective = objective + self.entropy_weight * self.distribution.edge_entropy()
         if objective.requires_grad:
             self._ascend(objective)
+        self.seen += len(scored)
         return self._update(len(scored), mean, before, samples)
 
     def _advantages(self, values: Sequence[float], groups: Sequence[object]) -> list[float]:
@@ -218,8 +228,16 @@ class EdgeOptimizer(Generic[D]):
         values = torch.tensor(list(credit.values()))
         return self.credit_weight * (values * nn.functional.logsigmoid(logits)).sum()
 
+    @property
+    def rate(self) -> float:
+        """``lr`` as it is now, as a share of what it will be."""
+        done = min(1.0, self.seen / self.warmup) if self.warmup else 1.0
+        return (self.first_lr + (self.lr - self.first_lr) * done) / self.lr
+
     def _ascend(self, objective: Tensor) -> None:
+        rate = self.rate
         if self._adam is not None:
+            self._adam.param_groups[0]["lr"] = rate * self.lr
             self._adam.zero_grad()
             (-objective).backward()  # type: ignore[no-untyped-call]
             self._adam.step()
@@ -231,11 +249,11 @@ class EdgeOptimizer(Generic[D]):
         with torch.no_grad():
             p = logits.sigmoid()
             if d["logits"] is not None:
-                p = p + self.lr * d["logits"]
+                p = p + rate * self.lr * d["logits"]
             low = max(self.min_probability, 1e-6)
             logits.copy_(torch.logit(p.clamp(low, 1.0 - low)))
             if scores is not None and d["scores"] is not None:
-                moved = scores + self.score_lr * d["scores"]
+                moved = scores + rate * self.score_lr * d["scores"]
                 # Only differences of scores matter; centring keeps the bound symmetric.
                 scores.copy_((moved - moved.mean()).clamp(-self.max_score, self.max_score))
 
@@ -257,19 +275,6 @@ class EdgeOptimizer(Generic[D]):
                 moved=float(change.max()) if change.numel() else 0.0,
                 edge_entropy=float(self.distribution.edge_entropy()),
             )
-
-
-def _check_choices(distribution: Learnable, baseline: Baseline, space: Space) -> None:
-    if isinstance(baseline, str) and baseline not in ("others", "average", "none"):
-        raise ConfigError(
-            f"baseline must be 'others', 'average', 'none' or a number, got {baseline!r}"
-        )
-    names = {name for name, _ in getattr(distribution, "named_parameters", list)()}
-    if space == "probability" and not names <= {"logits", "scores"}:
-        raise ConfigError(
-            "space='probability' needs a distribution whose only parameters are logits and "
-            f"scores, this one has {sorted(names)}; use space='adam'"
-        )
 
 
 def gptswarm_rule(
@@ -306,14 +311,20 @@ def check_lengths(
         raise ConfigError(f"edge step: a utility is {bad[0]}; a sample that failed has None")
 
 
-def _check(distribution: object, min_probability: float, baseline: Baseline, space: Space) -> None:
+def _check(
+    distribution: object, min_probability: float, baseline: Baseline, space: Space, warmup: int
+) -> None:
     """Refuse settings that cannot be."""
+    if warmup < 0:
+        raise ConfigError(f"warmup must be a number of samples, got {warmup}")
     if not 0.0 <= min_probability < 0.5:
         raise ConfigError(f"min_probability must be in [0, 0.5), got {min_probability}")
     if isinstance(baseline, str) and baseline not in ("others", "average", "none"):
         raise ConfigError(
             f"baseline must be 'others', 'average', 'none' or a number, got {baseline!r}"
         )
+    if space not in ("probability", "adam"):
+        raise ConfigError(f"space must be 'probability' or 'adam', got {space!r}")
     names = {name for name, _ in getattr(distribution, "named_parameters", list)()}
     if space == "probability" and not names <= {"logits", "scores"}:
         raise ConfigError(

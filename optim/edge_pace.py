@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.edge_optimizer import EdgeLearner, EdgeUpdate, check_lengths
 from swarm_ui.optim.edge_space import EdgeSample
 from swarm_ui.trace import EdgeName
+
+
+class Discountable(Protocol):
+    """Evidence that can be forgotten, such as
+    :class:`~swarm_ui.optim.edge_thompson.ThompsonEdges`."""
+
+    def discount(self, kept: float) -> None:
+        """Keep so much of it."""
+        ...
 
 
 class CostLimit:
@@ -49,6 +59,29 @@ class CostLimit:
             over = sum(paid) / len(paid) / self.limit - 1.0
             self.price = max(0.0, self.price + self.lr * over)
         return charged
+
+
+class Forgetful:
+    """Discounts a posterior when the agents behind it have changed: what an edge was worth with
+    the old adapters is only a hint of what it is worth with the new ones."""
+
+    def __init__(self, posterior: Discountable, *, kept: float = 0.5) -> None:
+        """``kept``: share of the evidence that stays at each change, in [0, 1]."""
+        if not 0.0 <= kept <= 1.0:
+            raise ConfigError(f"forgetful: the share kept must be in [0, 1], got {kept}")
+        self.posterior, self.kept = posterior, kept
+        self._versions: dict[str, object] | None = None
+
+    def saw(self, versions: Mapping[str, object]) -> bool:
+        """Told the versions of all adapters, whether evidence was discounted.
+
+        The first call only remembers them. An adapter that came or went is a change too.
+        """
+        before, self._versions = self._versions, dict(versions)
+        changed = before is not None and before != self._versions
+        if changed:
+            self.posterior.discount(self.kept)
+        return changed
 
 
 class SlowClock:

@@ -91,6 +91,7 @@ class SequentialEdges(nn.Module):
         self.logits = nn.Parameter(torch.full((len(self.candidates),), log_odds))
         self._senders = self.space.senders.numpy()
         self._listeners = self.space.listeners.numpy()
+        self._tied = self.space.tied.numpy()
 
     @torch.no_grad()
     def draw(self, batch: int, generator: torch.Generator) -> Walks:
@@ -101,6 +102,10 @@ class SequentialEdges(nn.Module):
             enumerations = list(seeds.tolist())
         uniform = torch.rand(batch, len(self.candidates), generator=generator)
         wanted = (uniform < self.logits.sigmoid()).numpy()
+        if not self._tied.any():
+            return Walks(
+                torch.from_numpy(wanted), torch.ones(wanted.shape, dtype=torch.bool), enumerations
+            )
         pairs = [self._walk(row, seed) for row, seed in zip(wanted, enumerations, strict=True)]
         chosen, free = (np.stack([p[k] for p in pairs]) for k in (0, 1))
         return Walks(torch.from_numpy(chosen), torch.from_numpy(free), enumerations)
@@ -206,6 +211,8 @@ class SequentialEdges(nn.Module):
         self, wanted: Bools, sequence: Sequence[int] | Places | None
     ) -> tuple[Bools, Bools]:
         slots = np.arange(len(wanted)) if sequence is None else np.asarray(sequence)
+        # No other candidate can be part of a cycle.
+        slots = slots[self._tied[slots]]
         looked_at = zip(
             slots.tolist(), self._senders[slots].tolist(), self._listeners[slots].tolist(),
             wanted[slots].tolist(), strict=True,
@@ -224,8 +231,7 @@ class SequentialEdges(nn.Module):
                 skipped.append(slot)
             elif picked:
                 grown |= reach[b]
-        free = np.zeros(len(wanted), dtype=np.bool_)
-        free[slots] = True
+        free = np.ones(len(wanted), dtype=np.bool_)
         free[skipped] = False
         return wanted & free, free
 

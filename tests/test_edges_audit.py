@@ -108,3 +108,44 @@ async def test_an_edge_is_worth_what_its_replay_without_it_lacks() -> None:
     assert found["a", "b"].calls == 6 and found["c", "d"].calls == 3
     with pytest.raises(ConfigError, match="none of the traces"):
         await edge_worth(graph, traces, said, edges=[("d", "a")])
+
+
+class Answering:
+    """Right with its quality, from the run's seed."""
+
+    def __init__(self, id: str, quality: float) -> None:
+        self.id, self.quality = id, quality
+
+    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+        lucky = random.Random(f"{self.id} {context.seed}").random() < self.quality
+        return NodeReply(content="right" if lucky else "wrong")
+
+
+class Majority:
+    """Says what most say; ties by a coin that is the seed's."""
+
+    id = "judge"
+
+    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+        ahead = 2 * sum(message.content == "right" for message in inbox) - len(inbox)
+        coin = random.Random(f"coin {context.seed}").random() < 0.5
+        return NodeReply(content="right" if ahead > 0 or (ahead == 0 and coin) else "wrong")
+
+
+async def test_an_adversarys_edge_is_found_and_cutting_it_pays() -> None:
+    quality = {"ada": 0.8, "bo": 0.8, "cy": 0.0, "dee": 0.8}
+    nodes = [*(Answering(name, q) for name, q in quality.items()), Majority()]
+    graph = CollabGraph(nodes, [(name, "judge") for name in quality], output="judge")
+    traces = [await graph.run(BLANK, seed=seed) for seed in range(60)]
+
+    def right(trace: Trace) -> float:
+        return float(trace.messages[-1].content == "right")
+
+    worth = {row.edge: row.worth for row in await edge_worth(graph, traces, right)}
+    harmful = [edge for edge, value in worth.items() if value.high < 0.0]
+    assert harmful == [("cy", "judge")]
+    cut = graph.with_edges(without_agents(graph.edges, ["cy"]))
+    again = [await cut.run(BLANK, seed=seed) for seed in range(60)]
+    gained = (sum(map(right, again)) - sum(map(right, traces))) / 60
+    assert gained == pytest.approx(-worth["cy", "judge"].mean)
+    assert gained > 0.1

@@ -7,8 +7,10 @@ import pytest
 from swarm_ui.errors import ConfigError
 from swarm_ui.message import Message
 from swarm_ui.observation import Observation
-from swarm_ui.optim.edge_credit import edge_credit, mean_edge_credit
-from swarm_ui.trace import Call, Trace
+from swarm_ui.optim.edge_credit import edge_credit, episode_edge_credit, mean_edge_credit
+from swarm_ui.optim.edge_optimizer import EdgeOptimizer
+from swarm_ui.optim.edges import EdgeDistribution, EdgeSample
+from swarm_ui.trace import Call, Episode, StepRecord, Trace
 
 EDGES = (("a", "b"), ("b", "c"), ("a", "c"))
 
@@ -75,6 +77,36 @@ def test_the_baseline_may_be_the_decisions_mean() -> None:
 def test_means_are_over_the_decisions_that_know() -> None:
     both = mean_edge_credit([{("a", "b"): 1.0, ("b", "c"): 0.5}, {("a", "b"): 0.0}])
     assert both == {("a", "b"): 0.5, ("b", "c"): 0.5}
+
+
+def played(*credit: list[list[float | None]] | None, success: bool | None = True) -> Episode:
+    steps = tuple(
+        StepRecord(trace=trace(), credit=None if c is None else tuple(map(tuple, c)))
+        for c in credit
+    )
+    return Episode(environment="e", task="t", seed=0, steps=steps, success=success)
+
+
+def test_a_graphs_credit_is_the_mean_over_all_its_decisions() -> None:
+    episodes = [
+        played([[1.0, 0.0, 1.0]], [[0.0, None, 1.0]], None),
+        played([[1.0, 1.0, 1.0]], success=False),
+        played([[0.0, 0.0, 0.0]], success=None),  # masked: proves nothing
+    ]
+    earned = episode_edge_credit(episodes, back=0.0)
+    assert earned == {("a", "b"): pytest.approx(0.5 / 3), ("a", "c"): pytest.approx(0.5 / 3),
+                      ("b", "c"): 0.0}  # fmt: skip
+    assert set(episode_edge_credit(episodes, edges=[("b", "c")])) == {("b", "c")}
+    assert episode_edge_credit([played(None)]) == {}
+
+
+def test_an_episodes_credit_moves_the_edges_that_carried_it() -> None:
+    made = EdgeDistribution(["a", "b", "c"])
+    drawn = EdgeSample(order=("a", "b", "c"), edges=EDGES, log_prob=None)
+    credit = episode_edge_credit([played([[1.0, 0.0, 0.5]])], edges=drawn.edges, back=0.0)
+    EdgeOptimizer(made).step([drawn], [0.5], [credit])
+    chance = made.marginals()
+    assert chance["a", "b"] == chance["a", "c"] > 0.25 > chance["b", "c"]
 
 
 def test_another_shape_is_refused() -> None:

@@ -10,7 +10,7 @@ import torch
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.edge_condition import ConditionalEdges
 from swarm_ui.optim.edge_optimizer import Baseline, EdgeOptimizer, gptswarm_rule
-from swarm_ui.optim.edge_pace import CostLimit, SlowClock
+from swarm_ui.optim.edge_pace import CostLimit, Forgetful, SlowClock
 from swarm_ui.optim.edge_sequential import SequentialEdges
 from swarm_ui.optim.edge_sources import FixedEdges, RandomEdges
 from swarm_ui.optim.edge_thompson import ThompsonEdges
@@ -116,6 +116,8 @@ def test_bad_steps_are_refused() -> None:
         optimizer.step(one, [math.nan])
     with pytest.raises(ConfigError, match="baseline must be"):
         EdgeOptimizer(made, baseline="mean")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="space must be"):
+        EdgeOptimizer(made, space="logits")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="use space='adam'"):
         EdgeOptimizer(ConditionalEdges(["a", "b"], 2))
 
@@ -183,6 +185,44 @@ def test_forgotten_evidence_widens_the_posterior_up_to_the_prior() -> None:
         ThompsonEdges(["a", "b", "c"]).load_state_dict(saved)
 
 
+def test_evidence_is_discounted_when_adapters_change_and_only_then() -> None:
+    made = ThompsonEdges(["a", "b"])
+    made.step([sample(AB), sample()] * 5, [1.0, 0.0] * 5)
+
+    def wide() -> float:
+        return made.worth()[AB].high - made.worth()[AB].low
+
+    sure, watch = wide(), Forgetful(made, kept=0.5)
+    assert not watch.saw({"a": 1, "b": 1})
+    assert not watch.saw({"b": 1, "a": 1})
+    assert wide() == sure
+    assert watch.saw({"a": 1, "b": 2})
+    after = wide()
+    # All of the variance is evidence's, but for the prior's: half the evidence, twice of it.
+    assert sure * 1.3 < after < sure * 2**0.5
+    assert watch.saw({"a": 1, "b": 2, "c": 1}) and wide() > after
+    with pytest.raises(ConfigError, match="share kept"):
+        Forgetful(made, kept=1.5)
+
+
+def test_a_warm_up_starts_slowly_and_ends_at_the_full_rate() -> None:
+    for space in ("probability", "adam"):
+        moved = []
+        for seen in (0, 5, 10, 99):
+            made = EdgeDistribution(["a", "b"], candidates=[AB])
+            optimizer = EdgeOptimizer(
+                made, lr=0.4, first_lr=0.1, warmup=10, baseline="none", space=space
+            )
+            optimizer.seen = seen
+            moved.append(optimizer.step([sample(AB)], [1.0]).moved)
+            assert optimizer.seen == seen + 1
+        assert moved[0] < moved[1] < moved[2] == pytest.approx(moved[3])
+        if space == "probability":
+            assert moved[:3] == pytest.approx([0.5 * lr for lr in (0.1, 0.25, 0.4)], abs=1e-6)
+    with pytest.raises(ConfigError, match="warmup must be"):
+        EdgeOptimizer(star(), warmup=-1)
+
+
 def test_the_price_rises_above_the_limit_and_falls_below_it() -> None:
     limit = CostLimit(100.0, lr=0.5)
     assert limit.charge([1.0, 0.5], [200.0, 200.0]) == [1.0, 0.5]
@@ -206,6 +246,8 @@ def test_a_limit_on_cost_keeps_only_edges_worth_their_price() -> None:
         worth: list[float | None] = [sum(value[a] for a, _ in s.edges) for s in drawn]
         optimizer.step(drawn, limit.charge(worth, [float(len(s.edges)) for s in drawn]))
     assert {a for a, _ in made.mode().edges} == {"n0", "n1"}
+    drawn = made.sample(2000, draw)
+    assert sum(len(s.edges) for s in drawn) / 2000 == pytest.approx(2.0, rel=0.1)
 
 
 def test_a_slow_clock_passes_all_samples_on_at_every_kth_step() -> None:
