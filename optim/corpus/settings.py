@@ -1,0 +1,66 @@
+"""Settings of fine-tuning. The paper gives none: every number here is a default of ours."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from swarm_ui.errors import ConfigError
+
+
+class FinetuneConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """How a model is trained on a corpus; the same for all stages but where it says otherwise."""
+
+    method: Literal["lora", "full"] = "lora"
+    rank: int = 16
+    alpha: int = 32
+    dropout: float = 0.0
+    """Of the adapter."""
+    epochs: float = 1.0
+    """Of each stage."""
+    max_steps: int = -1
+    """Optimiser steps of each stage; -1: as many as the epochs take."""
+    learning_rate: float = 1e-4
+    """Of the supervised stages, warmed up over a tenth and then linear to zero. For all weights
+    of a large model, 1e-5 is usual."""
+    preference_learning_rate: float = 1e-5
+    """Of DPO; for all weights of a large model, 5e-7 is usual."""
+    batch_size: int = 4
+    """Samples at once in each process."""
+    accumulate: int = 4
+    """Batches for one optimiser step."""
+    beta: float = 0.1
+    """Of DPO: how dearly leaving the reference is paid for."""
+    supervised: float = 0.2
+    """Weight of a supervised term beside DPO's loss, against a falling likelihood of the chosen
+    response; 0: none."""
+    max_length: int = 4096
+    """Tokens of prompt and response together; nothing is ever cut off."""
+    too_long: Literal["error", "skip"] = "error"
+    """What becomes of longer samples; skipped ones are counted."""
+    bf16: bool = False
+    """Compute in bfloat16; the weights that are trained stay in float32."""
+    checkpointing: bool = False
+    """Recompute activations in the backward pass: less memory, more time."""
+    weight_decay: float = 0.0
+    seed: int = 0
+    save_steps: int = 200
+    """Optimiser steps between checkpoints, from which an interrupted stage goes on."""
+
+    def __post_init__(self) -> None:
+        if self.method not in ("lora", "full"):
+            raise ConfigError(f"finetune: 'method' must be 'lora' or 'full', got {self.method!r}")
+        for name in ("rank", "alpha", "batch_size", "accumulate", "max_length", "save_steps"):
+            if getattr(self, name) < 1:
+                raise ConfigError(
+                    f"finetune: '{name}' must be at least 1, got {getattr(self, name)}"
+                )
+        for name in ("epochs", "learning_rate", "preference_learning_rate", "beta"):
+            if not getattr(self, name) > 0:
+                raise ConfigError(f"finetune: '{name}' must be positive, got {getattr(self, name)}")
+        if not 0.0 <= self.dropout < 1.0 or self.supervised < 0.0:
+            raise ConfigError(
+                "finetune: expected 0 <= dropout < 1 and supervised >= 0, got "
+                f"{self.dropout} and {self.supervised}"
+            )
