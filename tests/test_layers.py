@@ -130,7 +130,8 @@ def test_nothing_is_left_for_later() -> None:
 
 def test_third_parties_are_declared() -> None:
     """Every module imported at import time by the core is a core dependency."""
-    core = {"msgspec", "networkx", "openai", "asyncio_throttle", "rich", "PIL", "swarm_ui"}
+    core = {"msgspec", "networkx", "openai", "asyncio_throttle", "rich", "typer", "PIL",
+            "swarm_ui"}  # fmt: skip
     found = {
         name.split(".")[0]
         for path in FILES

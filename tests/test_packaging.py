@@ -131,7 +131,8 @@ def test_links_are_relative(folder: str) -> None:
 
 def test_core_dependencies_are_few_and_without_torch() -> None:
     names = {d.split(">")[0].split("=")[0] for d in PROJECT["project"]["dependencies"]}
-    assert names == {"msgspec", "networkx", "openai", "asyncio-throttle", "rich", "pillow"}
+    wanted = {"msgspec", "networkx", "openai", "asyncio-throttle", "rich", "typer", "pillow"}
+    assert names == wanted
 
 
 def test_constraints_pin_everything_to_public_versions() -> None:

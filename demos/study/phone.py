@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-
-from msgspec.structs import replace
 
 from study.settings import Settings
+from swarm_ui.cli.pictures import with_pictures as with_pictures
 from swarm_ui.environments.phone import (
     TRAIN_SEEDS,
     VALIDATION_SEEDS,
@@ -16,11 +14,10 @@ from swarm_ui.environments.phone import (
     jobs,
     tasks,
 )
-from swarm_ui.errors import ConfigError, SwarmError
+from swarm_ui.errors import ConfigError
 from swarm_ui.node import derive
 from swarm_ui.optim.critic import ScriptedCritic
-from swarm_ui.rollout import WAIT, Job
-from swarm_ui.trace import Episode, StepRecord
+from swarm_ui.rollout import Job
 
 TEST_DRAW = 1
 """Seed of the draw of test episodes: the same for every run, so that runs can be compared."""
@@ -74,23 +71,3 @@ def validation_jobs(settings: Settings) -> list[Job]:
 def scripted_critic(settings: Settings) -> ScriptedCritic:
     seed = derive(settings.seed, "critic")
     return ScriptedCritic(PhoneEnvironment, flips=settings.critic_noise, seed=seed)
-
-
-def with_pictures(episodes: Sequence[Episode]) -> list[Episode]:
-    """The same episodes with a screenshot of every screen, from playing them once more."""
-    return [_with_pictures(e) if e.environment == PhoneEnvironment().name else e for e in episodes]
-
-
-def _with_pictures(episode: Episode) -> Episode:
-    phone = PhoneEnvironment(screenshots=True)
-    observation = phone.begin(episode.task, episode.seed)
-    steps: list[StepRecord] = []
-    for record in episode.steps:
-        if replace(observation, png=None) != record.trace.observation:
-            raise SwarmError(
-                f"phone: episode {episode.task}/{episode.seed} played again shows another screen "
-                f"at step {len(steps)}; it was recorded with another version"
-            )
-        steps.append(replace(record, trace=replace(record.trace, observation=observation)))
-        observation = phone.act(record.executed or WAIT).observation
-    return replace(episode, steps=tuple(steps))

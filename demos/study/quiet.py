@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
+from swarm_ui.cli.quiet import hush_transformers
 
-
-def hush_transformers() -> None:
-    """No bars for loading a tiny model, no notes on transformers' own future."""
-    import transformers
-
-    transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    warnings.filterwarnings("ignore", category=FutureWarning, module=r"transformers\..*")
+__all__ = ["hush_transformers"]

@@ -1,0 +1,121 @@
+"""The commands joined up, and what becomes of errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import typer
+from typer.exceptions import Abort, TyperException
+
+from swarm_ui.cli import exits
+from swarm_ui.cli.commands import (
+    compare,
+    doctor,
+    evaluate,
+    export,
+    init,
+    play,
+    replay,
+    run,
+    synthesize,
+    train,
+    view,
+)
+from swarm_ui.cli.output import Output
+from swarm_ui.cli.playing import Stopped
+from swarm_ui.errors import SwarmError
+
+_EPILOG = (
+    "Exit codes: 0 done; 1 the answer is no (not solved, below --fail-under, something missing); "
+    "2 wrong usage, configuration or file; 3 the environment broke; 4 the model could not answer; "
+    "5 training cannot go on; 70 a bug; 130 interrupted."
+)
+
+app = typer.Typer(
+    name="swarm-ui",
+    help="Teams of language-model agents that operate phones and web pages.",
+    epilog=_EPILOG,
+    no_args_is_help=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+_PLAY, _LEARN, _LOOK, _SET_UP = "Act", "Learn", "Look", "Set up"
+for _name, _command, _panel in (
+    ("run", run.run, _PLAY),
+    ("eval", evaluate.evaluate, _PLAY),
+    ("compare", compare.compare, _PLAY),
+    ("play", play.play, _PLAY),
+    ("train", train.train, _LEARN),
+    ("synthesize", synthesize.synthesize, _LEARN),
+    ("view", view.view, _LOOK),
+    ("replay", replay.replay, _LOOK),
+    ("export", export.export, _LOOK),
+    ("doctor", doctor.doctor, _SET_UP),
+    ("init", init.init, _SET_UP),
+):
+    app.command(_name, rich_help_panel=_panel)(_command)
+
+
+@app.callback(invoke_without_command=True)
+def _top(
+    context: typer.Context,
+    version: bool = typer.Option(False, "--version", help="Show the version and exit."),
+) -> None:
+    if version:
+        from importlib.metadata import PackageNotFoundError
+        from importlib.metadata import version as installed
+
+        try:
+            told = installed("swarm-ui")
+        except PackageNotFoundError:
+            told = "not installed: run from a checkout"
+        typer.echo(f"swarm-ui {told}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code, see :mod:`swarm_ui.cli.exits`."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    out = Output(machine="--json" in words)
+    try:
+        code = app(args=words, prog_name="swarm-ui", standalone_mode=False)
+        sys.stdout.flush()
+        return int(code or 0)
+    except TyperException as error:
+        # What typer raises for wrong usage is not public, so nothing of it is counted on.
+        message = str(getattr(error, "message", "") or error)
+        where = getattr(getattr(error, "ctx", None), "command_path", "swarm-ui")
+        formatted = getattr(error, "format_message", lambda: message)()
+        out.error(f"{formatted} (see: {where} --help)")
+        return _told(out, exits.WRONG, "UsageError", formatted)
+    except SwarmError as error:
+        out.error(str(error))
+        return _told(out, exits.code_of(error), type(error).__name__, str(error))
+    except Stopped as stop:
+        code = exits.INTERRUPTED
+        if isinstance(stop.why, SwarmError):
+            code = exits.code_of(stop.why)
+            out.error(str(stop.why))
+        out.log.print(f"stopped; {stop}", soft_wrap=True)
+        return _told(out, code, "Stopped", str(stop), run=str(stop.run), resume=stop.resume)
+    except (KeyboardInterrupt, Abort):
+        out.log.print("stopped")
+        return _told(out, exits.INTERRUPTED, "KeyboardInterrupt", "stopped")
+    except BrokenPipeError:  # whoever read the output, such as head, has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exits.OK
+    except Exception as error:
+        traceback.print_exc()
+        return _told(out, exits.INTERNAL, type(error).__name__, str(error))
+
+
+def _told(out: Output, code: int, kind: str, message: str, **more: object) -> int:
+    out.record({"ok": False, "exit": code, "error": kind, "message": message, **more})
+    return code

@@ -1,0 +1,31 @@
+"""``swarm-ui compare``: two runs on the same episodes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from swarm_ui.cli import exits, flags
+from swarm_ui.cli.comparing import compared, comparison_table
+from swarm_ui.cli.output import Output
+
+_WHAT = "a run, RUN:ARM of a demo's run, or a trace file"
+
+
+def compare(
+    ours: Annotated[str, typer.Argument(metavar="A", help=_WHAT)],
+    theirs: Annotated[str, typer.Argument(metavar="B", help=_WHAT)],
+    json: flags.Json = False,
+) -> int:
+    """Compare two runs episode by episode: A minus B, with a paired 95 % interval.
+
+    Only episodes that both played, and that no fault masked in either, are compared.
+    Example: [bold]swarm-ui compare runs/team runs/one-agent[/]
+    """
+    output = Output(machine=json)
+    rows = compared(ours, theirs)
+    output.show(comparison_table(rows, ours, theirs))
+    output.record({"ok": True, "exit": exits.OK, "a": ours, "b": theirs,
+                   "rows": [row.plain() for row in rows]})  # fmt: skip
+    return exits.OK

@@ -1,0 +1,57 @@
+"""``swarm-ui doctor``: what is there, and what to do about what is not."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from swarm_ui.cli import exits, flags
+from swarm_ui.cli.checks import AREAS, Check, checks
+from swarm_ui.cli.output import Output, table
+from swarm_ui.errors import ConfigError
+
+_MARKS = {"ok": ("ok", "green"), "missing": ("MISSING", "bold red"), "absent": ("–", "dim")}
+
+
+def doctor(
+    url: flags.Url = None,
+    model: Annotated[str | None, typer.Option("--model", "-m", metavar="NAME",
+                                              help="that --url should serve")] = None,
+    key_env: Annotated[str, typer.Option(metavar="NAME", help="variable that holds the key")]
+    = "OPENAI_API_KEY",
+    need: Annotated[list[str] | None, typer.Option(metavar="AREA", help="exit with 1 if this is "
+                    f"missing: {', '.join(AREAS)}; repeatable")] = None,
+    json: flags.Json = False,
+) -> int:  # fmt: skip
+    """Say what is installed and reachable, and what to do about what is not.
+
+    Keys are never shown. Example: [bold]swarm-ui doctor --need train --need web[/]
+    """
+    output = Output(machine=json)
+    wrong = [area for area in need or () if area not in AREAS]
+    if wrong:
+        raise ConfigError(f"--need: no area '{wrong[0]}'; there are {', '.join(AREAS)}")
+    found = checks(url, model, key_env, frozenset(need or ()))
+    made = table("what swarm-ui finds here", ["", "", "found"])
+    for column in made.columns:
+        column.justify = "left"
+    made.columns[0].no_wrap = made.columns[1].no_wrap = True
+    for check in found:
+        mark, style = _MARKS[check.state]
+        told = Text(check.found)
+        if check.do:
+            told.append(("\n" if check.found else "") + f"→ {check.do}", style="yellow")
+        made.add_row(check.name, Text(mark, style=style), told)
+    output.show(made)
+    missing = [check.name for check in found if check.state == "missing"]
+    code = exits.NOT_GOOD if missing else exits.OK
+    output.record({"ok": not missing, "exit": code, "missing": missing,
+                   "checks": [_plain(check) for check in found]})  # fmt: skip
+    return code
+
+
+def _plain(check: Check) -> dict[str, str]:
+    return {"area": check.area, "name": check.name, "state": check.state, "found": check.found,
+            "do": check.do}  # fmt: skip

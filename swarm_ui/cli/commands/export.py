@@ -1,0 +1,55 @@
+"""``swarm-ui export``: what a run holds, in forms that other programs read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.text import Text
+
+from swarm_ui.cli import exits, exporting, flags
+from swarm_ui.cli.output import Output
+from swarm_ui.errors import ConfigError
+from swarm_ui.rundir import write_atomic
+
+What = Literal["adapters", "episodes", "pairs", "edges", "mermaid", "graphviz"]
+
+
+def export(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="a run's folder")],
+    what: Annotated[What, typer.Argument(help="what to take out of it")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="PATH",
+                   help="file, for adapters a folder; none: standard output")] = None,
+    solved: Annotated[bool, typer.Option("--solved", help="only episodes that were solved")]
+    = False,
+    force: Annotated[bool, typer.Option("--force", help="replace what exists")] = False,
+    json: flags.Json = False,
+) -> int:  # fmt: skip
+    """Take adapters, episodes, pairs, edges or a drawing out of a run.
+
+    LoRA adapters come in peft's format, episodes and preference pairs as JSON lines (pairs in
+    TRL's form), edges as JSON, the team as Mermaid or Graphviz.
+
+    Example: [bold]swarm-ui export runs/demo mermaid[/]
+    """
+    output = Output(machine=json)
+    if out is not None and out.exists() and not force:
+        raise ConfigError(f"'{out}' exists; choose another name, or replace it with --force")
+    if what == "adapters":
+        if out is None:
+            raise ConfigError("adapters are files: name a folder with --out")
+        names = exporting.adapters(run, out)
+        output.say(Text(f"wrote {', '.join(names)} to {out}", overflow="fold"))
+        output.record({"ok": True, "exit": exits.OK, "out": str(out), "adapters": names})
+        return exits.OK
+    text = exporting.text(run, what, solved)
+    if out is None:
+        output.lines(text)
+        output.record({"ok": True, "exit": exits.OK, "what": what, "text": text})
+        return exits.OK
+    write_atomic(out, text)
+    lines = text.count("\n")
+    output.say(Text(f"wrote {out}, {lines} lines", overflow="fold"))
+    output.record({"ok": True, "exit": exits.OK, "out": str(out), "lines": lines})
+    return exits.OK

@@ -1,0 +1,95 @@
+"""``swarm-ui init``: a configuration file to start from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from swarm_ui.cli import exits
+from swarm_ui.cli.output import Output
+from swarm_ui.errors import ConfigError
+from swarm_ui.rundir import write_atomic
+
+TEMPLATE = """\
+# Settings of swarm-ui. Every line is the default, but for [train], where they are small.
+# swarm-ui run --config swarm-ui.toml        flags and --set SECTION.NAME=VALUE win over this file
+# swarm-ui eval --config swarm-ui.toml --dry-run
+
+[environment]
+name = "phone"            # phone, miniwob, androidworld, handset, mind2web, or "module:factory"
+tasks = []                # only these, such as ["contacts-add"]; empty: the suite
+suite = "core"            # phone: core (the published tasks) or extended (harder)
+split = ""                # phone: parameters, templates, apps, validation, train
+                          # miniwob: reference, blind, all; empty: the first of these
+episodes = 0              # how many; 0: 20, or one a named task
+seed = 0                  # of the choice of episodes; equal settings give equal episodes
+# max_steps = 30          # cut an episode off after so many
+data = ""                 # mind2web: folder of your copy
+screenshots = false       # a PNG in every observation, for models with vision
+
+[model]
+name = "base"             # base: ships with swarm-ui; a folder of a model; script:FILE;
+                          # "module:factory"; or, with url, the name that is served
+url = ""                  # OpenAI-compatible, up to /v1, such as "http://localhost:8000/v1"
+key_env = "OPENAI_API_KEY"  # the variable that holds the key; the key itself never stands here
+adapters = ""             # RUN/adapters of a trained team; "served": the endpoint has them
+device = "cpu"            # of a folder's model
+# max_calls = 1000        # the budget: requests, and tokens
+# max_tokens_total = 1000000
+# rate_limit = 10         # requests a second
+concurrency = 16          # requests at once
+timeout = 60.0            # seconds of one attempt
+vision = false            # the model can see: send screenshots
+
+[team]
+agents = 1
+rounds = 1
+edges = "random"          # random, none, chain, debate, star, tree, or "agent_0>agent_1"
+density = 0.5             # chance that two agents are joined at random
+views = "same"            # shuffle: each agent its own order; window: each its own part
+vote = "majority"         # probability: weighed by what each agent thinks (a scoring model)
+temperature = 0.0
+max_tokens = 256          # of a reply
+seed = 0                  # of random edges
+
+[run]
+out = ""                  # folder of the run; empty: runs/<date>-<name>
+concurrency = 8           # episodes at once
+# fail_under = 0.5        # exit with 1 if a smaller share is solved
+report = true             # write report.html
+
+[train]                   # swarm-ui train; see TeamConfig in the reference
+iterations = 3
+episodes = 64             # rollouts in each
+edges = "redraw"          # fixed, or learned (with graphs >= 2)
+shared_iterations = 2     # these train one adapter for all, the later ones each agent's own
+
+[train.update]
+method = "rft"            # likelihood of right actions; dpo, ipo: preference pairs
+steps = 35                # of the optimiser, each adapter, each iteration
+"""
+
+
+def init(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="where; - : standard output")]
+    = Path("swarm-ui.toml"),
+    force: Annotated[bool, typer.Option("--force", help="replace a file that exists")] = False,
+) -> int:  # fmt: skip
+    """Write a commented configuration file.
+
+    Example: [bold]swarm-ui init swarm-ui.toml[/]
+    """
+    output = Output()
+    if str(path) == "-":
+        output.lines(TEMPLATE)
+        return exits.OK
+    if path.exists() and not force:
+        raise ConfigError(f"'{path}' exists; choose another name, or replace it with --force")
+    try:
+        write_atomic(path, TEMPLATE)
+    except OSError as error:
+        raise ConfigError(f"cannot write '{path}': {error}") from error
+    output.say(f"wrote {path}; next: swarm-ui run --config {path} --dry-run")
+    return exits.OK

@@ -1,0 +1,36 @@
+"""``swarm-ui play``: do a task by hand."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from swarm_ui.cli import exits
+
+
+def play(
+    env: Annotated[str, typer.Argument(metavar="ENV", help="phone, miniwob or module:factory")],
+    task: Annotated[str | None, typer.Argument(metavar="TASK", help="none: tasks are listed")]
+    = None,
+    seed: Annotated[int, typer.Option(help="of the episode")] = 0,
+    browser: Annotated[bool, typer.Option("--browser", help="on a page, with the mouse")] = False,
+    port: Annotated[int, typer.Option(help="of the page; 0: any that is free")] = 0,
+    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE",
+                                             help="JSON lines file to add the episode to")] = None,
+    actor: Annotated[str, typer.Option(help="who plays, for the record")] = "person",
+) -> int:  # fmt: skip
+    """Do a task by hand, in the terminal or on a page, and keep it as an episode.
+
+    Example: [bold]swarm-ui play phone contacts-add --browser[/]
+    """
+    import asyncio
+
+    from swarm_ui.environments.play.__main__ import play as played
+
+    given = Namespace(env=env, task=task, seed=seed, browser=browser, port=port, out=out,
+                      actor=actor)  # fmt: skip
+    asyncio.run(played(given))
+    return exits.OK

@@ -1,0 +1,115 @@
+"""``swarm-ui synthesize``: data for the base agent, stage 1."""
+
+from __future__ import annotations
+
+import asyncio
+import json as jsonlib
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.text import Text
+
+from swarm_ui.cli import chats, exits, flags, worlds
+from swarm_ui.cli.config import EnvironmentSection
+from swarm_ui.cli.output import Bar, Output, table
+from swarm_ui.errors import ConfigError
+from swarm_ui.rundir import write_atomic
+
+Level = Literal["questions", "pages", "devices", "steps"]
+
+
+def synthesize(
+    level: Annotated[Level, typer.Argument(help="what is made up")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="JSON lines")],
+    count: Annotated[int, typer.Option("--count", "-n", min=1, help="samples; steps: episodes")]
+    = 100,
+    env: Annotated[str, typer.Option(metavar="ENV", help="steps: an environment with an expert")]
+    = "phone",
+    task: Annotated[list[str] | None, typer.Option("--task", metavar="NAME",
+                    help="steps: only this one; repeatable")] = None,
+    seed: Annotated[int, typer.Option(help="equal seeds give equal samples")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="replace a file that exists")] = False,
+    json: flags.Json = False,
+    quiet: flags.Quiet = False,
+) -> int:  # fmt: skip
+    """Make up samples for stage 1, as chats in JSON lines.
+
+    Questions about screens, one-step instructions on invented pages or devices, or the steps of
+    an environment's expert on training episodes.
+
+    Example: [bold]swarm-ui synthesize steps -n 20 -o steps.jsonl[/]
+    """
+    output = Output(machine=json, quiet=quiet)
+    if out.exists() and not force:
+        raise ConfigError(f"'{out}' exists; choose another name, or replace it with --force")
+    with output.bar(f"synthesize {level}", count) as bar:
+        if level == "steps":
+            place = EnvironmentSection(name=env, tasks=tuple(task or ()), seed=seed)
+            worlds.check(place)
+            lines = asyncio.run(_steps(place, count, bar))
+        else:
+            lines = list(_invented(level, count, seed, bar))
+    text = "".join(jsonlib.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    write_atomic(out, text)
+    levels = Counter(str(line["level"]) for line in lines)
+    made = table(f"{level}: samples by level of the method", ["level", "samples"])
+    for name, number in sorted(levels.items()):
+        made.add_row(name, str(number))
+    output.show(made)
+    output.say(Text(f"wrote {out}, {len(text) / 1e6:.2f} MB", overflow="fold"))
+    output.record({"ok": True, "exit": exits.OK, "file": str(out), "samples": len(lines),
+                   "levels": dict(levels)})  # fmt: skip
+    return exits.OK
+
+
+def _invented(level: Level, count: int, seed: int, bar: Bar) -> Iterator[dict[str, Any]]:
+    """Samples of one kind, of invented screens."""
+    from swarm_ui.nodes.vocabulary import GENERAL_WORDS
+    from swarm_ui.optim.synthesis.curriculum import Mix, Stream
+    from swarm_ui.optim.synthesis.questions import Quiz
+
+    words = [word for word in GENERAL_WORDS if word.isalpha() and len(word) > 2]
+    mix = Mix(
+        questions=float(level == "questions"),
+        pages=float(level == "pages"),
+        devices=float(level == "devices"),
+        demonstrations=0.0,
+    )
+    stream = Stream(seed, words, mix)
+    for number in range(count):
+        drawn = stream.draw()
+        yield chats.quiz(drawn) if isinstance(drawn, Quiz) else chats.lesson(drawn)
+        bar.update(number + 1)
+
+
+async def _steps(place: EnvironmentSection, count: int, bar: Bar) -> list[dict[str, Any]]:
+    """What the expert of an environment does, episode by episode."""
+    lines: list[dict[str, Any]] = []
+    done = 0
+    async with worlds.opened(place) as world:
+        async for steps in _walks(place, world, count):
+            lines += steps
+            done += 1
+            bar.update(done)
+    return lines
+
+
+async def _walks(
+    place: EnvironmentSection, world: worlds.World, count: int
+) -> AsyncIterator[list[dict[str, Any]]]:
+    from swarm_ui.optim.synthesis.demonstrations import walk
+
+    rng = random.Random(place.seed)
+    names = () if place.name == "phone" else await worlds.tasks_of(place, world)
+    made: Any = world.make()
+    environment = await made if hasattr(made, "__await__") else made
+    try:
+        for task, seed in worlds.training_jobs(place, names, count, rng):
+            steps = await walk(environment, task=task, seed=seed, rng=rng)
+            yield [{**chats.lesson(step), "task": task, "seed": seed} for step in steps]
+    finally:
+        await environment.close()

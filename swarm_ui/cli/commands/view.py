@@ -1,0 +1,57 @@
+"""``swarm-ui view``: the report of a run."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from swarm_ui.cli import exits, flags
+from swarm_ui.cli.output import Output
+from swarm_ui.errors import ConfigError
+
+
+def view(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="a run's folder, or a trace file")],
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="write the report again")] = False,
+    show: Annotated[bool, typer.Option("--open/--no-open", help="in the browser")] = True,
+    json: flags.Json = False,
+) -> int:  # fmt: skip
+    """Open the report of a run; write it first where there is none.
+
+    The report is one HTML file that loads nothing from elsewhere.
+    Example: [bold]swarm-ui view runs/demo[/]
+    """
+    output = Output(machine=json)
+    path = _report(run, rebuild)
+    output.show(Text(f"report: {path}", overflow="fold"))
+    if show and not webbrowser.open(path.resolve().as_uri()):
+        output.say("no browser could be opened: open the file yourself")
+    output.record({"ok": True, "exit": exits.OK, "report": str(path)})
+    return exits.OK
+
+
+def _report(run: Path, rebuild: bool) -> Path:
+    """The report's path, once it is written."""
+    from swarm_ui.cli.reporting import loose_report, report
+    from swarm_ui.cli.results import load
+    from swarm_ui.records import read_jsonl
+    from swarm_ui.report import write_report
+    from swarm_ui.rundir import RunDirectory
+
+    if not run.exists():
+        raise ConfigError(f"there is no '{run}': expected a run's folder, or a trace file")
+    if run.is_file():
+        return loose_report(read_jsonl(run), run.with_suffix(".html"), run.name)
+    written = run / "report.html"
+    if written.is_file() and not rebuild:
+        return written
+    directory = RunDirectory.open_existing(run)
+    if directory.config().get("made_by") == "swarm-ui" and (run / "results.json").exists():
+        return report(directory, load(run))
+    if written.is_file() and (run / "results.json").exists():
+        raise ConfigError(f"'{run}' is a run of a demo, which writes its report itself")
+    return write_report(run)

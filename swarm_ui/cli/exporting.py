@@ -1,0 +1,114 @@
+"""What ``swarm-ui export`` takes out of a run."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from swarm_ui.cli import chats, playing, teams
+from swarm_ui.errors import ConfigError
+from swarm_ui.graph import CollabGraph
+from swarm_ui.records import iter_jsonl, write_jsonl
+from swarm_ui.rundir import RunDirectory
+from swarm_ui.topology import Edge
+from swarm_ui.trace import Episode
+
+
+def adapters(run: Path, out: Path) -> list[str]:
+    """Copy the adapters to a folder; returns their names.
+
+    Raises:
+        ConfigError: the run has none.
+    """
+    directory = RunDirectory.open_existing(run)
+    found = sorted(p.parent for p in directory.adapters.glob("*/adapter_config.json"))
+    if not found:
+        raise ConfigError(f"'{run}' has no adapters: it trained nothing, or is not done")
+    try:
+        shutil.copytree(directory.adapters, out, dirs_exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot write '{out}': {error}") from error
+    return [folder.name for folder in found]
+
+
+def text(run: Path, what: str, solved: bool) -> str:
+    """Anything else, as text with a line break at its end."""
+    directory = RunDirectory.open_existing(run)
+    if what == "episodes":
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "episodes.jsonl"
+            write_jsonl(path, _episodes(directory, solved))
+            return path.read_text(encoding="utf-8")
+    if what == "pairs":
+        return _pairs(directory, solved)
+    if what == "edges":
+        return json.dumps(_edges(directory), indent=1) + "\n"
+    agents, edges = _team(directory)
+    graph = _graph(agents, edges)
+    return graph.to_mermaid() if what == "mermaid" else graph.to_graphviz()
+
+
+def _episodes(run: RunDirectory, solved: bool) -> Iterator[Episode]:
+    paths = sorted(run.traces.glob("*.jsonl"))
+    if not paths:
+        raise ConfigError(f"'{run.path}' has no episodes")
+    for path in paths:
+        yield from (e for e in iter_jsonl(path) if e.success or not solved)
+
+
+def _pairs(run: RunDirectory, solved: bool) -> str:
+    """Pairs of the episodes whose messages have credit."""
+    from swarm_ui.optim.pairs import make_pairs
+
+    found = make_pairs(_episodes(run, solved), random.Random(0))
+    if not found:
+        raise ConfigError(
+            f"'{run.path}' gives no pair: no message of its episodes has credit; training runs "
+            "have it (swarm-ui train)"
+        )
+    return "".join(json.dumps(chats.pair(p), ensure_ascii=False) + "\n" for p in found)
+
+
+def _team(run: RunDirectory) -> tuple[tuple[str, ...], tuple[Edge, ...]]:
+    """Agents and edges: as configured, else those of the last decision recorded."""
+    if run.config().get("made_by") == "swarm-ui":
+        team = playing.configured(run.path).team
+        return tuple(f"agent_{k}" for k in range(team.agents)), teams.edges_of(team)
+    last = None
+    for last in _episodes(run, False):  # noqa: B007  (the last one is wanted)
+        pass
+    if last is None or not last.steps:
+        raise ConfigError(f"'{run.path}' has no decision to take a team from")
+    trace = last.steps[-1].trace
+    kept = tuple((a, b) for a, b in trace.edges if a in trace.agents and b in trace.agents)
+    return trace.agents, kept
+
+
+def _graph(agents: tuple[str, ...], edges: tuple[Edge, ...]) -> CollabGraph:
+    """A team to be drawn; its model is never asked."""
+    from swarm_ui.nodes.scripted import ScriptedModel
+
+    if len(agents) == 1:
+        return CollabGraph.solo(ScriptedModel([]))
+    return CollabGraph.collaborative(len(agents), 1, model=ScriptedModel([]), edges=edges)
+
+
+def _edges(run: RunDirectory) -> dict[str, Any]:
+    """Edges by name, with probabilities where they were learned."""
+    agents, edges = _team(run)
+    document: dict[str, Any] = {"agents": list(agents), "edges": [list(edge) for edge in edges]}
+    learned = run.edges / "distribution.safetensors"
+    if learned.is_file():
+        from swarm_ui.optim.edge_files import read_edges
+
+        distribution = read_edges(learned)
+        document["probabilities"] = [
+            {"from": a, "to": b, "probability": p} for (a, b), p in distribution.marginals().items()
+        ]
+        document["mode"] = [list(edge) for edge in distribution.mode().edges]
+    return document

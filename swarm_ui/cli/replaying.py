@@ -1,0 +1,183 @@
+"""One recorded decision, run again with changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from swarm_ui.cli import models, playing, teams
+from swarm_ui.cli.config import Config, Draft, checked, plain
+from swarm_ui.errors import ConfigError
+from swarm_ui.message import Message
+from swarm_ui.records import iter_jsonl
+from swarm_ui.replay import replay
+from swarm_ui.topology import Edge
+from swarm_ui.trace import Episode, Trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What is to be different."""
+
+    say: dict[str, str]
+    without: tuple[str, ...]
+    add: tuple[str, ...]
+    cut: tuple[str, ...]
+    again: bool
+    """Every agent is asked again: of another model, or of the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    before: Trace
+    after: Trace
+    asked: int
+    """Calls that a model was asked for."""
+
+
+def spoken(text: str) -> tuple[str, str]:
+    """``ID=TEXT``. Raises ``ConfigError`` if it is not that."""
+    id, equals, content = text.partition("=")
+    if not equals:
+        raise ConfigError(f"--say {text}: expected ID=TEXT")
+    return id, content
+
+
+async def replayed(
+    path: Path, episode: int, step: int, changes: Changes, overrides: Draft
+) -> Replayed:
+    """Run the decision again.
+
+    Args:
+        path: a run's folder or a trace file; the team is that of the run, or of ``overrides``.
+        episode, step: which decision, counted from 1.
+        overrides: settings given on the command line.
+
+    Raises:
+        ConfigError: no such decision, message or edge; or it is not known what the team was.
+    """
+    record, run = _found(path, episode)
+    if not 1 <= step <= len(record.steps):
+        raise ConfigError(f"episode {episode} has {len(record.steps)} steps, not {step}")
+    before = record.steps[step - 1].trace
+    config = _settings(run, overrides)
+    _fits(config, before)
+    async with models.opened(config.model) as model:
+        counting: Any = _Counting(model)
+        names = models.adapter_names(config.model, model, config.team.agents)
+        edges = _edges(before, changes)
+        graph = teams.graph_of(config.team, counting, names, edges)
+        after = await replay(
+            graph,
+            before,
+            messages={id: _message(before, id, text) for id, text in changes.say.items()},
+            without=changes.without,
+            again=[c.message for c in before.calls if c.node in before.agents]
+            if changes.again
+            else (),
+        )
+    return Replayed(before, after, counting.asked)
+
+
+def messages(done: Replayed) -> list[dict[str, str]]:
+    """What each agent said, before and after."""
+    then = {m.id: _said(m) for m in done.before.messages}
+    now = {m.id: _said(m) for m in done.after.messages}
+    return [
+        {"id": id, "before": then.get(id, "–"), "after": now.get(id, "–")}
+        for id in dict.fromkeys([*then, *now])
+    ]
+
+
+class _Counting:
+    """A model that counts what it is asked."""
+
+    def __init__(self, model: Any) -> None:
+        self._model, self.asked = model, 0
+        self.name = model.name
+
+    async def generate(self, requests: Any) -> Any:
+        self.asked += len(requests)
+        return await self._model.generate(requests)
+
+    async def score(self, requests: Any, replies: Any) -> Any:
+        return await self._model.score(requests, replies)
+
+    async def close(self) -> None:
+        await self._model.close()
+
+
+def _found(path: Path, number: int) -> tuple[Episode, Path | None]:
+    """The episode, and the folder of the run it belongs to."""
+    run: Path | None = path
+    files = [path]
+    if path.is_dir():
+        files = sorted((path / "traces").glob("*.jsonl"))
+    else:
+        above = path.resolve().parent.parent
+        run = above if (above / "config.json").is_file() else None
+    count = 0
+    for file in files:
+        for episode in iter_jsonl(file):
+            count += 1
+            if count == number:
+                return episode, run
+    raise ConfigError(f"'{path}' has {count} episodes, not {number}")
+
+
+def _settings(run: Path | None, overrides: Draft) -> Config:
+    """The run's settings under those of the command line."""
+    if run is None:
+        return checked(overrides)
+    values: dict[str, Any] = dict(plain(playing.configured(run)))
+    for path in overrides.places:
+        section, name = path[0], path[-1]
+        if len(path) == 2 and isinstance(values.get(section), dict):
+            values[section][name] = overrides.values[section][name]
+    return checked(Draft(values, overrides.places, overrides.mistakes))
+
+
+def _fits(config: Config, trace: Trace) -> None:
+    team = config.team
+    if len(trace.agents) != team.agents or trace.rounds != team.rounds:
+        raise ConfigError(
+            f"the decision was made by {len(trace.agents)} agents in {trace.rounds} rounds, the "
+            f"configuration says {team.agents} and {team.rounds}; give the team's settings with "
+            "--config FILE or --set team.agents=…"
+        )
+
+
+def _edges(trace: Trace, changes: Changes) -> list[Edge]:
+    """The recorded edges between agents, with those added and without those cut."""
+    names = set(trace.agents)
+    edges = [(a, b) for a, b in trace.edges if a in names and b in names]
+    for text in changes.cut:
+        for edge in teams.pairs(text, trace.agents):
+            if edge not in edges:
+                raise ConfigError(f"--cut {text}: there is no such edge")
+            edges.remove(edge)
+    for text in changes.add:
+        edges += [edge for edge in teams.pairs(text, trace.agents) if edge not in edges]
+    return edges
+
+
+def _message(trace: Trace, id: str, text: str) -> Message | str:
+    """The message with another content, and the action that stands in it."""
+    from swarm_ui.action import Action, parse_action
+
+    try:
+        message = trace.message(id)
+    except KeyError:
+        return text  # replay() says what ids there are
+    found = parse_action(text)
+    action = found if isinstance(found, Action) else None
+    return msgspec.structs.replace(message, content=text, action=action, error=None)
+
+
+def _said(message: Message) -> str:
+    if message.error is not None:
+        return f"[failed: {message.error}]"
+    return str(message.action) if message.action is not None else message.content[:80]

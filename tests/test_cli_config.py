@@ -1,0 +1,109 @@
+"""The configuration file: every mistake at once, flags over file, and the file that init writes."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import msgspec
+import pytest
+from cli_world import LAMP, Shell, shell  # noqa: F401
+
+from swarm_ui.cli.commands.init import TEMPLATE
+from swarm_ui.cli.config import Config, checked, drafted
+from swarm_ui.errors import ConfigError
+
+BAD = """\
+[environment]
+taks = ["a"]
+
+[team]
+agents = "four"
+rounds = 0
+views = "shufle"
+edges = { a = 1 }
+
+[trian]
+iterations = 2
+"""
+
+
+def test_all_mistakes_come_at_once_each_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(BAD, encoding="utf-8")
+    flags = {"team.temperature": ("--temperature", -1.0)}
+    with pytest.raises(ConfigError) as raised:
+        checked(drafted(path, flags, ["nonsense", "run.repot=true"]))
+    told = str(raised.value).splitlines()
+    assert told[0].startswith("8 mistakes") or told[0].startswith("9 mistakes")
+    for said in (
+        f"{path}:2: [environment] has no setting 'taks'; did you mean 'tasks'?",
+        f"{path}:5: [team] agents = 'four'",
+        f"{path}:6: [team] rounds = 0",
+        f"{path}:7: [team] views = 'shufle': expected 'same', 'shuffle', 'window'; did you mean "
+        "'shuffle'?",
+        f"{path}:8: [team] edges",
+        f"{path}:10: no section [trian]; did you mean 'train'?",
+        "--temperature: [team] temperature = -1.0",
+        "--set nonsense: expected SECTION.NAME=VALUE",
+        "--set run.repot: [run] has no setting 'repot'; did you mean 'report'?",
+    ):
+        assert any(line.strip().startswith(said) for line in told), (said, told)
+    assert len(told) == 10
+
+
+def test_flags_win_over_set_and_set_over_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text("[team]\nagents = 2\nrounds = 2\ndensity = 0.25\n", encoding="utf-8")
+    flags = {"team.agents": ("--agents", 4), "team.vote": ("--vote", None)}
+    found = checked(drafted(path, flags, ["team.agents=3", "team.rounds=3", "model.name=my/model"]))
+    team = found.team
+    assert (team.agents, team.rounds, team.density, team.vote) == (4, 3, 0.25, "majority")
+    assert found.model.name == "my/model"
+
+
+def test_a_file_that_is_no_toml_or_not_there_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text("[team\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="is not TOML"):
+        drafted(path, {}, [])
+    with pytest.raises(ConfigError, match="cannot read the configuration"):
+        drafted(tmp_path / "none.toml", {}, [])
+
+
+def test_init_writes_every_setting_with_its_default() -> None:
+    values = tomllib.loads(TEMPLATE)
+    values.pop("train")
+    assert msgspec.convert(values, Config) == Config()
+    for section in (Config().environment, Config().model, Config().team, Config().run):
+        for name in section.__struct_fields__:
+            assert f"\n{name} = " in TEMPLATE or f"\n# {name} = " in TEMPLATE, name
+
+
+def test_the_training_section_of_init_is_sound(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    path = tmp_path / "a.toml"
+    path.write_text(TEMPLATE, encoding="utf-8")
+    assert checked(drafted(path, {}, []), train=True).train["iterations"] == 3
+    wrong = ["train.iteration=2", "train.update.method=dp", "train.density=2.0"]
+    with pytest.raises(ConfigError) as raised:
+        checked(drafted(path, {}, wrong), train=True)
+    assert "did you mean 'iterations'?" in str(raised.value)
+    assert "did you mean 'dpo'?" in str(raised.value)
+
+
+def test_init_does_not_overwrite(shell: Shell) -> None:  # noqa: F811
+    assert shell("init mine.toml").code == 0
+    again = shell("init mine.toml")
+    assert again.code == 2 and "--force" in again.err
+    assert shell("init mine.toml --force").code == 0
+    assert shell("init -").out == TEMPLATE
+
+
+def test_a_dry_run_says_what_it_would_do_and_writes_nothing(shell: Shell) -> None:  # noqa: F811
+    before = sorted(shell.folder.rglob("*"))
+    done = shell(f"run {LAMP} --model script:right.txt --agents 3 --edges chain --dry-run --json")
+    assert done.code == 0
+    assert done.json["edges"] == "agent_0>agent_1, agent_1>agent_2"
+    assert done.json["episodes: episodes"] == "2"
+    assert sorted(shell.folder.rglob("*")) == before
