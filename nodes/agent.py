@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from swarm_ui.action import Action, Unparsed, parse_action
+from swarm_ui.action import Action, Pass, Unparsed, parse_action, parse_reply
 from swarm_ui.errors import ModelError
 from swarm_ui.message import Message
 from swarm_ui.model import ChatModel, Completion, Decision, Request, StreamingModel
@@ -14,9 +13,7 @@ from swarm_ui.node import NodeContext, NodeReply
 from swarm_ui.nodes.coalesce import ASKING
 from swarm_ui.observation import Observation
 from swarm_ui.trace import hear
-from swarm_ui.view import View, identity, shuffled
-
-AgentView = Literal["same", "shuffle"]
+from swarm_ui.view import AgentView, View, Window, identity, shuffled, windowed
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +26,8 @@ class AgentNode:
     """Name of the LoRA adapter it speaks with; ``None``: the base model."""
     temperature: float = 0.0
     view: AgentView = "same"
-    """``"shuffle"``: sees the elements in a random order of its own, drawn anew each decision."""
+    """``"shuffle"``: sees the elements in a random order of its own, drawn anew each decision.
+    A window: sees only these elements, and may pass."""
     max_tokens: int = 256
     timeout: float | None = None
     """Seconds for one call; ``None``: the run's limit."""
@@ -38,7 +36,7 @@ class AgentNode:
         ASKING.set(context.session)  # models that batch serve runs in turn
         view = self.look(context)
         heard = tuple([hear(message, view, listener=context.node) for message in inbox])
-        decision = Decision(observation=view.observation, heard=heard)
+        decision = Decision(observation=view.observation, heard=heard, partial=view.partial)
         seed = context.seed
         request = context.final(self.model, self.request(decision, seed=seed))
         if context.streaming and isinstance(self.model, StreamingModel):
@@ -50,7 +48,7 @@ class AgentNode:
                     f"model '{self.model.name}' gave {len(completions)} completions for 1 request"
                 )
             completion = completions[0]
-        return self._reply(completion, view, request)
+        return self._reply(completion, view, decision, request)
 
     async def _streamed(
         self, model: StreamingModel, request: Request, context: NodeContext
@@ -70,6 +68,8 @@ class AgentNode:
         """The screen as this agent sees it; the same in every round of a decision."""
         if self.view == "same":
             return identity(context.observation)
+        if isinstance(self.view, Window):
+            return windowed(context.observation, self.view)
         return shuffled(context.observation, context.stream("view"))
 
     def request(self, decision: Decision, *, seed: int = 0) -> Request:
@@ -82,13 +82,16 @@ class AgentNode:
             seed=seed,
         )
 
-    def _reply(self, completion: Completion, view: View, request: Request) -> NodeReply:
-        shown = parse_action(completion.text)
+    def _reply(
+        self, completion: Completion, view: View, decision: Decision, request: Request
+    ) -> NodeReply:
+        shown = parse_reply(completion.text) if view.partial else parse_action(completion.text)
         action, error = None, None
         if isinstance(shown, Unparsed):
             error = shown.reason
-        else:
-            action = view.to_screen(shown)
+        elif not isinstance(shown, Pass):
+            if not view.partial or _known(shown, decision):
+                action = view.to_screen(shown)
             if action is None:
                 error = _nowhere(shown, view.observation)
         return NodeReply(
@@ -106,8 +109,19 @@ class AgentNode:
         )
 
 
+def _known(action: Action, decision: Decision) -> bool:
+    """Whether the agent sees what it points at, or was told of it."""
+    told = {i for h in decision.heard if h.action is not None for i in _ends(h.action)}
+    return all(i < len(decision.observation.elements) or i in told for i in _ends(action))
+
+
+def _ends(action: Action) -> list[int]:
+    """The elements it points at (a drag has two)."""
+    return [index for index in (action.index, action.to_index) if index is not None]
+
+
 def _nowhere(action: Action, shown: Observation) -> str:
     count = len(shown.elements)
-    ends = [index for index in (action.index, action.to_index) if index is not None]
+    ends = _ends(action)
     wrong = next((index for index in ends if index >= count), ends[0])
     return f"there is no element {wrong}; the screen shows {count}"

@@ -9,7 +9,10 @@ cannot afford either. This codec stands between them:
 - an element's label comes before its index, and an action names its target before its index, so
   that pointing is plain induction (copy the label, then the index that followed it);
 - a reply is turned back into raw text by finding its words in the goal or on the screen, which
-  restores case and punctuation.
+  restores case and punctuation;
+- an agent that sees a part of the screen may pass, and may repeat what a colleague said of an
+  element that it does not see, if ``"<pass>"`` is among the extra words (the shipped agent's are
+  without it); its colleagues are then named in the prompt, where their names are words too.
 
 Prompt: ``goal <ui> title [role] <on> <in> label #0 … <h> last actions <m> heard … <act>``.
 """
@@ -23,7 +26,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import get_args
 
-from swarm_ui.action import Action, Unparsed
+from swarm_ui.action import Action, Pass, Unparsed, parse_reply
+from swarm_ui.message import Heard
 from swarm_ui.model import Decision
 from swarm_ui.nodes.vocabulary import GENERAL_WORDS
 from swarm_ui.observation import Element, Observation, Role
@@ -67,6 +71,9 @@ _REMEMBERS = frozenset(
 )  # show their state themselves
 _WORD = re.compile(r"\w+|[^\w\s]")
 _ORDERS = 256
+
+PASS = "<pass>"
+"""The extra word of agents that may pass."""
 
 Trie = dict[int, "Trie | None"]
 """Allowed continuations; ``None`` as a value: free text follows."""
@@ -142,9 +149,23 @@ class Codec:
         ids = self._map(head + body + tail, slots, order)
         return Encoded(ids=ids, decision=decision, slots=slots, shown=shown)
 
-    def reply(self, prompt: Encoded, action: Action) -> list[int]:
-        """Token ids of an action under a prompt, with the end token."""
-        pieces = [*_action(action, prompt.decision.observation), "<eos>"]
+    @property
+    def passes(self) -> bool:
+        """Whether it has a word for having nothing to propose."""
+        return PASS in self._ids
+
+    def reply(self, prompt: Encoded, action: Action | Pass) -> list[int]:
+        """Token ids of an action under a prompt, with the end token.
+
+        Raises:
+            ValueError: a pass, for which this codec has no word.
+        """
+        if isinstance(action, Pass):
+            if not self.passes:
+                raise ValueError(f"this agent cannot pass: {PASS!r} is not among its words")
+            pieces = [PASS, "<eos>"]
+        else:
+            pieces = [*_action(action, prompt.decision.observation), "<eos>"]
         return self._map(pieces, prompt.slots, _order(0))
 
     def quiz(
@@ -175,11 +196,21 @@ class Codec:
         for past in decision.observation.history[-HISTORY:]:
             out += _past(past.action, past.role, past.label)
         for heard in decision.heard:
-            if heard.action is not None:
-                out.append("<me>" if heard.own else "<m>")
-                out += _action(heard.action, decision.observation)
+            out += self._heard(heard, decision.observation)
         out.append("<act>")
         return out
+
+    def _heard(self, heard: Heard, screen: Observation) -> list[str]:
+        if heard.action is not None:
+            said = _action(heard.action, screen)
+        elif self.passes and isinstance(parse_reply(heard.content), Pass):
+            said = [PASS]
+        else:
+            return []
+        if heard.own:
+            return ["<me>", *said]
+        named = self.passes and heard.sender in self._ids
+        return ["<m>", heard.sender, *said] if named else ["<m>", *said]
 
     def _map(self, pieces: Sequence[str], slots: dict[str, int], order: Sequence[int]) -> list[int]:
         ids, known = [], self._ids
@@ -203,7 +234,7 @@ class Codec:
 
     # -- reading ------------------------------------------------------------------------------
 
-    def decode(self, prompt: Encoded, ids: Sequence[int]) -> Action | Unparsed:
+    def decode(self, prompt: Encoded, ids: Sequence[int]) -> Action | Pass | Unparsed:
         """The action that reply ids stand for, in the decision's own indices."""
         named = {id_: word for word, id_ in prompt.slots.items()}
         pieces = [named.get(i, self.tokens[i]) for i in ids if i != self.eos_id]
@@ -211,6 +242,8 @@ class Codec:
         if not pieces:
             return Unparsed(reason="empty reply", text=text)
         op, rest = pieces[0], pieces[1:]
+        if op == PASS:
+            return Pass()
         if op in ("<done>", "<infeasible>"):
             status = "complete" if op == "<done>" else "infeasible"
             return Action(action_type="status", goal_status=status)  # type: ignore[arg-type]
@@ -229,15 +262,17 @@ class Codec:
             if at is None:
                 raise ValueError(f"{kind}: names no element")
             index = int(rest[at][1:])
-            element = screen.elements[index]
-            text = _raw(rest[at + 1 :], screen) if kind in ("input_text", "select") else None
-            return Action(action_type=kind, target=element.label, index=index, text=text)  # type: ignore[arg-type]
+            told = None if index < len(screen.elements) else _told(prompt.decision, kind, index)
+            target = screen.elements[index].label if told is None else told.target
+            typed = kind in ("input_text", "select")
+            text = _raw(rest[at + 1 :], prompt.decision) if typed else None
+            return Action(action_type=kind, target=target, index=index, text=text)  # type: ignore[arg-type]
         if kind in ("scroll", "swipe"):
             return Action(action_type=kind, direction=rest[0].strip("<>"))  # type: ignore[arg-type]
         if kind == "open_app":
-            return Action(action_type="open_app", app_name=_raw(rest, screen))
+            return Action(action_type="open_app", app_name=_raw(rest, prompt.decision))
         if kind == "answer":
-            return Action(action_type="answer", text=_raw(rest, screen))
+            return Action(action_type="answer", text=_raw(rest, prompt.decision))
         return Action(action_type=kind)  # type: ignore[arg-type]
 
     def grammar(self, prompt: Encoded) -> Trie:
@@ -266,6 +301,13 @@ class Codec:
         if "status" in allowed:
             self._insert(root, prompt, ["<done>"], free=False)
             self._insert(root, prompt, ["<infeasible>"], free=False)
+        if prompt.decision.partial and self.passes:
+            self._insert(root, prompt, [PASS], free=False)
+            for action in _hidden(prompt.decision):
+                kind = action.action_type
+                if kind in _POINTING and action.index is not None:
+                    pieces = [_OPS[kind], *_named(action), f"#{action.index}"]
+                    self._insert(root, prompt, pieces, free=kind in ("input_text", "select"))
         return root
 
     def free_words(self, prompt: Encoded) -> list[int]:
@@ -346,6 +388,8 @@ def _action(action: Action, screen: Observation | None) -> list[str]:
     element = screen.element(action.index) if screen is not None else None
     if element is not None:
         out += [*_target(element), f"#{element.index}"]
+    elif screen is not None and action.index is not None and action.index < MAX_ELEMENTS:
+        out += [*_named(action), f"#{action.index}"]  # a colleague's, on what is not shown here
     if action.direction:
         out.append(f"<{action.direction}>")
     for text in (action.text, action.app_name):
@@ -354,18 +398,41 @@ def _action(action: Action, screen: Observation | None) -> list[str]:
     return out
 
 
+def _named(action: Action) -> list[str]:
+    """The element as the colleague called it who sees it; its role is not known here."""
+    return list(words(action.target or "")[:TARGET_WORDS])
+
+
+def _hidden(decision: Decision) -> list[Action]:
+    """What colleagues proposed to do with elements that are not shown here."""
+    shown = len(decision.observation.elements)
+    heard = [each.action for each in decision.heard if each.action is not None]
+    return [a for a in heard if a.index is not None and shown <= a.index < MAX_ELEMENTS]
+
+
+def _told(decision: Decision, kind: str, index: int) -> Action:
+    """Raises ``IndexError`` if nobody spoke of such an element."""
+    for action in _hidden(decision):
+        if action.index == index:
+            return action
+    raise IndexError(f"{kind}: there is no element {index}, and nobody spoke of one")
+
+
 @lru_cache(maxsize=65536)
 def _spans(text: str) -> tuple[tuple[str, int, int], ...]:
     return tuple((m.group().lower(), m.start(), m.end()) for m in _WORD.finditer(text))
 
 
-def _raw(pieces: Sequence[str], screen: Observation) -> str:
+def _raw(pieces: Sequence[str], decision: Decision) -> str:
     """The words as they stand in the goal or on the screen, else joined by spaces."""
     if not pieces:
         return ""
+    screen = decision.observation
     sources = [screen.goal, *(e.label for e in screen.elements)]
     sources += [e.value for e in screen.elements if e.value]
     sources += [past.label for past in screen.history]
+    if decision.partial:  # what is not seen may have been heard
+        sources += [h.action.text for h in decision.heard if h.action and h.action.text]
     wanted = list(pieces)
     for source in sources:
         spans = _spans(source)

@@ -6,6 +6,7 @@ and their versions) is in :mod:`swarm_ui.nodes.in_process`.
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from swarm_ui.action import Action, Unparsed, parse_action
+from swarm_ui.action import Action, Pass, Unparsed, parse_action
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import Decision, Request
 from swarm_ui.nodes import architecture
@@ -101,6 +102,31 @@ class LocalModel(InProcessModel[Encoded]):
             )
         return cls(network, codec, constrained=constrained)
 
+    def with_words(self, more: Sequence[str], *, seed: int = 0) -> LocalModel:
+        """A copy that knows more words, to be trained further; adapters are left behind.
+
+        The new words' embeddings are drawn with the spread of the known ones; all other weights
+        are those of this agent. Until it is trained, it answers prompts without a new word as this
+        agent does, if both are held to the screen's actions.
+        """
+        codec = Codec([*self.codec.extra_words, *more])
+        base = self._adapters.base
+        config = copy.deepcopy(base.config)
+        config.vocab_size = len(codec)
+        network = type(base)(config)
+        weights = {name: tensor.clone() for name, tensor in self._adapters.base_weights().items()}
+        generator = torch.Generator().manual_seed(seed)
+        for name, tensor in weights.items():
+            if tensor.shape[0] == len(self.codec):
+                added = torch.randn(
+                    len(codec) - len(self.codec), *tensor.shape[1:], generator=generator
+                )
+                weights[name] = torch.cat([tensor, added * tensor.std()])
+        network.load_state_dict(weights, strict=False)
+        network.tie_weights()
+        network.train(False)
+        return LocalModel(network, codec, constrained=self._constrained)
+
     def save(self, folder: Path) -> None:
         """Base weights, configuration and word list (adapters: :meth:`save_adapters`)."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -168,7 +194,7 @@ class LocalModel(InProcessModel[Encoded]):
         return _reply_logprobs(self._adapters.base, ids, mask), mask[:, 1:].sum(1)
 
     def lesson(
-        self, decision: Decision, action: Action, rng: random.Random
+        self, decision: Decision, action: Action | Pass, rng: random.Random
     ) -> tuple[list[int], list[int]]:
         """As :meth:`encode`, with slots drawn anew: a sample of stage 1."""
         prompt = self.codec.encode(decision, rng)

@@ -44,6 +44,18 @@ def _favour(seed: int, key: Hashable) -> bytes:
     return blake2b(text, digest_size=8).digest()
 
 
+def nearest_top(
+    acts: Mapping[ActionKey, Action], weights: Mapping[ActionKey, float], seed: int
+) -> ActionKey:
+    """The heaviest; among equals the act on the first element of the screen, acts without one
+    last; then as :func:`best`."""
+    top = max(weights.values())
+    tied = [key for key, weight in weights.items() if weight == top]
+    places = {key: acts[key].index for key in tied}
+    first = min((place for place in places.values() if place is not None), default=None)
+    return best({key: 1.0 for key in tied if places[key] == first}, seed)
+
+
 def exact(proposals: Sequence[Action], seed: int) -> ActionKey:
     """The act proposed most often."""
     return best(Counter(action.key for action in proposals), seed)

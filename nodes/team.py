@@ -8,11 +8,12 @@ from collections.abc import Iterable, Sequence
 from swarm_ui.errors import ConfigError, GraphError
 from swarm_ui.graph import CollabGraph, Views, VoteRule
 from swarm_ui.model import ChatModel, ScoringModel
-from swarm_ui.node import Node, Scope
-from swarm_ui.nodes.agent import AgentNode, AgentView
+from swarm_ui.node import Node, Scope, Ties
+from swarm_ui.nodes.agent import AgentNode
 from swarm_ui.nodes.vote import MajorityVote, ProbabilityVote
 from swarm_ui.shapes import Shape
 from swarm_ui.topology import Edge, random_dag
+from swarm_ui.view import AgentView, windows
 
 
 def collaborative(
@@ -24,9 +25,10 @@ def collaborative(
     seed: int,
     adapters: Sequence[str | None] | None,
     temperatures: float | Sequence[float],
-    views: Views,
+    views: Views | Sequence[AgentView],
     vote: VoteRule,
     vote_scope: Scope,
+    ties: Ties,
     max_tokens: int,
     timeout: float | None,
 ) -> CollabGraph:
@@ -35,7 +37,8 @@ def collaborative(
         raise GraphError(f"a team needs at least one agent, got {agents}")
     spoken = [None] * agents if adapters is None else list(adapters)
     warmth = [temperatures] * agents if isinstance(temperatures, int | float) else temperatures
-    for what, given in (("adapters", spoken), ("temperatures", warmth)):
+    seen = _views(views, agents)
+    for what, given in (("adapters", spoken), ("temperatures", warmth), ("views", seen)):
         if len(given) != agents:
             raise GraphError(f"{agents} agents need {agents} {what}, got {len(given)}")
     names = [f"agent_{k}" for k in range(agents)]
@@ -49,19 +52,34 @@ def collaborative(
             model,
             adapter=spoken[k],
             temperature=float(warmth[k]),
-            view="shuffle" if views == "shuffle" and k > 0 else "same",
+            view=seen[k],
             max_tokens=max_tokens,
             timeout=timeout,
         )
         for k, name in enumerate(names)
     ]
-    nodes.append(_vote(vote, vote_scope, model))
+    nodes.append(_vote(vote, vote_scope, ties, model))
     return CollabGraph(nodes, edges, output="vote", rounds=rounds)
 
 
-def _vote(vote: VoteRule, scope: Scope, model: ChatModel) -> Node:
+def _views(views: Views | Sequence[AgentView], agents: int) -> Sequence[AgentView]:
+    """The view of each agent."""
+    if views == "same":
+        return ["same"] * agents
+    if views == "shuffle":
+        return ["same", *["shuffle"] * (agents - 1)]  # type: ignore[list-item]
+    if views == "window":
+        return windows(agents)
+    if isinstance(views, str):
+        raise ConfigError(f"views must be 'same', 'shuffle', 'window' or a list, got {views!r}")
+    return views
+
+
+def _vote(vote: VoteRule, scope: Scope, ties: Ties, model: ChatModel) -> Node:
     if vote == "majority":
-        return MajorityVote("vote", scope)
+        return MajorityVote("vote", scope, ties=ties)
+    if ties != "seed":
+        raise ConfigError("ties='top' is of a majority vote; a probability vote has no use for it")
     if vote != "probability":
         raise ConfigError(f"vote must be 'majority' or 'probability', got {vote!r}")
     if scope != "last":

@@ -8,15 +8,22 @@ from dataclasses import dataclass
 from math import exp, fsum
 from typing import Literal
 
-from swarm_ui.action import Action, ActionKey
+from swarm_ui.action import Action, ActionKey, Pass
 from swarm_ui.errors import ConfigError, ModelError
-from swarm_ui.message import Message
+from swarm_ui.message import Message, passes
 from swarm_ui.model import Request, ScoringModel
-from swarm_ui.node import ModelNode, NodeContext, NodeReply, Scope, Source
+from swarm_ui.node import ModelNode, NodeContext, NodeReply, Scope, Source, Ties
 from swarm_ui.nodes.coalesce import ASKING
-from swarm_ui.nodes.tally import best, candidates, exact, hierarchical
+from swarm_ui.nodes.tally import best, candidates, exact, hierarchical, nearest_top
 
 NO_PROPOSAL = NodeReply(error="nobody proposed a valid action", ballot={})
+ALL_PASSED = NodeReply(content=Pass().json(), ballot={})
+"""The vote passes too, which is no failure; the step is lost."""
+
+
+def _nothing(inbox: Sequence[Message]) -> NodeReply:
+    """What a vote without proposals says."""
+    return ALL_PASSED if inbox and all(passes(message) for message in inbox) else NO_PROPOSAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +31,7 @@ class MajorityVote:
     """The act proposed most often.
 
     Ties are broken by a hash of the run's seed and the act: the paper is silent, its released code
-    draws at random among the tied.
+    draws at random among the tied. Who passes has no vote.
     """
 
     id: str = "vote"
@@ -32,17 +39,24 @@ class MajorityVote:
     """Proposals of the last round (the released code), or the whole matrix (the paper's text)."""
     rule: Literal["exact", "hierarchical"] = "exact"
     """``"hierarchical"``: by type, then element, then text, as the paper's released code."""
+    ties: Ties = "seed"
+    """``"top"``: the act on the element nearest to the top of the screen wins (acts without an
+    element last), instead of the hash; only then the hash. For ``rule="exact"``. Neither depends
+    on the graph."""
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         proposals = [message.action for message in inbox if message.action is not None]
         if not proposals:
-            return NO_PROPOSAL
+            return _nothing(inbox)
         acts = candidates(proposals)
-        rule = exact if self.rule == "exact" else hierarchical
         counts = dict.fromkeys(acts, 0.0)
         for action in proposals:
             counts[action.key] += 1.0
-        return _decided(acts, counts, rule(proposals, context.run_seed))
+        if self.rule == "hierarchical":
+            return _decided(acts, counts, hierarchical(proposals, context.run_seed))
+        if self.ties == "top":
+            return _decided(acts, counts, nearest_top(acts, counts, context.run_seed))
+        return _decided(acts, counts, exact(proposals, context.run_seed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +77,7 @@ class ProbabilityVote:
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         proposals = [message.action for message in inbox if message.action is not None]
         if not proposals:
-            return NO_PROPOSAL
+            return _nothing(inbox)
         acts = candidates(proposals)
         if len(acts) == 1:
             key = next(iter(acts))

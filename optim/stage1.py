@@ -18,11 +18,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from swarm_ui.action import Action
+from swarm_ui.action import Action, Pass
 from swarm_ui.model import Decision
-from swarm_ui.optim.synthesis.curriculum import Stream
 from swarm_ui.optim.synthesis.questions import Quiz
 from swarm_ui.optim.synthesis.scene import Lesson
+from swarm_ui.optim.synthesis.windows import Lessons
 
 Sample = tuple[list[int], list[int]]
 """Token ids and a mask of equal length, 1 where the loss is taken."""
@@ -39,7 +39,7 @@ class Learner(Protocol):
     @property
     def pad_id(self) -> int: ...
 
-    def lesson(self, decision: Decision, action: Action, rng: random.Random) -> Sample: ...
+    def lesson(self, decision: Decision, action: Action | Pass, rng: random.Random) -> Sample: ...
 
     def quiz(
         self, decision: Decision, questions: Sequence[tuple[str, int]], rng: random.Random
@@ -78,7 +78,7 @@ class Progress:
 
 def train(
     learner: Learner,
-    stream: Stream,
+    stream: Lessons,
     config: Stage1Config,
     *,
     report: Callable[[Progress], None] | None = None,
@@ -168,7 +168,7 @@ def _rate(step: int, config: Stage1Config) -> float:
 class _Batches:
     """Batches of about equal size in tokens, of samples of about equal length."""
 
-    def __init__(self, learner: Learner, stream: Stream, config: Stage1Config) -> None:
+    def __init__(self, learner: Learner, stream: Lessons, config: Stage1Config) -> None:
         self._learner = learner
         self._stream = stream
         self._room = config.tokens_per_batch

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from swarm_ui import shapes
-from swarm_ui.action import Action, Unparsed, parse_action
+from swarm_ui.action import Action, Pass, Unparsed, parse_action
 from swarm_ui.budget import Price
 from swarm_ui.credit import CreditAssigner, CreditTable
 from swarm_ui.environment import Environment, Graded, Restorable, Step
@@ -50,7 +50,7 @@ from swarm_ui.model import (
 )
 from swarm_ui.node import Node, NodeContext, NodeReply
 from swarm_ui.observation import Element, Observation, render
-from swarm_ui.policy import Cascade, GraphPolicy, LoopGuard, Policy
+from swarm_ui.policy import Cascade, GraphPolicy, LoopGuard, Policy, Scroller
 from swarm_ui.pool import EnvironmentPool, Restarts
 from swarm_ui.prompts import chat_of, transcript
 from swarm_ui.records import (
@@ -66,7 +66,7 @@ from swarm_ui.store import KeptRun, RunRecord
 from swarm_ui.stores import DirectoryStore, SQLiteStore
 from swarm_ui.topology import random_dag
 from swarm_ui.trace import Call, Episode, StepRecord, Trace
-from swarm_ui.view import View
+from swarm_ui.view import View, Window, windows
 
 if TYPE_CHECKING:
     from swarm_ui.nodes import AgentNode, MajorityVote, ProbabilityVote, function_node
@@ -112,6 +112,7 @@ __all__ = [
     "NodeReply",
     "NodeTimeout",
     "Observation",
+    "Pass",
     "Policy",
     "Price",
     "ProbabilityVote",
@@ -122,6 +123,7 @@ __all__ = [
     "SQLiteStore",
     "SamplingModel",
     "ScoringModel",
+    "Scroller",
     "Step",
     "StepRecord",
     "StreamingModel",
@@ -132,6 +134,7 @@ __all__ = [
     "Usage",
     "VersionedModel",
     "View",
+    "Window",
     "append_jsonl",
     "chat_of",
     "execute",
@@ -148,6 +151,7 @@ __all__ = [
     "shapes",
     "trace_schema",
     "transcript",
+    "windows",
     "write_jsonl",
 ]
 

@@ -147,6 +147,22 @@ class Unparsed(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
+class Pass(msgspec.Struct, frozen=True):
+    """Nothing to propose: what an agent may say that sees only a part of the screen."""
+
+    def json(self) -> str:
+        """As an agent writes it."""
+        return '{"action_type":"pass"}'
+
+
+def parse_reply(reply: str) -> Action | Pass | Unparsed:
+    """As :func:`parse_action`, for an agent that may pass."""
+    found = last_object(reply)
+    if found is not None and found.value.get("action_type") == "pass":
+        return Pass()
+    return parse_action(reply)
+
+
 def parse_action(reply: str) -> Action | Unparsed:
     """Read the last JSON object of ``reply`` as an :class:`Action`.
 

@@ -13,7 +13,7 @@ from swarm_ui.executor import execute, nested, run_blocking
 from swarm_ui.limits import Limits
 from swarm_ui.message import Message
 from swarm_ui.model import ChatModel
-from swarm_ui.node import Condition, Node, NodeContext, NodeReply, Scope
+from swarm_ui.node import Condition, Node, NodeContext, NodeReply, Scope, Ties
 from swarm_ui.observation import Observation
 from swarm_ui.replay import Prompt, replay, resample
 from swarm_ui.shapes import Nodes, Shape
@@ -21,12 +21,13 @@ from swarm_ui.store import Store
 from swarm_ui.stream import RunStream
 from swarm_ui.topology import Edge
 from swarm_ui.trace import Trace
+from swarm_ui.view import AgentView
 from swarm_ui.wiring import Wiring
 
 if TYPE_CHECKING:
     import networkx
 
-Views = Literal["same", "shuffle"]
+Views = Literal["same", "shuffle", "window"]
 VoteRule = Literal["majority", "probability"]
 
 
@@ -37,7 +38,7 @@ class CollabGraph(Wiring):
     predecessors of this round in edge order. Closing nodes (votes) and all that follows them speak
     once, after the last round. A graph is itself a node: it can stand in another graph.
 
-    Example:
+    Examples:
         >>> from swarm_ui.nodes import function_node
         >>> @function_node
         ... def greet(inbox, context):
@@ -174,9 +175,10 @@ class CollabGraph(Wiring):
         seed: int = 0,
         adapters: Sequence[str | None] | None = None,
         temperatures: float | Sequence[float] = 0.0,
-        views: Views = "same",
+        views: Views | Sequence[AgentView] = "same",
         vote: VoteRule = "majority",
         vote_scope: Scope = "last",
+        ties: Ties = "seed",
         max_tokens: int = 256,
         timeout: float | None = None,
     ) -> CollabGraph:
@@ -189,9 +191,12 @@ class CollabGraph(Wiring):
                 random DAG drawn with ``seed`` and ``density``.
             adapters: one LoRA adapter name (or ``None``) an agent.
             temperatures: one for all, or one an agent.
-            views: ``"shuffle"`` shows each agent but the first the elements in its own order.
+            views: ``"shuffle"`` shows each agent but the first the elements in its own order,
+                ``"window"`` each its own part, the first the top; or one view an agent, such as
+                ``windows(4, copies=2)`` of :mod:`swarm_ui.view`. Who sees a part may pass.
             vote: ``"probability"`` needs a model that can score replies.
             vote_scope: the last round's proposals or the whole matrix (majority only).
+            ties: of a majority: ``"top"``: the act nearest to the top of the screen wins.
             max_tokens, timeout: of each call; seconds.
 
         Raises:
@@ -203,7 +208,7 @@ class CollabGraph(Wiring):
 
         return collaborative(
             agents, rounds, model, edges, density, seed, adapters, temperatures, views, vote,
-            vote_scope, max_tokens, timeout,
+            vote_scope, ties, max_tokens, timeout,
         )  # fmt: skip
 
     @classmethod
@@ -213,7 +218,7 @@ class CollabGraph(Wiring):
         *,
         adapter: str | None = None,
         temperature: float = 0.0,
-        view: Views = "same",
+        view: AgentView = "same",
         max_tokens: int = 256,
         timeout: float | None = None,
     ) -> CollabGraph:

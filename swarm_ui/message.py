@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from swarm_ui.action import Action
+from swarm_ui.action import Action, Pass, parse_reply
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -39,6 +39,13 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     error: str | None = None
     """Why there is no valid proposal; ``None`` if all went well. A message with an error is what
     successors see of a failed node (a tombstone)."""
+
+
+def passes(message: Message) -> bool:
+    """Whether it says that there is nothing to propose: neither a proposal nor a failure."""
+    if message.action is not None or message.error is not None:
+        return False
+    return isinstance(parse_reply(message.content), Pass)
 
 
 class Heard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

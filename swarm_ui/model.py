@@ -33,6 +33,9 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """The screen in the agent's own view (own order of elements, own indices)."""
     heard: tuple[Heard, ...] = ()
     """Own last words first, then predecessors in edge order."""
+    partial: bool = False
+    """Whether it sees only a part of the screen: then it may pass, and colleagues may name
+    elements with numbers after those that it sees."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):

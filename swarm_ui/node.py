@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from swarm_ui.session import Session
 
 Scope = Literal["last", "all"]
+Ties = Literal["seed", "top"]
 Condition = Callable[[Message], bool]
 """Whether a message travels over an edge. Asked anew in every run and replay, so it must depend
 on nothing but the message."""

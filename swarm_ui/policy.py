@@ -12,6 +12,7 @@ from swarm_ui.limits import Limits
 from swarm_ui.model import ChatModel
 from swarm_ui.observation import Observation
 from swarm_ui.trace import Trace
+from swarm_ui.view import windows
 
 Decide = Callable[[Observation, int, str], Coroutine[Any, Any, Trace]]
 """``(observation, seed, run) -> Trace``: one decision."""
@@ -100,6 +101,49 @@ class LoopGuard:
             graph = self._stuck if key in seen else self._usual
             seen.add(key)
             return await graph.run(observation, seed=seed, run=run, limits=self._limits)
+
+        return decide
+
+
+class Scroller:
+    """One agent that sees a window of the screen and scrolls on to the next when it passes.
+
+    It starts at the top, stays where it acted, and goes on at the top after the last window; a
+    pass costs a step, and it carries no notes from one window to the next. The control that a team
+    of agents with a window each must be shown beside.
+    """
+
+    def __init__(
+        self,
+        model: ChatModel,
+        *,
+        parts: int = 4,
+        adapter: str | None = None,
+        max_tokens: int = 256,
+        name: str = "scroller",
+        limits: Limits | None = None,
+    ) -> None:
+        """``parts``: windows of a screen."""
+        self._graphs = [
+            CollabGraph.solo(model, adapter=adapter, view=window, max_tokens=max_tokens)
+            for window in windows(parts)
+        ]
+        self._name, self._limits = name, limits
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def begin(self, *, task: str, seed: int) -> Decide:
+        at = 0
+
+        async def decide(observation: Observation, seed: int, run: str) -> Trace:
+            nonlocal at
+            graph = self._graphs[at]
+            trace = await graph.run(observation, seed=seed, run=run, limits=self._limits)
+            if trace.passed:
+                at = (at + 1) % len(self._graphs)
+            return trace
 
         return decide
 

@@ -59,6 +59,13 @@ _GUIDANCE = """\
 - When the goal is a question, give the reply with "answer".
 - As soon as the goal is reached, declare it with "status" and "complete"."""
 
+_PASS_FORM = '{"action_type": "pass"}'
+_PART = """
+
+You see only a part of the screen; other agents see other parts. They may name elements with \
+numbers that you do not see: repeat such an action if it is the right one. If nothing that you \
+see or heard is the next action, pass."""
+
 _ANSWER_FORM = """\
 Reply with exactly two lines:
 Reason: <one or two sentences: what the screen shows and why this action comes next>
@@ -84,10 +91,13 @@ def decision_chat(
         history: how many of the last executed actions to show.
     """
     forms = "\n".join(_FORMS[kind] for kind in action_types)
+    part = ""
+    if decision.partial:
+        forms, part = f"{forms}\n{_PASS_FORM}", _PART
     system = (
         "You operate the device or web page shown to you, one action at a time, until the user's "
         f"goal is reached.\n\n{_DATA_RULE}\n\nActions, as JSON:\n{forms}\n\n"
-        f"Guidance:\n{_GUIDANCE}\n\n{_ANSWER_FORM}"
+        f"Guidance:\n{_GUIDANCE}{part}\n\n{_ANSWER_FORM}"
     )
     parts = [context(decision.observation, history=history)]
     if decision.heard:

@@ -317,7 +317,8 @@ class Run:
         fallback = self._plan.fallbacks[k]
         if call.rescued is not None and fallback is not None:
             node = fallback
-        return Source(node, call, view, Decision(observation=view.observation, heard=heard))
+        decision = Decision(observation=view.observation, heard=heard, partial=view.partial)
+        return Source(node, call, view, decision)
 
     def spoken(self) -> list[tuple[Message, Call]]:
         """All messages with their calls, by call number; those inside a nested graph after it."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from swarm_ui.action import Action
-from swarm_ui.message import Heard, Message, Usage
+from swarm_ui.message import Heard, Message, Usage, passes
 from swarm_ui.model import Decision
 from swarm_ui.observation import Observation
 from swarm_ui.view import View, identity
@@ -84,13 +84,23 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         agents = frozenset(self.agents)
         asked = [call for call in self.calls if call.node in agents]
         failed = sum(call.error is not None for call in asked)
-        invalid = sum(call.error is None and said[call.message].action is None for call in asked)
-        valid = len(asked) - failed - invalid
-        never = f", {len(self.skipped)} skipped" if self.skipped else ""
+        silent = [said[c.message] for c in asked if c.error is None]
+        silent = [message for message in silent if message.action is None]
+        passed = len(self.passed)
+        invalid = len(silent) - passed
+        valid = len(asked) - failed - len(silent)
+        never = f", {passed} passed" if passed else ""
+        never += f", {len(self.skipped)} skipped" if self.skipped else ""
         return (
             f"no decision: of {len(asked)} answers {valid} proposed a valid action, {invalid} "
             f"proposed none, {failed} failed{never}"
         )
+
+    @property
+    def passed(self) -> tuple[str, ...]:
+        """Ids of the agents' messages that say that there is nothing to propose."""
+        agents = frozenset(self.agents)
+        return tuple(m.id for m in self.messages if m.sender in agents and passes(m))
 
     def message(self, id: str) -> Message:
         """The message with that id. Raises ``KeyError`` if there is none."""
@@ -114,7 +124,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The exact context of a call, rebuilt: own view of the screen and what was heard."""
         view = self.view(call)
         heard = tuple(hear(self.message(id), view, listener=call.node) for id in call.heard)
-        return Decision(observation=view.observation, heard=heard)
+        return Decision(observation=view.observation, heard=heard, partial=view.partial)
 
     def _repr_svg_(self) -> str:
         # Drawing is imported only where something is drawn.
@@ -160,7 +170,7 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def hear(message: Message, view: View, *, listener: str) -> Heard:
     """A message as the listener hears it, its action in the listener's own indices."""
-    action = None if message.action is None else view.from_screen(message.action)
+    action = None if message.action is None else view.told(message.action)
     return Heard(
         sender=message.sender,
         round=message.round,

@@ -2,29 +2,40 @@
 
 Agents that see the same elements in different orders make different mistakes, which is what makes
 their vote better than any one of them; a view also maps proposals back to the screen's indices.
+
+Where each agent sees only a window of a long screen, no agent knows enough, and messages carry what
+its window lacks. A colleague may then name an element that is not in the window: it gets a number
+after those that are shown, and can be proposed under that number.
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import msgspec
 
 from swarm_ui.action import Action
+from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element, Observation
 
 
 class View:
     """A permutation (or subset) of a screen's elements."""
 
-    __slots__ = ("_back", "_forth", "_places", "observation")
+    __slots__ = ("_back", "_forth", "_numbers", "_places", "observation")
 
     def __init__(self, screen: Observation, order: Sequence[int]) -> None:
         """``order[k]`` is the screen index of the element shown at position ``k``."""
         self._back: tuple[int, ...] = tuple(order)
         self._places = dict(enumerate(self._back))
         self._forth = {index: position for position, index in self._places.items()}
+        self._numbers = self._forth
+        if len(self._back) < len(screen.elements):
+            hidden = [i for i in range(len(screen.elements)) if i not in self._forth]
+            self._places |= dict(enumerate(hidden, len(self._back)))
+            self._numbers = {index: number for number, index in self._places.items()}
         if self._back == tuple(range(len(screen.elements))):
             self.observation = screen
         else:
@@ -37,13 +48,69 @@ class View:
         """Screen index of each shown element."""
         return self._back
 
+    @property
+    def partial(self) -> bool:
+        """Whether a part of the screen is not shown; who sees it so may pass."""
+        return len(self._places) > len(self._back)
+
     def to_screen(self, action: Action) -> Action | None:
-        """A proposal in this view's indices, in the screen's; ``None`` if it points nowhere."""
+        """A proposal in this view's indices, in the screen's; ``None`` if it points nowhere.
+
+        Numbers after those of the shown elements mean the hidden ones, see :meth:`told`.
+        """
         return _reindexed(action, self._places)
 
     def from_screen(self, action: Action) -> Action | None:
         """An action in the screen's indices, in this view's; ``None`` if not shown here."""
         return _reindexed(action, self._forth)
+
+    def told(self, action: Action) -> Action | None:
+        """A colleague's action in this view's numbers: an element that is not shown here has the
+        number after the shown ones that its place among the hidden ones gives it."""
+        return _reindexed(action, self._numbers)
+
+
+class Window(msgspec.Struct, frozen=True, kw_only=True):
+    """One of several windows on a screen, in page order; the last ones run on at the top."""
+
+    part: int
+    """Which one, from 0 at the top."""
+    parts: int
+    """How many there are."""
+    copies: int = 1
+    """How many of the windows show each element: 1 for disjoint ones, ``parts`` for all of it."""
+
+    def __post_init__(self) -> None:
+        if self.parts < 1 or not 0 <= self.part < self.parts:
+            raise ConfigError(f"window: expected 0 <= part < parts, got {self.part}, {self.parts}")
+        if not 1 <= self.copies <= self.parts:
+            raise ConfigError(f"window: copies must be in 1 ... {self.parts}, got {self.copies}")
+
+    def order(self, elements: int) -> list[int]:
+        """Screen indices of what it shows of so many elements, in the screen's order."""
+        first = self.part * elements // self.parts
+        ahead, last = divmod(self.part + self.copies, self.parts)
+        end = ahead * elements + last * elements // self.parts
+        return sorted(k % elements for k in range(first, end))
+
+
+AgentView = Literal["same", "shuffle"] | Window
+
+
+def windows(parts: int, copies: int = 1) -> tuple[Window, ...]:
+    """All windows of a screen, one for each agent of a team.
+
+    >>> [window.order(10) for window in windows(4)]
+    [[0, 1], [2, 3, 4], [5, 6], [7, 8, 9]]
+    >>> [window.order(8) for window in windows(4, copies=2)]
+    [[0, 1, 2, 3], [2, 3, 4, 5], [4, 5, 6, 7], [0, 1, 6, 7]]
+    """
+    return tuple(Window(part=k, parts=parts, copies=copies) for k in range(parts))
+
+
+def windowed(screen: Observation, window: Window) -> View:
+    """The elements of a window, in the screen's order."""
+    return View(screen, window.order(len(screen.elements)))
 
 
 def identity(screen: Observation) -> View:

@@ -12,11 +12,11 @@ from swarm_ui.environments.phone.act import act
 from swarm_ui.environments.phone.aim import same
 from swarm_ui.environments.phone.device import Device
 from swarm_ui.environments.phone.episode import Assignment, assign
-from swarm_ui.environments.phone.layout import View, view
+from swarm_ui.environments.phone.layout import View, long_view, view
 from swarm_ui.environments.phone.repair import repairs
 from swarm_ui.environments.phone.solver import FAR, Intent, distance, solve
 from swarm_ui.environments.phone.tasks import TEMPLATES
-from swarm_ui.errors import EnvironmentFault
+from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Element, Observation, Past
 
 ACTIONS: tuple[ActionType, ...] = (
@@ -41,6 +41,19 @@ WHOLE_ACTIONS: tuple[ActionType, ...] = (
 """The same on a whole phone, the device of the extended templates."""
 
 
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """How the phone is shown; the defaults are those of the published suites."""
+
+    long: bool = False
+    """Screens of 12 to 20 elements, most of which lead nowhere, in page order: built so that an
+    agent who sees a window of them does not know enough. Core templates only."""
+    memory: int | None = None
+    """How many of the last actions an observation tells, steps lost by waiting left out; ``None``:
+    all of everything."""
+    patience: int = 1
+    """How many times its template's budget an episode may take."""
+
+
 class State(msgspec.Struct, frozen=True):
     """A running episode put aside."""
 
@@ -50,6 +63,7 @@ class State(msgspec.Struct, frozen=True):
     history: tuple[Past, ...]
     ended: bool
     view: View
+    setting: Setting
 
 
 class PhoneEnvironment:
@@ -61,8 +75,25 @@ class PhoneEnvironment:
     A tap on a value of a record copies it. The element order is random by episode and screen.
     """
 
-    def __init__(self, *, screenshots: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        screenshots: bool = False,
+        long: bool = False,
+        memory: int | None = None,
+        patience: int = 1,
+    ) -> None:
+        """
+        Args:
+            screenshots: put a picture into every observation (of a long screen only its top fits).
+            long, memory, patience: see :class:`Setting`.
+        """
+        if patience < 1 or (memory is not None and memory < 0):
+            raise ConfigError(
+                f"phone: expected patience >= 1 and memory >= 0, got {patience} and {memory}"
+            )
         self._screenshots = screenshots
+        self._option = self._setting = Setting(long=long, memory=memory, patience=patience)
         self._assignment: Assignment | None = None
         self._device = Device()
         self._view = View("", [], (), ())
@@ -73,7 +104,7 @@ class PhoneEnvironment:
 
     @property
     def name(self) -> str:
-        return "phone (simulated)"
+        return "phone (simulated, long screens)" if self._option.long else "phone (simulated)"
 
     @property
     def tasks(self) -> Sequence[str]:
@@ -82,7 +113,7 @@ class PhoneEnvironment:
     @property
     def budget(self) -> int:
         """Actions the running episode may take."""
-        return self._running().template.budget
+        return self._running().template.budget * self._setting.patience
 
     async def reset(self, *, task: str, seed: int) -> Observation:
         """Start an episode.
@@ -107,6 +138,9 @@ class PhoneEnvironment:
     def begin(self, task: str, seed: int) -> Observation:
         """``reset`` without a coroutine."""
         self._assignment = assign(task, seed)
+        self._setting = self._option
+        if self._setting.long and self._assignment.template.whole:
+            raise ConfigError(f"phone: long screens are for core templates, not for {task!r}")
         self._device = self._assignment.start.clone()
         self._steps = 0
         self._history = ()
@@ -129,7 +163,7 @@ class PhoneEnvironment:
                 terminated=True,
                 note=outcome.note,
             )
-        self._ended = self._steps >= assignment.template.budget
+        self._ended = self._steps >= self.budget
         return Step(observation=self._look(), truncated=self._ended, note=outcome.note)
 
     def snapshot(self) -> State:
@@ -141,6 +175,7 @@ class PhoneEnvironment:
             self._history,
             self._ended,
             self._view,
+            self._setting,
         )
 
     def restore(self, state: object) -> Observation:
@@ -160,6 +195,7 @@ class PhoneEnvironment:
         self._history = state.history
         self._ended = state.ended
         self._view = state.view
+        self._setting = state.setting
         self._distance = None
         return self._observation(state.assignment)
 
@@ -223,7 +259,8 @@ class PhoneEnvironment:
     def _look(self) -> Observation:
         assert self._assignment is not None
         self._distance = None
-        self._view = view(self._device, self._assignment.salt)
+        see = long_view if self._setting.long else view
+        self._view = see(self._device, self._assignment.salt)
         return self._observation(self._assignment)
 
     def _observation(self, assignment: Assignment) -> Observation:
@@ -231,10 +268,17 @@ class PhoneEnvironment:
             goal=assignment.goal,
             elements=self._view.elements,
             app=self._view.title,
-            history=self._history,
+            history=self._told(),
             actions=ACTIONS if self._device.system is None else WHOLE_ACTIONS,
             png=self.picture() if self._screenshots else None,
         )
+
+    def _told(self) -> tuple[Past, ...]:
+        memory = self._setting.memory
+        if memory is None:
+            return self._history
+        acts = [past for past in self._history if past.action.action_type != "wait"]
+        return tuple(acts[-memory:]) if memory else ()
 
     def _action(self, intent: Intent) -> Action:
         kind = intent.kind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from zlib import crc32
 
 import msgspec
@@ -11,8 +12,8 @@ from swarm_ui.environments.phone.device import Device
 from swarm_ui.environments.phone.glass import boxes, whole_element
 from swarm_ui.environments.phone.screen import Widget
 from swarm_ui.environments.phone.widgets import title, widgets
-from swarm_ui.environments.phone.words import DISTRACTORS
-from swarm_ui.observation import Element
+from swarm_ui.environments.phone.words import DISTRACTORS, FILLERS
+from swarm_ui.observation import Element, Role
 
 Box = tuple[int, int, int, int]
 """Left, top, right, bottom in pixels."""
@@ -38,6 +39,10 @@ _ICONS: tuple[Box, ...] = tuple(
     for k in range(_MOST)
 )
 _DECOYS = tuple(Widget("button", text) for text in DISTRACTORS)
+LONG = (12, 20)
+"""Least and most elements of a long screen, unless it has more of its own."""
+_LEAST_FILLERS = 2
+_FILLER_ROLES: tuple[Role, ...] = ("button", "item", "link")
 _PASSIVE = frozenset(("label", "dialog"))
 
 
@@ -79,6 +84,31 @@ def view(device: Device, salt: int) -> View:
     order = _order(len(shown), seed)
     elements = tuple([_element(index, shown[at], places[at]) for index, at in enumerate(order)])
     return View(title(device), shown, order, elements)
+
+
+def long_view(device: Device, salt: int) -> View:
+    """The same screen in page order, made long by elements that lead nowhere.
+
+    How many there are, which, and where depends on the episode, the screen and how much it shows,
+    so an element does not move while a form is filled in.
+    """
+    shown = widgets(device)
+    if device.toast:
+        shown.append(Widget("label", device.toast))
+    screen = device.screen
+    rng = random.Random(crc32(repr(screen).encode() if screen else b"home", salt))
+    count = max(rng.randint(*LONG), len(shown) + _LEAST_FILLERS)
+    texts = rng.sample(FILLERS, len(FILLERS))
+    roles = rng.choices(_FILLER_ROLES, k=len(FILLERS))
+    places = set(rng.sample(range(count), count)[: len(shown)])
+    taken = {widget.text for widget in shown}
+    fillers = [Widget(r, t) for r, t in zip(roles, texts, strict=True) if t not in taken]
+    fillers = fillers[: count - len(shown)]
+    own, others = iter(range(len(shown))), iter(range(len(shown), count))
+    order = tuple([next(own if place in places else others) for place in range(count)])
+    every = [*shown, *fillers]
+    elements = tuple([_element(i, every[at], _ROWS[i]) for i, at in enumerate(order)])
+    return View(title(device), every, order, elements)
 
 
 def _whole(device: Device) -> View:

@@ -42,3 +42,10 @@ DISTRACTORS = _words("""
 help share sort filter search print about archive export info
 """)
 """Buttons that do nothing for any task."""
+FILLERS = _words("""
+terms privacy news cart rewards feedback subscribe advert offers careers press partners legal
+cookies licence community forum tips tutorial upgrade premium invite rating survey banner trending
+nearby stories highlights sponsored support language region accessibility imprint donate affiliates
+coupons events gifts
+""")
+"""What fills long screens and leads nowhere; none stands on a screen with its like of the app."""

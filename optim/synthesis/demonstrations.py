@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from swarm_ui.action import Action
+from swarm_ui.action import Action, Pass
 from swarm_ui.environment import Environment, Graded
 from swarm_ui.errors import ConfigError
 from swarm_ui.message import Heard
@@ -62,7 +62,8 @@ def overhear(lesson: Lesson, rng: random.Random, colleagues: Sequence[str]) -> L
     Errors are correlated half of the time, as they are among agents that share a base model; the
     target stays the right action, so what is learned is when to believe what one hears.
     """
-    screen = lesson.decision.observation
+    screen, answer = lesson.decision.observation, lesson.action
+    assert not isinstance(answer, Pass)  # only window lessons pass, and they have messages already
     trust = rng.choice((0.25, 0.45, 0.65, 0.85))
     shared = wrong_action(screen, rng) if rng.random() < 0.5 else None
     heard = []
@@ -70,10 +71,10 @@ def overhear(lesson: Lesson, rng: random.Random, colleagues: Sequence[str]) -> L
     own = rng.random() < 0.45 or not speakers
     for sender in (["me"] if own else []) + speakers:
         right = rng.random() < trust
-        action = lesson.action if right else (shared or wrong_action(screen, rng))
+        action = answer if right else (shared or wrong_action(screen, rng))
         if action is not None:
             heard.append(
                 Heard(sender=sender, round=0, content="", action=action, own=sender == "me")
             )
     decision = Decision(observation=screen, heard=tuple(heard))
-    return Lesson(decision, lesson.action, lesson.level)
+    return Lesson(decision, answer, lesson.level)

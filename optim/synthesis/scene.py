@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from swarm_ui.action import Action, ActionType
+from swarm_ui.action import Action, ActionType, Pass
 from swarm_ui.message import Heard
 from swarm_ui.model import Decision
 from swarm_ui.observation import Element, Observation, Past, Role
@@ -61,7 +61,7 @@ class Lesson:
     """One sample of stage 1: a decision and the right action."""
 
     decision: Decision
-    action: Action
+    action: Action | Pass
     level: int
     """1, 2 or 3, as in the method."""
 

@@ -1,0 +1,82 @@
+"""The window agent: the base agent, trained further to see a part of a long screen and to pass."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import torch
+
+from study.base_agent import KNOWN_WORDS
+from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, tasks
+from swarm_ui.nodes.codec import PASS
+from swarm_ui.nodes.local import BASE_AGENT, LocalModel
+from swarm_ui.optim.stage1 import Progress, Stage1Config, train
+from swarm_ui.optim.synthesis.curriculum import COLLEAGUES, Mix, Stream
+from swarm_ui.optim.synthesis.windows import Moment, WindowMix, WindowStream, moments
+from swarm_ui.rundir import write_atomic
+
+MEMORY = 1
+"""Past actions that agents are told on long screens."""
+
+
+def long_phone() -> PhoneEnvironment:
+    """The phone that all of the study is played on."""
+    return PhoneEnvironment(long=True, memory=MEMORY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowAgentConfig:
+    """All that decides the window agent."""
+
+    episodes: int = 40
+    """Simulated episodes of each training template that lessons are drawn from."""
+    stage1: Stage1Config = field(
+        default_factory=lambda: Stage1Config(steps=6_000, learning_rate=3e-3, questions_first=0.0)
+    )
+    windows: WindowMix = field(default_factory=WindowMix)
+    seed: int = 0
+
+    @classmethod
+    def of(cls, steps: int) -> WindowAgentConfig:
+        """The defaults with so many steps of training."""
+        default = cls()
+        return replace(default, stage1=replace(default.stage1, steps=steps))
+
+
+def make_window_agent(
+    config: WindowAgentConfig,
+    folder: Path,
+    *,
+    start: Path = BASE_AGENT,
+    report: Callable[[Progress], None] | None = None,
+) -> Progress:
+    """Train a window agent from the base agent in ``start`` and save it into ``folder``."""
+    torch.manual_seed(config.seed)
+    learner = LocalModel.load(start).with_words([PASS, *COLLEAGUES], seed=config.seed)
+    others = Stream(config.seed, KNOWN_WORDS, Mix(demonstrations=0.0))
+    stream = WindowStream(config.seed, pool(config), others, config.windows)
+    last = train(learner, stream, config.stage1, report=report)
+    learner.save(folder)
+    made = {"steps": last.steps, "tokens": last.tokens, "cpu_seconds": round(last.cpu_seconds)}
+    write_atomic(folder / "made.json", json.dumps(made) + "\n")
+    return last
+
+
+def pool(config: WindowAgentConfig) -> list[Moment]:
+    """Moments of the training templates under training parameters."""
+
+    async def show() -> list[Moment]:
+        environment, rng = long_phone(), random.Random(config.seed)
+        found: list[Moment] = []
+        for task in tasks("train"):
+            for _ in range(config.episodes):
+                seed = rng.choice(TRAIN_SEEDS)
+                found += await moments(environment, task=task, seed=seed, rng=rng)
+        return found
+
+    return asyncio.run(show())
