@@ -47,6 +47,9 @@ class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
     credit_source: str
     unscored: float | None
     """Share of messages without credit."""
+    critic_weights: tuple[float, ...] | None = None
+    """What the critic's scores say of outcomes so far, by round: with ``critic_trust="learned"``
+    its weight in the credit. ``None``: there is no critic, or the line is of an older version."""
     pairs: dict[str, int]
     """By node."""
     sources: dict[str, int]

@@ -5,16 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-import msgspec
-
 from swarm_ui.action import Action
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.environment import Environment, Restorable
-from swarm_ui.message import Message
 from swarm_ui.model import Decision
 from swarm_ui.node import derive
 from swarm_ui.optim.adversary import Adversary, negative
-from swarm_ui.optim.grading import GradedAction, graded_proposals
+from swarm_ui.optim.grading import GradedAction, alone, graded_proposals
 from swarm_ui.optim.pairs import PairConfig
 from swarm_ui.rollout import Guidance
 from swarm_ui.trace import Trace
@@ -35,6 +32,7 @@ class Referee:
         adversary: Adversary | None = None,
         *,
         guide: float = 0.0,
+        trust: float = 1.0,
         seed: int = 0,
         thresholds: PairConfig | None = None,
     ) -> None:
@@ -44,26 +42,29 @@ class Referee:
                 writes against the decision is then taken as wrong unseen.
             adversary: ``None``: no negatives.
             guide: probability of putting a colleague's right action in the place of a wrong vote.
+            trust: the critic's weight beside the outcome, in [0, 1]; guidance is that much rarer,
+                and below a half the adversary does without the critic.
             seed: of guidance and adversary; equal decisions are treated equally.
             thresholds: what counts as right and wrong.
         """
         self._critic, self._adversary = critic, adversary
-        self._guide, self._seed = guide, seed
+        self._guide, self._seed = guide * trust, seed
+        self._grades = trust >= 0.5
         self._limits = thresholds or PairConfig()
         self._written: dict[int, tuple[Trace, list[GradedAction]]] = {}
 
     async def __call__(self, index: int, trace: Trace, environment: Environment) -> Guidance | None:
         """Credit and guidance for one decision; see :class:`swarm_ui.rollout.Observe`."""
         rng = random.Random(derive(self._seed, trace.run, trace.seed))
+        if not (self._critic and self._grades) and trace.action is not None:
+            await self._oppose(trace, trace.action, None, rng)
         if self._critic is None:
-            if trace.action is not None:
-                await self._oppose(trace, trace.action, None, rng)
             return None
         state = environment.snapshot() if isinstance(environment, Restorable) else None
         table = await self._critic.assign(trace, state)
         graded = graded_proposals(trace, table.values)
         good = [g.action for g in graded if g.credit > self._limits.good_above]
-        if good:
+        if good and self._grades:
             await self._oppose(trace, rng.choice(good), state, rng)
         return Guidance(credit=table.values, execute=self._guidance(trace, graded, good, rng))
 
@@ -92,12 +93,12 @@ class Referee:
     ) -> None:
         if self._adversary is None:
             return
-        critic = self._critic
+        critic = self._critic if self._grades else None
 
         async def grade(action: Action) -> float | None:
             if critic is None:
                 return 0.0
-            return (await critic.assign(_alone(trace, action), state)).values[0][0]
+            return (await critic.assign(alone(trace, action), state)).values[0][0]
 
         context = Decision(observation=trace.observation)
         written = await negative(
@@ -111,23 +112,3 @@ class Referee:
         if written is not None:
             # The trace is kept with it, so that its id cannot come to mean another one.
             self._written[id(trace)] = (trace, [GradedAction(action=written, credit=0.0)])
-
-
-def _alone(trace: Trace, action: Action) -> Trace:
-    """A decision in which one agent alone said one thing: how a critic judges a negative.
-
-    The agent bears an ordinary name, so that a critic that reads names is not told.
-    """
-    agent = trace.agents[0]
-    said = Message(id=f"{agent}:0", sender=agent, round=0, content=action.json(), action=action)
-    return msgspec.structs.replace(
-        trace,
-        agents=(agent,),
-        rounds=1,
-        edges=(),
-        edge_logprob=None,
-        messages=(said,),
-        calls=(),
-        ballot={},
-        action=action,
-    )

@@ -12,6 +12,7 @@ from swarm_ui.optim.pairs import PairConfig
 
 EdgeMode = Literal["redraw", "fixed", "learned"]
 EdgeUtility = Literal["decision", "success"]
+TrustMode = Literal["full", "learned"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,12 @@ class TeamConfig:
     """Of an episode; ``None``: as the environment says."""
     guide: float = 0.7
     """Probability of executing a right proposal where the vote was wrong."""
+    critic_trust: TrustMode = "full"
+    """``full``: the critic's word is the credit. ``learned``: its word and the outcome are mixed;
+    its weight, for each round, is what its scores have said of outcomes so far (see
+    :class:`~swarm_ui.optim.credit.trust.CriticTrust`), and guidance is scaled by it. A critic that
+    says nothing of outcomes ends at 0, which is training without a critic. The trainer measures
+    the weight in both modes."""
     edges: EdgeMode = "redraw"
     """``redraw``: other random edges each iteration, as in the paper; ``fixed``: the graph's own;
     ``learned``: drawn from a distribution that is updated by what the drawn were worth."""
@@ -47,6 +54,10 @@ class TeamConfig:
     """What a drawn graph is worth: the share of its decisions that the critic found right, or the
     success of its episodes. Guidance hides what a graph does to success: use ``success`` with
     ``guide=0``. Without a critic it is ``success`` in any case."""
+    edge_credit: bool = False
+    """Whether edges also learn from the credit of the messages they carried (see
+    :func:`~swarm_ui.optim.edge_credit.edge_credit`). Only with a critic: the outcome is the same
+    for all messages of an episode."""
     edge_lr: float = 0.1
     """Step of an edge's probability when its graph is one standard deviation above the others."""
     update: UpdateConfig = field(default_factory=lambda: UpdateConfig(steps=35))
@@ -71,6 +82,8 @@ class TeamConfig:
                 ("episodes", self.episodes >= 1, ">= 1"),
                 ("concurrency", self.concurrency >= 1, ">= 1"),
                 ("guide", 0 <= self.guide <= 1, "in [0, 1]"),
+                ("critic_trust", self.critic_trust in get_args(TrustMode),
+                 f"one of {get_args(TrustMode)}"),
                 ("edges", self.edges in get_args(EdgeMode), f"one of {get_args(EdgeMode)}"),
                 ("edge_utility", self.edge_utility in get_args(EdgeUtility),
                  f"one of {get_args(EdgeUtility)}"),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.checkpoint import Checkpoints
+from swarm_ui.optim.credit.mixture import TrustedCritic
 from swarm_ui.optim.edge_files import load_edges, save_edges
 from swarm_ui.optim.edge_optimizer import EdgeOptimizer
 from swarm_ui.optim.metrics import IterationMetrics
@@ -34,6 +35,9 @@ class TeamState(msgspec.Struct, kw_only=True):
     """Iterations finished."""
     utility_average: float | None = None
     """Of the edge optimiser."""
+    trust: dict[str, object] | None = None
+    """Of the critic's weight; ``None``: there is no critic, or it was written before there was
+    one."""
     history: list[IterationMetrics] = []
     config: dict[str, object] = {}
 
@@ -49,10 +53,13 @@ class TeamStore:
         self._checkpoints = Checkpoints(folder / "checkpoints", keep=keep)
         self._warn = warn
 
-    def save(self, state: TeamState, model: Trainable, edges: EdgeOptimizer) -> None:
+    def save(
+        self, state: TeamState, model: Trainable, edges: EdgeOptimizer, trust: TrustedCritic | None
+    ) -> None:
         """Checkpoint first, then the line of metrics: a kill in between loses neither."""
         state.config = self._config
         state.utility_average = edges.average
+        state.trust = None if trust is None else trust.state_dict()
 
         def write(folder: Path) -> None:
             model.save_adapters(folder / "adapters")
@@ -63,8 +70,10 @@ class TeamStore:
         self._checkpoints.save(state.iteration, write)
         append_line(self._folder / _METRICS, msgspec.json.encode(state.history[-1]))
 
-    def load(self, model: Trainable, edges: EdgeOptimizer) -> TeamState | None:
-        """Put model and edges back to the last complete iteration; ``None`` if there is none.
+    def load(
+        self, model: Trainable, edges: EdgeOptimizer, trust: TrustedCritic | None
+    ) -> TeamState | None:
+        """Put all back to the last complete iteration; ``None`` if there is none.
 
         Raises:
             ConfigError: the run was begun with other settings.
@@ -82,6 +91,8 @@ class TeamStore:
         self._check(state, found.folder)
         load_edges(edges.distribution, found.folder / "edges.safetensors")
         edges.average = state.utility_average
+        if trust is not None and state.trust is not None:
+            trust.load_state_dict(state.trust)
         model.load_adapters(found.folder / "adapters")
         self._rewrite_metrics(state)
         return state
@@ -96,10 +107,12 @@ class TeamStore:
             raise ConfigError(
                 f"{folder}: state of version {state.version}, this library reads {STATE_VERSION}"
             )
+        # A setting that is younger than the checkpoint was at its default then.
+        then = _filled(state.config, _plain(TeamConfig()))
         other = [
-            f"{key}: {state.config.get(key)!r} then, {value!r} now"
+            f"{key}: {then.get(key)!r} then, {value!r} now"
             for key, value in self._config.items()
-            if key not in _MAY_CHANGE and state.config.get(key) != value
+            if key not in _MAY_CHANGE and then.get(key) != value
         ]
         if other:
             raise ConfigError(
@@ -126,6 +139,16 @@ def _is_ours(line: bytes) -> bool:
         return msgspec.json.decode(line, type=_Kind).kind == "iteration"
     except msgspec.DecodeError:
         return True
+
+
+def _filled(given: Mapping[str, object], defaults: Mapping[str, object]) -> dict[str, object]:
+    """Settings with what they lack, at any depth."""
+    filled = {**defaults, **given}
+    for key, value in filled.items():
+        default = defaults.get(key)
+        if isinstance(value, dict) and isinstance(default, dict):
+            filled[key] = _filled(value, default)
+    return filled
 
 
 def _plain(config: TeamConfig) -> dict[str, object]:

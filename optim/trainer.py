@@ -13,6 +13,7 @@ import random
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +24,10 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.graph import CollabGraph
 from swarm_ui.node import derive
 from swarm_ui.optim.adversary import Adversary
+from swarm_ui.optim.credit.mixture import TrustedCritic
+from swarm_ui.optim.credit.trust import CriticTrust
 from swarm_ui.optim.critic import OutcomeCredit
+from swarm_ui.optim.edge_credit import episode_edge_credit
 from swarm_ui.optim.edge_optimizer import EdgeOptimizer, EdgeUpdate
 from swarm_ui.optim.edges import EdgeDistribution, EdgeSample
 from swarm_ui.optim.metrics import (
@@ -69,6 +73,7 @@ class TeamTrainer:
         *,
         config: TeamConfig | None = None,
         critic: CreditAssigner | None = None,
+        trust: CriticTrust | None = None,
         adversary: Adversary | None = None,
         adapters: Mapping[str, str] | None = None,
         folder: Path | None = None,
@@ -86,6 +91,8 @@ class TeamTrainer:
             config: settings.
             critic: gives credit to each message; ``None``: the outcome is everybody's credit
                 ("w/o CR"), and rollouts are not guided.
+            trust: learns how far to trust the critic; default: a new one. Used for credit with
+                ``critic_trust="learned"``, else for the record only.
             adversary: writes negatives; ``None``: only real mistakes are rejected.
             adapters: adapter by node; default: each agent's adapter bears the agent's name.
             folder: for checkpoints and ``metrics.jsonl``; ``None``: nothing is written.
@@ -97,6 +104,7 @@ class TeamTrainer:
         self.config = config or TeamConfig()
         self._make_environment, self._sample_jobs = make_environment, sample_jobs
         self._critic, self._adversary = critic, adversary
+        self._trusted = None if critic is None else TrustedCritic(trust)
         self._adapters = dict(adapters or {agent: agent for agent in graph.agents})
         missing = [agent for agent in graph.agents if agent not in self._adapters]
         if missing:
@@ -125,7 +133,7 @@ class TeamTrainer:
             state.history.append(metrics)
             pace.tell(iteration, "checkpoint", 0, 1)
             if self._store is not None:
-                self._store.save(state, self.model, self.edges)
+                self._store.save(state, self.model, self.edges, self._trusted)
             pace.finish(iteration)
         return TeamResult(tuple(state.history), self.edges.distribution)
 
@@ -134,7 +142,9 @@ class TeamTrainer:
             raise ConfigError(
                 "the folder holds checkpoints of a run already; resume it, or choose another folder"
             )
-        state = self._store.load(self.model, self.edges) if self._store and resume else None
+        state = None
+        if self._store is not None and resume:
+            state = self._store.load(self.model, self.edges, self._trusted)
         for name in dict.fromkeys(self._adapters.values()):
             if name not in self.model.adapters:
                 # New adapters draw their weights from torch's global stream.
@@ -168,8 +178,9 @@ class TeamTrainer:
             success=figures.success,
             guided=figures.guided,
             credit=figures.credit,
-            credit_source=OutcomeCredit.name if self._critic is None else self._critic.name,
+            credit_source=self._credit_source,
             unscored=figures.unscored,
+            critic_weights=self._weights(),
             pairs=by_node,
             sources=by_source,
             updates=tuple(updates),
@@ -191,6 +202,7 @@ class TeamTrainer:
                 self._critic,
                 self._adversary,
                 guide=0.0 if self._critic is None else self.config.guide,
+                trust=self._guidance_trust(),
                 seed=derive(self.config.seed, "referee", iteration, number),
                 thresholds=self.config.pairs,
             )
@@ -203,11 +215,40 @@ class TeamTrainer:
                 observe=referee,
                 max_steps=self.config.max_steps,
             )
-            if self._critic is None:
-                episodes = [OutcomeCredit().credit(episode) for episode in episodes]
             played.append(_Played(sample, self.graph.talk, episodes, referee))
             before += len(jobs)
-        return played
+        return await self._settled(played)
+
+    async def _settled(self, played: Sequence[_Played]) -> list[_Played]:
+        """The same with the credit that is learned from, weighed over all graphs' episodes."""
+        if self._trusted is None:
+            outcome = OutcomeCredit()
+            return [g._replace(episodes=[outcome.credit(e) for e in g.episodes]) for g in played]
+        episodes = [episode for group in played for episode in group.episodes]
+        if self.config.critic_trust == "full":
+            self._trusted.trust.learn_from(episodes)
+            return list(played)
+        settled = iter(await self._trusted.settle(episodes))
+        return [g._replace(episodes=list(islice(settled, len(g.episodes)))) for g in played]
+
+    def _guidance_trust(self) -> float:
+        """The critic's weight in the last round, whose proposals are voted on."""
+        if self._trusted is None or self.config.critic_trust == "full":
+            return 1.0
+        return max(0.0, self._trusted.trust.weight(self.graph.rounds - 1))
+
+    def _weights(self) -> tuple[float, ...] | None:
+        if self._trusted is None:
+            return None
+        return tuple(self._trusted.trust.weight(k) for k in range(self.graph.rounds))
+
+    @property
+    def _credit_source(self) -> str:
+        if self._critic is None:
+            return OutcomeCredit.name
+        if self.config.critic_trust == "full":
+            return self._critic.name
+        return f"{self._critic.name} and {OutcomeCredit.name}, weight learned"
 
     def _draw(self, iteration: int) -> list[EdgeSample | None]:
         """The graphs of an iteration; ``None``: the team's own edges."""
@@ -246,7 +287,14 @@ class TeamTrainer:
         samples = [group.sample for group in played if group.sample is not None]
         decisions = self.config.edge_utility == "decision" and self._critic is not None
         worth = decision_credit if decisions else success_rate
-        return self.edges.step(samples, [worth(group.episodes) for group in played])
+        utilities = [worth(group.episodes) for group in played]
+        if not self.config.edge_credit or self._critic is None:
+            return self.edges.step(samples, utilities)
+        credit = [
+            episode_edge_credit(group.episodes, edges=sample.edges)
+            for group, sample in zip(played, samples, strict=True)
+        ]
+        return self.edges.step(samples, utilities, credit)
 
     def _probabilities(self) -> dict[str, float]:
         return {f"{a}>{b}": p for (a, b), p in self.edges.distribution.marginals().items()}

@@ -129,7 +129,29 @@ def _curves(results: Results, metrics: Sequence[dict[str, Any]]) -> list[Curve]:
                 note="Sampled and, with a critic, guided: not comparable with a test.",
             )
         )
+    weighed = [line for line in done if line.get("critic_weights")]
+    if weighed:
+        curves.append(_trust(weighed))
     return curves
+
+
+def _trust(lines: Sequence[dict[str, Any]]) -> Curve:
+    rounds = max(len(line["critic_weights"]) for line in lines)
+    return Curve(
+        title="What the critic's scores say of outcomes",
+        x_label="iteration",
+        y_label="weight",
+        series=tuple(
+            Series(
+                name=f"round {k + 1}",
+                points=tuple(
+                    CurvePoint(line["iteration"] + 1, line["critic_weights"][k]) for line in lines
+                ),
+            )
+            for k in range(rounds)
+        ),
+        note="The weight a critic earns beside the outcome; used where its trust is learned.",
+    )
 
 
 def _credit(

@@ -1,0 +1,246 @@
+"""A team with one broken agent: how it breaks, the ladder of arms, and how they are played."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+import msgspec
+
+from swarm_ui.action import Action
+from swarm_ui.environments.phone import (
+    TEST_SEEDS,
+    VALIDATION_SEEDS,
+    PhoneEnvironment,
+    draw_jobs,
+    tasks,
+)
+from swarm_ui.graph import CollabGraph
+from swarm_ui.message import Message
+from swarm_ui.model import ChatModel, Decision
+from swarm_ui.node import NodeContext, NodeReply, derive
+from swarm_ui.nodes.agent import AgentNode
+from swarm_ui.observation import Observation
+from swarm_ui.optim.adversary_scripted import ScriptedAdversary
+from swarm_ui.optim.critic import ScriptedCritic
+from swarm_ui.optim.edge_audit import AgentAudit, find_broken
+from swarm_ui.optim.referee import Referee
+from swarm_ui.optim.repair import silenced
+from swarm_ui.policy import GraphPolicy
+from swarm_ui.rollout import Job, Observe, rollout_many
+from swarm_ui.topology import forward_edges, shuffled
+from swarm_ui.trace import Episode
+from swarm_ui.view import windows
+
+AGENTS = 4
+NAMES = tuple(f"agent_{k}" for k in range(AGENTS))
+CONCURRENCY = 128
+MEMORY = 1
+"""Past actions that agents are told on long screens, as in the window study."""
+_REPLY_TOKENS = 64
+
+Sight = Literal["screen", "half"]
+SIGHTS: dict[Sight, str] = {
+    "screen": "each agent sees the whole screen, in an order of its own",
+    "half": "each agent sees half of a long screen",
+}
+Kind = Literal["random", "wrong"]
+KINDS: dict[Kind, str] = {
+    "random": "one agent says a random action at every call",
+    "wrong": "one agent says something plausible but wrong at every call",
+}
+Cut = Literal["nothing", "edges", "vote", "both"]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenAgent:
+    """Stands in an agent's place, sees what it would see, and says something else."""
+
+    agent: AgentNode
+    kind: Kind
+
+    @property
+    def id(self) -> str:
+        return self.agent.id
+
+    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+        """A random action on what the agent sees; or a mistake in place of what it proposes."""
+        view, rng = self.agent.look(context), context.rng()
+        said = any_action(view.observation, rng)
+        if self.kind == "wrong":
+            reply = await self.agent(inbox, context)
+            own = None if reply.action is None else view.from_screen(reply.action)
+            if own is not None:
+                decision = Decision(observation=view.observation, partial=view.partial)
+                seed = rng.getrandbits(31)
+                said = await ScriptedAdversary().oppose(decision, own, seed=seed) or said
+        order = None if self.agent.view == "same" else view.order
+        return NodeReply(content=said.json(), action=view.to_screen(said), order=order)
+
+
+def any_action(observation: Observation, rng: random.Random) -> Action:
+    """One of the actions that the screen allows, each as likely as any other."""
+    words = observation.goal.split() or ["?"]
+    offers = [
+        Action(action_type="navigate_back"),
+        Action(action_type="navigate_home"),
+        Action(action_type="status", goal_status="complete"),
+    ]
+    for element in filter(lambda element: element.enabled, observation.elements):
+        label, index = element.label or None, element.index
+        if element.clickable:
+            offers.append(Action(action_type="click", index=index, target=label))
+        if element.editable:
+            text = rng.choice(words)
+            offers.append(Action(action_type="input_text", index=index, target=label, text=text))
+    return rng.choice(offers)
+
+
+class BrokenArm(msgspec.Struct, frozen=True, kw_only=True):
+    """One team of the ladder."""
+
+    name: str
+    label: str
+    density: float
+    """Share of the edges of a random order that are there; order and edges are drawn anew for
+    each episode, so that nobody's place matters. 1: everybody hears all before."""
+    broken: bool = True
+    cut: Cut = "nothing"
+    found: bool = True
+    """Whether those are cut who were found broken, or the one who is."""
+
+
+ARMS = (
+    BrokenArm(name="healthy", label="healthy, fully connected", density=1.0, broken=False),
+    BrokenArm(name="healthy-none", label="healthy, no edges", density=0.0, broken=False),
+    BrokenArm(name="none", label="broken: no edges", density=0.0),
+    BrokenArm(name="random", label="broken: random edges, redrawn", density=0.5),
+    BrokenArm(name="full", label="broken: fully connected", density=1.0),
+    BrokenArm(name="cut-edges", label="… found, its edges cut", density=1.0, cut="edges"),
+    BrokenArm(name="cut-vote", label="… found, its vote cut", density=1.0, cut="vote"),
+    BrokenArm(name="cut", label="… found, edges and vote cut", density=1.0, cut="both"),
+    BrokenArm(
+        name="told", label="… told who, edges and vote cut", density=1.0, cut="both", found=False
+    ),
+)
+
+
+class BrokenCell(msgspec.Struct, frozen=True, kw_only=True):
+    """All arms of one seed."""
+
+    sight: Sight
+    kind: Kind
+    seed: int
+    broken: str
+    """Who is."""
+    found: tuple[str, ...]
+    """Who was found to be."""
+    audits: tuple[AgentAudit, ...]
+    healthy_found: tuple[str, ...]
+    """Who was found broken in the healthy team: nobody should be."""
+    healthy_audits: tuple[AgentAudit, ...]
+    outcomes: dict[str, tuple[float | None, ...]]
+    """By arm, on the same test episodes."""
+    seconds: float
+    """CPU time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokenCase:
+    """One team with one broken agent, and what it is played on."""
+
+    model: ChatModel
+    sight: Sight
+    kind: Kind
+    seed: int
+    noise: float
+    """Share of the critic's verdicts that are turned round."""
+
+    @property
+    def broken(self) -> str:
+        return NAMES[self.seed % AGENTS]
+
+    def policy(self, arm: BrokenArm, cut: Sequence[str]) -> GraphPolicy:
+        """A team on edges that are drawn for each episode."""
+        views = "shuffle" if self.sight == "screen" else windows(AGENTS, 2)
+        team = CollabGraph.collaborative(
+            AGENTS, 1, model=self.model, edges=[], views=views, max_tokens=_REPLY_TOKENS
+        )
+        if arm.broken:
+            agent = team.nodes[self.broken]
+            assert isinstance(agent, AgentNode)
+            team = team.with_node(BrokenAgent(agent, self.kind), name=self.broken)
+        edges, vote = arm.cut in ("edges", "both"), arm.cut in ("vote", "both")
+        seed = self.seed
+
+        def draw(task: str, episode: int) -> tuple[CollabGraph, float | None]:
+            rng = random.Random(derive(seed, "edges", task, episode))
+            drawn = team.with_edges(forward_edges(shuffled(NAMES, rng), arm.density, rng))
+            return silenced(drawn, cut, edges=edges, vote=vote), None
+
+        return GraphPolicy(draw, name=arm.label)
+
+    def play(
+        self, arm: BrokenArm, jobs: Sequence[Job], cut: Sequence[str], *, graded: bool = False
+    ) -> list[Episode]:
+        """Episodes of one arm; ``graded``: with a critic's credit, which is only written down."""
+        critic = ScriptedCritic(self._phone(), flips=self.noise, seed=derive(self.seed, "critic"))
+        observe: Observe | None = Referee(critic) if graded else None
+        policy, size = self.policy(arm, cut), min(CONCURRENCY, len(jobs))
+        return asyncio.run(
+            rollout_many(self._phone(), policy, jobs, concurrency=size, observe=observe)
+        )
+
+    def _phone(self) -> Callable[[], PhoneEnvironment]:
+        if self.sight == "screen":
+            return PhoneEnvironment
+        return partial(PhoneEnvironment, long=True, memory=MEMORY)
+
+
+def ladder(
+    case: BrokenCase, *, tuning: int, episodes: int, progress: Callable[[int, str], None]
+) -> BrokenCell:
+    """Find the broken agent on tuning episodes, then play all arms on test episodes.
+
+    Args:
+        tuning: graded episodes that the search sees.
+        episodes: of each arm.
+        progress: told how many of ``len(ARMS) + 2`` pieces of work are done.
+    """
+    began = time.process_time()
+    seen = draw_jobs(tasks("train"), tuning, derive(case.seed, "broken"), seeds=VALIDATION_SEEDS)
+    jobs = draw_jobs(tasks("train"), episodes, 1 + case.seed, seeds=TEST_SEEDS)
+    arms = {arm.name: arm for arm in ARMS}
+    progress(0, "searching the broken team")
+    audits = find_broken(case.play(arms["full"], seen, (), graded=True))
+    progress(1, "searching the healthy team")
+    healthy = find_broken(case.play(arms["healthy"], seen, (), graded=True))
+    found = tuple(sorted(audit.agent for audit in audits if audit.broken))
+    outcomes: dict[str, tuple[float | None, ...]] = {}
+    for number, arm in enumerate(ARMS):
+        progress(2 + number, arm.label)
+        cut: tuple[str, ...] = ()
+        if arm.cut != "nothing":
+            cut = found if arm.found else (case.broken,)
+        if arm.name == "told" and cut == found:
+            outcomes[arm.name] = outcomes["cut"]  # the same team, and nothing in it is random
+            continue
+        played = case.play(arm, jobs, cut)
+        outcomes[arm.name] = tuple(None if e.success is None else float(e.success) for e in played)
+    return BrokenCell(
+        sight=case.sight,
+        kind=case.kind,
+        seed=case.seed,
+        broken=case.broken,
+        found=found,
+        audits=audits,
+        healthy_found=tuple(sorted(audit.agent for audit in healthy if audit.broken)),
+        healthy_audits=healthy,
+        outcomes=outcomes,
+        seconds=time.process_time() - began,
+    )
