@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from swarm_ui.optim.adapters import UpdateStats
+from swarm_ui.optim.advantages import ScoredReply
 from swarm_ui.optim.edge_optimizer import EdgeUpdate
 from swarm_ui.optim.grading import graded_proposals
 from swarm_ui.optim.pairs import PreferencePair
@@ -108,8 +109,10 @@ def decision_credit(episodes: Sequence[Episode]) -> float | None:
     return mean(values)
 
 
-def pair_figures(pairs: Sequence[PreferencePair]) -> tuple[dict[str, int], dict[str, int]]:
-    """Number of pairs by node and by source, sorted by name."""
+def pair_figures(
+    pairs: Sequence[PreferencePair] | Sequence[ScoredReply],
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Number of examples by node and by source, sorted by name."""
     nodes, sources = Counter(p.node for p in pairs), Counter(p.source for p in pairs)
     return dict(sorted(nodes.items())), dict(sorted(sources.items()))
 

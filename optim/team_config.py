@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.adapters import UpdateConfig
+from swarm_ui.optim.credit.normalise import By
 from swarm_ui.optim.pairs import PairConfig
 
 EdgeMode = Literal["redraw", "fixed", "learned"]
@@ -69,6 +70,9 @@ class TeamConfig:
     bootstrap: float = 0.5
     """Share of the other nodes' pairs that each node also learns from, drawn anew for each."""
     pairs: PairConfig = field(default_factory=PairConfig)
+    advantage: By = "state"
+    """What a message's credit is compared with, for ``update.method="pg"``: see
+    :func:`~swarm_ui.optim.advantages.scored_replies`."""
     rank: int = 16
     alpha: int = 32
     seed: int = 0
@@ -87,6 +91,7 @@ class TeamConfig:
                 ("edges", self.edges in get_args(EdgeMode), f"one of {get_args(EdgeMode)}"),
                 ("edge_utility", self.edge_utility in get_args(EdgeUtility),
                  f"one of {get_args(EdgeUtility)}"),
+                ("advantage", self.advantage in get_args(By), f"one of {get_args(By)}"),
                 ("density", 0 < self.density < 1, "in (0, 1)"),
                 ("graphs", self.graphs >= (2 if self.edges == "learned" else 1), ">= 1, and >= 2 "
                  "to learn edges"),

@@ -4,30 +4,34 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 import torch
 
 from swarm_ui.node import derive
 from swarm_ui.optim.adapters import AdapterTrainer, UpdateStats
+from swarm_ui.optim.advantages import ScoredReply
 from swarm_ui.optim.pairs import PreferencePair
 from swarm_ui.optim.protocols import Trainable
 from swarm_ui.optim.team_config import TeamConfig
 
+Examples = Sequence[PreferencePair] | Sequence[ScoredReply]
+
 
 def update_team(
     model: Trainable,
-    pairs: Sequence[PreferencePair],
+    examples: Examples,
     adapters: Mapping[str, str],
     config: TeamConfig,
     iteration: int,
     *,
     done: Callable[[int, int], None] | None = None,
 ) -> list[UpdateStats]:
-    """Train the adapters on an iteration's pairs; equal arguments give equal weights.
+    """Train the adapters on an iteration's examples; equal arguments give equal weights.
 
     Args:
         model: changed in place.
-        pairs: of all nodes.
+        examples: of all nodes: pairs, or scored replies for ``method="pg"``.
         adapters: by node; nodes may share one.
         config: decides whether this is a shared iteration.
         iteration: counted from 0.
@@ -39,7 +43,7 @@ def update_team(
     stats: list[UpdateStats] = []
     for name in names[:1] if shared else names:
         rng = random.Random(derive(config.seed, "update", iteration, name))
-        usable = pairs if shared else _own(pairs, name, adapters, config.bootstrap, rng)
+        usable = examples if shared else _own(examples, name, adapters, config.bootstrap, rng)
         stats.append(trainer.fit(name, usable, rng))
         if done is not None:
             done(len(stats), 1 if shared else len(names))
@@ -61,11 +65,12 @@ def copy_adapter(model: Trainable, source: str, target: str) -> None:
 
 
 def _own(
-    pairs: Sequence[PreferencePair],
+    examples: Examples,
     adapter: str,
     adapters: Mapping[str, str],
     bootstrap: float,
     rng: random.Random,
-) -> list[PreferencePair]:
-    """An adapter's own pairs and a share of the others'."""
-    return [p for p in pairs if adapters[p.node] == adapter or rng.random() < bootstrap]
+) -> Examples:
+    """An adapter's own examples and a share of the others'."""
+    kept = [e for e in examples if adapters[e.node] == adapter or rng.random() < bootstrap]
+    return cast(Examples, kept)  # of the one kind that they came in

@@ -13,6 +13,7 @@ import random
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +24,7 @@ from swarm_ui.credit import CreditAssigner
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph import CollabGraph
 from swarm_ui.node import derive
+from swarm_ui.optim.advantages import ScoredReply, scored_replies
 from swarm_ui.optim.adversary import Adversary
 from swarm_ui.optim.credit.mixture import TrustedCritic
 from swarm_ui.optim.credit.trust import CriticTrust
@@ -45,6 +47,7 @@ from swarm_ui.optim.referee import Referee
 from swarm_ui.optim.team_config import TeamConfig
 from swarm_ui.optim.team_state import TeamState, TeamStore
 from swarm_ui.optim.team_update import update_team
+from swarm_ui.optim.tensorboard import TensorBoard
 from swarm_ui.policy import GraphPolicy
 from swarm_ui.rollout import Job, MakeEnvironment, rollout_many
 from swarm_ui.trace import Episode
@@ -79,6 +82,7 @@ class TeamTrainer:
         folder: Path | None = None,
         progress: Callable[[Progress], None] | None = None,
         on_episodes: Callable[[int, Sequence[Episode]], None] | None = None,
+        tensorboard: bool = False,
         warn: Callable[[str], None] = warnings.warn,
     ) -> None:
         """
@@ -98,6 +102,7 @@ class TeamTrainer:
             folder: for checkpoints and ``metrics.jsonl``; ``None``: nothing is written.
             progress: told where training stands.
             on_episodes: given (iteration, graded episodes) before the update.
+            tensorboard: draw the metrics in ``tensorboard/`` of the folder, too.
             warn: told about damaged checkpoints.
         """
         self.model, self.graph = model, graph
@@ -116,6 +121,7 @@ class TeamTrainer:
             normalise=True,
         )
         self._store = None if folder is None else TeamStore(folder, self.config, warn=warn)
+        self._curves = folder / "tensorboard" if tensorboard and folder is not None else None
 
     async def run(self, *, resume: bool = False) -> TeamResult:
         """All iterations, or those that are left of a run that was interrupted.
@@ -123,8 +129,19 @@ class TeamTrainer:
         Raises:
             ConfigError: the folder holds a run and ``resume`` is not set; or it is, and that run
                 had other settings.
+            LearningError: a loss was not a number. What the last checkpoint holds is kept, and the
+                same run can go on with a lower learning rate in a folder of its own.
         """
         state = self._start(resume)
+        with ExitStack() as stack:
+            curves = None
+            if self._curves is not None:
+                curves = stack.enter_context(TensorBoard(self._curves, start=state.iteration))
+            await self._rest(state, curves)
+        return TeamResult(tuple(state.history), self.edges.distribution)
+
+    async def _rest(self, state: TeamState, curves: TensorBoard | None) -> None:
+        """The iterations that are left."""
         pace = Pace(self.config.iterations, self._progress)
         for iteration in range(state.iteration, self.config.iterations):
             pace.start()
@@ -134,8 +151,9 @@ class TeamTrainer:
             pace.tell(iteration, "checkpoint", 0, 1)
             if self._store is not None:
                 self._store.save(state, self.model, self.edges, self._trusted)
+            if curves is not None:
+                curves.write(metrics)
             pace.finish(iteration)
-        return TeamResult(tuple(state.history), self.edges.distribution)
 
     def _start(self, resume: bool) -> TeamState:
         if self._store is not None and self._store.begun and not resume:
@@ -159,15 +177,15 @@ class TeamTrainer:
         episodes = [episode for group in played for episode in group.episodes]
         if self._on_episodes is not None:
             self._on_episodes(iteration, episodes)
-        pairs = self._pairs(iteration, played)
+        examples = self._examples(iteration, played)
         rolled = time.perf_counter()
         pace.tell(iteration, "update", 0, len(set(self._adapters.values())))
         updates = update_team(
-            self.model, pairs, self._adapters, self.config, iteration,
+            self.model, examples, self._adapters, self.config, iteration,
             done=lambda done, total: pace.tell(iteration, "update", done, total),
         )  # fmt: skip
         edge_update = self._update_edges(played)
-        by_node, by_source = pair_figures(pairs)
+        by_node, by_source = pair_figures(examples)
         figures = episode_figures(episodes)
         return IterationMetrics(
             iteration=iteration,
@@ -272,7 +290,13 @@ class TeamTrainer:
         drawn = (self.graph.with_edges(sample.edges), sample.log_prob)
         return GraphPolicy(lambda task, seed: drawn, name="training team")
 
-    def _pairs(self, iteration: int, played: Sequence[_Played]) -> list[PreferencePair]:
+    def _examples(
+        self, iteration: int, played: Sequence[_Played]
+    ) -> list[PreferencePair] | list[ScoredReply]:
+        """What the adapters learn from."""
+        if self.config.update.method == "pg":
+            episodes = [episode for group in played for episode in group.episodes]
+            return scored_replies(episodes, by=self.config.advantage)
         rng = random.Random(derive(self.config.seed, "pairs", iteration))
         pairs: list[PreferencePair] = []
         for group in played:

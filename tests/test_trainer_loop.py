@@ -41,7 +41,7 @@ def seen(**other: Any) -> tuple[Any, list[Sequence[Episode]]]:
     return result, episodes
 
 
-@pytest.mark.parametrize("method", ["dpo", "rft"])
+@pytest.mark.parametrize("method", ["dpo", "rft", "pg"])
 def test_the_team_learns(method: str) -> None:
     model = TinyModel([f"agent_{k}" for k in range(3)])
     before = success(model)

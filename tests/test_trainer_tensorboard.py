@@ -62,6 +62,14 @@ def test_a_resumed_run_overwrites_what_it_does_again(
     assert [step for step, _ in curves(tmp_path)["rollout/success"]] == [0, 1, 2]
 
 
+def test_the_trainer_draws_its_curves(tmp_path: Path) -> None:
+    history = run(TinyModel(), tmp_path, tensorboard=True).history
+    drawn = curves(tmp_path / "tensorboard")
+    assert [value for _, value in drawn["rollout/success"]] == [
+        pytest.approx(metrics.success) for metrics in history
+    ]
+
+
 def test_without_the_package_the_message_names_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

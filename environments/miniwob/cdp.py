@@ -63,19 +63,22 @@ class Connection:
             raise EnvironmentFault(f"{method}: {self._lost or 'not connected'}")
         self._next += 1
         number = self._next
-        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Reply] = loop.create_future()
+        late = loop.call_later(CALL_TIMEOUT, _give_up, future)
         self._waiting[number] = (session, future)
         message: Reply = {"id": number, "method": method, "params": params}
         if session:
             message["sessionId"] = session
         try:
             await self._wire.send(msgspec.json.encode(message))
-            reply = await asyncio.wait_for(future, CALL_TIMEOUT)
+            reply = await future
         except TimeoutError as error:
             raise EnvironmentFault(f"{method}: no answer in {CALL_TIMEOUT:.0f} s") from error
         except OSError as error:
             raise EnvironmentFault(f"{method}: {error}") from error
         finally:
+            late.cancel()
             self._waiting.pop(number, None)
         if "error" in reply:
             raise EnvironmentFault(f"{method}: the browser says {reply['error']}")
@@ -107,3 +110,9 @@ class Connection:
         listener = self._listeners.get(message.get("sessionId", ""))
         if listener is not None:
             listener(message["method"], message.get("params", {}))
+
+
+def _give_up(future: asyncio.Future[Reply]) -> None:
+    """A plain timer: two calls a step make ``asyncio.wait_for`` felt."""
+    if not future.done():
+        future.set_exception(TimeoutError())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import io
-import json
 from collections.abc import Coroutine
 from functools import cache
 from importlib import resources
@@ -256,7 +255,7 @@ class Page:
             "Runtime.callFunctionOn",
             functionDeclaration=code,
             objectId=self._functions,
-            arguments=[{"value": json.dumps(arguments)}],
+            arguments=[{"value": msgspec.json.encode(arguments).decode()}],
             returnByValue=True,
             awaitPromise=True,
         )
