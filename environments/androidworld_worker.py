@@ -42,8 +42,10 @@ def make(settings: Settings) -> AndroidWorldEnvironment:
     )
 
 
-async def answer(env: AndroidWorldEnvironment, call: Call) -> Answer:
-    """Do what is asked."""
+async def answer(env: AndroidWorldEnvironment | ConfigError, call: Call) -> Answer:
+    """Do what is asked; where there is no environment, say why."""
+    if isinstance(env, ConfigError):
+        return Answer() if call.do == "close" else Answer(refused=str(env))
     try:
         if call.do == "tasks":
             return Answer(tasks=tuple(env.tasks))
@@ -59,7 +61,9 @@ async def answer(env: AndroidWorldEnvironment, call: Call) -> Answer:
         return Answer(fault=str(error))
 
 
-async def serve(env: AndroidWorldEnvironment, source: BinaryIO, target: BinaryIO) -> None:
+async def serve(
+    env: AndroidWorldEnvironment | ConfigError, source: BinaryIO, target: BinaryIO
+) -> None:
     """Answer calls until there are no more."""
     while len(head := source.read(4)) == 4:
         call = msgspec.json.decode(source.read(int.from_bytes(head, "big")), type=Call)
@@ -73,11 +77,16 @@ def main(arguments: list[str]) -> None:
     with contextlib.ExitStack() as stack:
         calls = stack.enter_context(os.fdopen(source, "rb"))
         answers = stack.enter_context(os.fdopen(target, "wb"))
-        if settings.device == "handset":
-            from swarm_ui.environments.android import no_waiting
+        env: AndroidWorldEnvironment | ConfigError
+        try:
+            if settings.device == "handset":
+                from swarm_ui.environments.android import no_waiting
 
-            stack.enter_context(no_waiting())
-        asyncio.run(serve(make(settings), calls, answers))
+                stack.enter_context(no_waiting())
+            env = make(settings)
+        except ConfigError as error:  # android_world is missing: whoever asks is told
+            env = error
+        asyncio.run(serve(env, calls, answers))
 
 
 if __name__ == "__main__":

@@ -114,6 +114,10 @@ async def test_a_missing_package_is_the_callers_to_install(
     with pytest.raises(ConfigError, match=r"github\.com/google-research/android_world"):
         await env.reset(task="WifiOn", seed=1)
     await env.close()
+    handset = AndroidWorldProcess(Settings())
+    with pytest.raises(ConfigError, match=r"github\.com/google-research/android_world"):
+        await handset.start()
+    await handset.close()
     nowhere = AndroidWorldProcess(settings(emulators[0]), python="/no/such/python")
     with pytest.raises(ConfigError, match="/no/such/python"):
         await nowhere.reset(task="WifiOn", seed=1)
