@@ -59,6 +59,9 @@ class TeamConfig:
     """Whether edges also learn from the credit of the messages they carried (see
     :func:`~swarm_ui.optim.edge_credit.edge_credit`). Only with a critic: the outcome is the same
     for all messages of an episode."""
+    edge_every: int = 1
+    """Iterations for each step of the edges: above 1 they move on a slower clock than weights, and
+    learn from every ``edge_every``-th iteration alone."""
     edge_lr: float = 0.1
     """Step of an edge's probability when its graph is one standard deviation above the others."""
     update: UpdateConfig = field(default_factory=lambda: UpdateConfig(steps=35))
@@ -95,6 +98,7 @@ class TeamConfig:
                 ("density", 0 < self.density < 1, "in (0, 1)"),
                 ("graphs", self.graphs >= (2 if self.edges == "learned" else 1), ">= 1, and >= 2 "
                  "to learn edges"),
+                ("edge_every", self.edge_every >= 1, ">= 1"),
                 ("lr_decay", 0 <= self.lr_decay <= 1, "in [0, 1]"),
                 ("bootstrap", 0 <= self.bootstrap <= 1, "in [0, 1]"),
             )

@@ -184,7 +184,7 @@ class TeamTrainer:
             self.model, examples, self._adapters, self.config, iteration,
             done=lambda done, total: pace.tell(iteration, "update", done, total),
         )  # fmt: skip
-        edge_update = self._update_edges(played)
+        edge_update = self._update_edges(iteration, played)
         by_node, by_source = pair_figures(examples)
         figures = episode_figures(episodes)
         return IterationMetrics(
@@ -305,8 +305,8 @@ class TeamTrainer:
             )
         return pairs
 
-    def _update_edges(self, played: Sequence[_Played]) -> EdgeUpdate | None:
-        if self.config.edges != "learned":
+    def _update_edges(self, iteration: int, played: Sequence[_Played]) -> EdgeUpdate | None:
+        if self.config.edges != "learned" or (iteration + 1) % self.config.edge_every:
             return None
         samples = [group.sample for group in played if group.sample is not None]
         decisions = self.config.edge_utility == "decision" and self._critic is not None

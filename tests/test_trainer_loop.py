@@ -96,6 +96,13 @@ def test_learned_edges_are_compared_on_the_same_episodes_and_move() -> None:
     assert result.history[-1].edge_probabilities is not None
 
 
+def test_edges_move_on_a_slower_clock_than_weights() -> None:
+    config = replace(CONFIG, iterations=4, edge_every=2)
+    history = run(TinyModel(), None, config=config).history
+    assert [m.edge_update is None for m in history] == [True, False, True, False]
+    assert all(any(update.steps for update in m.updates) for m in history)
+
+
 def test_a_shared_out_iteration_plays_each_episode_once() -> None:
     _, episodes = seen(config=replace(SHORT, graphs=4, episodes=10))
     jobs = [e.seed for e in episodes[0]]
