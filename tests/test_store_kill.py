@@ -14,52 +14,24 @@ and from what the store holds right after the kill:
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
 import pytest
 from graph_fakes import timeless
+from kill_children import children, say
 from store_child import OPEN, Stores
 from store_graph import SCREEN, layered
 
 from swarm_ui import ConfigError, Trace
 from swarm_ui.store import Spoken
 
-ROOT = Path(__file__).parent.parent
 KILLS = {"directory": 17, "directory-nosync": 16, "sqlite": 17}
-
-
-@contextmanager
-def children(kind: str, path: Path) -> Iterator[subprocess.Popen[str]]:
-    """What forks the processes that are killed; it and they are gone in the end."""
-    process = subprocess.Popen(
-        [sys.executable, str(ROOT / "tests" / "store_child.py"), kind, str(path)],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
-    )  # fmt: skip
-    try:
-        yield process
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        for pipe in (process.stdin, process.stdout):
-            assert pipe is not None
-            pipe.close()
-
-
-def say(process: subprocess.Popen[str], *words: object) -> str:
-    assert process.stdin is not None and process.stdout is not None
-    process.stdin.write(" ".join(map(str, words)) + "\n")
-    process.stdin.flush()
-    return process.stdout.readline().strip()
 
 
 def told(log: Path) -> list[tuple[str, str, list[str]]]:
@@ -133,7 +105,7 @@ def test_killed_at_random_moments(kind: str, tmp_path: Path) -> None:
     """``pytest tests/test_store_kill.py``: 50 kills in all."""
     path = tmp_path / "store"
     rng, kills, seed = random.Random(kind), 0, 0
-    with children(kind, path) as process, OPEN[kind](path) as store:
+    with children("store_child.py", kind, path) as process, OPEN[kind](path) as store:
         while kills < KILLS[kind]:
             seed += 1
             more, trace = killed_until_finished(process, store, seed, tmp_path, rng)
@@ -149,7 +121,7 @@ def test_several_processes_write_at_once(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "store"
     outs = [tmp_path / f"{seed}.json" for seed in range(6)]
     with ExitStack() as stack:
-        teams = [stack.enter_context(children(kind, path)) for _ in range(3)]
+        teams = [stack.enter_context(children("store_child.py", kind, path)) for _ in range(3)]
         for seed, process in enumerate(teams):
             assert say(process, "run", seed, tmp_path / f"{seed}.log", outs[seed]) == "started"
         wait_until(tmp_path / "0.log", 20, outs[0])

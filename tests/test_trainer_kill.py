@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from kill_children import children, say
 from learning_fakes import TinyModel
 from learning_run import run
 from trainer_child import config
@@ -20,37 +19,15 @@ from trainer_child import config
 from swarm_ui.optim.edge_files import load_edges
 from swarm_ui.optim.edges import EdgeDistribution
 
-ROOT = Path(__file__).parent.parent
 KILLS = 30
 LONGEST = 0.4
 """Seconds; a few iterations."""
 
 
 @pytest.fixture
-def children(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """What forks the processes that are killed; it and they are gone in the end."""
-    with (tmp_path / "said.txt").open("w") as said:
-        process = subprocess.Popen(
-            [sys.executable, str(ROOT / "tests" / "trainer_child.py")],
-            env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True,
-            start_new_session=True,
-        )  # fmt: skip
-    try:
-        yield process
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        for pipe in (process.stdin, process.stdout):
-            assert pipe is not None
-            pipe.close()
-
-
-def say(process: subprocess.Popen[str], *words: object) -> str:
-    assert process.stdin is not None and process.stdout is not None
-    process.stdin.write(" ".join(map(str, words)) + "\n")
-    process.stdin.flush()
-    return process.stdout.readline().strip()
+def forking(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    with (tmp_path / "said.txt").open("w") as said, children("trainer_child.py", stderr=said) as it:
+        yield it
 
 
 def trained_under_fire(
@@ -69,14 +46,14 @@ def trained_under_fire(
 
 
 def test_killed_30_times_the_weights_are_those_of_an_uninterrupted_run(
-    children: subprocess.Popen[str], tmp_path: Path
+    forking: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     rng, kills, seed = random.Random(0), 0, 0
     while kills < KILLS:
         seed += 1
         folder = tmp_path / str(seed)
         folder.mkdir()
-        kills += trained_under_fire(children, seed, folder, rng)
+        kills += trained_under_fire(forking, seed, folder, rng)
         assert_as_if_quiet(folder, tmp_path / f"quiet-{seed}", seed)
 
 
@@ -96,18 +73,18 @@ def assert_as_if_quiet(folder: Path, beside: Path, seed: int) -> None:
 
 
 def test_a_full_disk_ends_it_and_the_same_run_goes_on_when_there_is_room(
-    children: subprocess.Popen[str], tmp_path: Path
+    forking: subprocess.Popen[str], tmp_path: Path
 ) -> None:
     where = (7, tmp_path / "run", tmp_path / "adapters")
     # state.json, with the history in it, grows with every iteration: some checkpoints fit.
-    assert say(children, "run", *where, 16_000) == "started"
-    assert say(children, "wait") == "1"
+    assert say(forking, "run", *where, 16_000) == "started"
+    assert say(forking, "wait") == "1"
     said = (tmp_path / "said.txt").read_text().strip().splitlines()[-1]
     assert "ConfigError: cannot write the checkpoint of iteration" in said
     assert "File too large" in said
     whole = sorted(path.name for path in (tmp_path / "run" / "checkpoints").glob("iteration-*"))
     assert len(whole) == 2, "the last ones that did fit are kept"
     assert not (tmp_path / "adapters").exists()
-    assert say(children, "run", *where, 0) == "started"
-    assert say(children, "wait") == "0"
+    assert say(forking, "run", *where, 0) == "started"
+    assert say(forking, "wait") == "0"
     assert_as_if_quiet(tmp_path, tmp_path / "quiet", 7)
