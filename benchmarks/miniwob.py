@@ -15,18 +15,20 @@ How it is measured:
   browsers as there are processors, a thread each. It has the full Chromium, which its chromedriver
   needs.
 - **playwright** (``--peers``): its async interface on as many pages and the same browser binary as
-  ours, and the same work: our own scripts in the page, one ``evaluate`` for a reset or a click
-  together with the reading of the screen.
-- **playwright_bare** (``--peers``): as before, but with the least it can be asked to do: upstream's
-  ``core.elementClick`` and ``core.getDOMInfo``, no mouse events, no waiting, no descriptions.
+  ours, with upstream's own page functions, as Selenium has them: ``core.elementClick`` and
+  ``core.getDOMInfo``, one ``evaluate`` for a reset or a click together with the reading of the
+  screen; no mouse events, no waiting, no descriptions.
+- **playwright_scripts** (``--peers``): the same with our own scripts in the page instead: what is
+  left is the way to the page and back.
 
 ``--peers`` builds an environment with both (default: below ~/.cache/swarm-ui, pip's own options
 behind ``--``), or takes the one in FOLDER. Nothing is downloaded but packages; browsers are the
 system's. A peer that cannot run has null, and ``missing`` says why.
 
 Prints a table, which targets are missed, and JSON as the last line: ``steps_per_s, vs_selenium,
-vs_playwright, vs_playwright_bare, tasks, pages, selenium_steps_per_s, playwright_steps_per_s,
-playwright_bare_steps_per_s, processors, load, browser, missing, missed, rounds, cpu_ms_per_step``.
+vs_playwright, vs_playwright_scripts, tasks, pages, selenium_steps_per_s, playwright_steps_per_s,
+playwright_scripts_steps_per_s, processors, load, browser, missing, missed, rounds,
+cpu_ms_per_step``.
 The last is CPU time of all processes of a system, drivers and browsers too, which a busy machine
 changes less than it does the rates.
 """
@@ -60,7 +62,7 @@ TASKS = {  # the tag that upstream gives the elements to click on, and our role
     "read-table-2": ("INPUT_text", "field"),
 }
 CLICKS = 4
-PEERS = ("selenium", "playwright", "playwright_bare")
+PEERS = ("selenium", "playwright", "playwright_scripts")
 TARGETS = {"steps_per_s": 300.0, "vs_selenium": 8.0, "vs_playwright": 3.0}
 START = """
 window.readScreen = () => JSON.stringify({
@@ -82,7 +84,7 @@ def serve(name: str) -> None:
     """Answer ``{"seconds", "pages", "browser"}`` with ``{"steps", "seconds"}`` until the end."""
     here = str(Path(__file__).absolute().parent)
     sys.path[:] = [p for p in sys.path if p != here]  # this file is not the package of its name
-    systems = (ours, selenium, playwright, playwright_bare)
+    systems = (ours, selenium, playwright, playwright_scripts)
     sample = {system.__name__: system for system in systems}[name]
     print(json.dumps({"ready": name}), flush=True)
     for line in sys.stdin:
@@ -118,7 +120,7 @@ def ours(seconds: float, pages: int, browser: str, warm: float) -> dict[str, flo
     return asyncio.run(sample())
 
 
-def playwright(seconds: float, pages: int, browser: str, warm: float) -> dict[str, float]:
+def playwright_scripts(seconds: float, pages: int, browser: str, warm: float) -> dict[str, float]:
     """The same work as ours: our scripts in the page, Playwright to drive them."""
     folder = Path(__file__).absolute().parent.parent / "environments" / "miniwob"
     names = ("page_names.js", "page_screen.js", "page_acts.js")
@@ -145,7 +147,7 @@ def playwright(seconds: float, pages: int, browser: str, warm: float) -> dict[st
     return asyncio.run(_with_playwright(open_page, play, seconds, pages, browser, warm))
 
 
-def playwright_bare(seconds: float, pages: int, browser: str, warm: float) -> dict[str, float]:
+def playwright(seconds: float, pages: int, browser: str, warm: float) -> dict[str, float]:
     """The least there is: upstream's own click and its own list of elements, and no waiting."""
 
     async def open_page(page: Any, url: str) -> None:
