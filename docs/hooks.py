@@ -14,7 +14,7 @@ _PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
 }
-_FILES = re.compile(r"\[([^\]]+)\]\((?:\.\./)?(LICENSE)\)")
+_FILES = re.compile(r"\[([^\]]+)\]\((?:\.\./)?(LICENSE|demos/notebooks)\)")
 
 
 def on_files(files: Files, config: Any) -> Files:
