@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from swarm_ui.action import Action, Pass
+from swarm_ui.errors import LearningError
 from swarm_ui.model import Decision
 from swarm_ui.optim.synthesis.questions import Quiz
 from swarm_ui.optim.synthesis.scene import Lesson
@@ -96,7 +97,7 @@ def train(
             processes (:func:`swarm_ui.optim.parallel.average_gradients`).
 
     Raises:
-        FloatingPointError: the loss became NaN or infinite.
+        LearningError: the loss became NaN or infinite; the weights are those of the step before.
     """
     network = learner.network
     network.train()
@@ -115,15 +116,13 @@ def train(
         for group in optimizer.param_groups:
             group["lr"] = _rate(step, config)
         loss = reply_loss(network, ids, mask)
+        losses.append(_finite(loss.item(), step, config))
         optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         if share is not None:
             share(network)
         nn.utils.clip_grad_norm_(network.parameters(), config.max_grad_norm)
         optimizer.step()
-        losses.append(loss.item())
-        if not math.isfinite(losses[-1]):
-            raise FloatingPointError(f"stage 1: loss is {losses[-1]} at step {step}")
         if step % every == 0 or step == config.steps:
             wall, used = time.monotonic() - begun, time.process_time() - cpu
             mean = sum(losses) / len(losses)
@@ -133,6 +132,17 @@ def train(
                 report(last)
     network.eval()
     return last
+
+
+def _finite(loss: float, step: int, config: Stage1Config) -> float:
+    """The loss, if it is a number: looked at before any weight moves."""
+    if not math.isfinite(loss):
+        raise LearningError(
+            f"stage 1: the loss is {loss} at step {step} of {config.steps}; the weights are those "
+            f"of the step before. Lower learning_rate (it was {_rate(step, config):g}), and look "
+            "for inputs that are not numbers"
+        )
+    return loss
 
 
 def reply_loss(network: nn.Module, ids: Tensor, mask: Tensor) -> Tensor:

@@ -81,7 +81,7 @@ class EnvironmentFault(SwarmError):
 
 
 class LearningError(SwarmError):
-    """Training cannot go on, because a loss is not a number. Weights are as before the update."""
+    """Training cannot go on, because a loss is not a number; no weight was changed by it."""
 
 
 class TraceError(SwarmError):

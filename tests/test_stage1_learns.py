@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from swarm_ui.environments.phone import PhoneEnvironment, tasks
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import ConfigError, LearningError
 from swarm_ui.model import Request
 from swarm_ui.nodes.codec import Codec
 from swarm_ui.nodes.local import LocalModel
@@ -49,6 +49,21 @@ def test_training_learns_to_act_on_screens_it_has_not_seen() -> None:
     assert end.step == 450
     assert [p.step for p in told] == list(range(50, 451, 50))
     assert end.loss < told[0].loss / 2
+
+
+def test_a_loss_that_is_no_number_changes_no_weight(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = LocalModel.untrained(Codec(), width=16, layers=1, heads=2, seed=0)
+    kept: list[torch.Tensor] = []
+
+    def broken(network: torch.nn.Module, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        kept[:] = [p.detach().clone() for p in network.parameters()]
+        return reply_loss(network, ids, mask) * (float("nan") if steps.pop() else 1.0)
+
+    steps = [True, False, False]  # from the end
+    monkeypatch.setattr("swarm_ui.optim.stage1.reply_loss", broken)
+    with pytest.raises(LearningError, match=r"loss is nan at step 3 of 9.*Lower learning_rate"):
+        train(model, Stream(0, KNOWN, Mix()), Stage1Config(steps=9))
+    assert all(torch.equal(a, b) for a, b in zip(kept, model.network.parameters(), strict=True))
 
 
 def test_equal_seeds_give_equal_weights() -> None:
