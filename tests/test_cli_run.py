@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from cli_world import BROKEN, LAMP, SLOW, Shell, shell  # noqa: F401
+from interrupts import hear_ctrl_c
 from loopback import Loopback, Reply
 
 from swarm_ui.records import read_jsonl
@@ -152,6 +153,7 @@ def test_ctrl_c_saves_what_there_is_and_a_resumed_run_plays_the_rest(shell: Shel
     process = subprocess.Popen(
         [sys.executable, "-m", "swarm_ui", *words],
         env=_environment(LAMP_SECONDS="0.3"), stderr=subprocess.PIPE, text=True,
+        preexec_fn=hear_ctrl_c,
     )  # fmt: skip
     path = shell.folder / "r/traces/episodes.jsonl"
     until = time.monotonic() + 60

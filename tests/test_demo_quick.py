@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from demo_runs import ROOT, SCRIPT, demo, environment, needs_agent
+from interrupts import hear_ctrl_c
 
 from swarm_ui.environments.miniwob import find_browser
 from swarm_ui.records import read_jsonl
@@ -119,7 +120,7 @@ def started(*arguments: object, cwd: Path) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         [sys.executable, str(SCRIPT), *map(str, arguments)], cwd=cwd, env=environment(),
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        preexec_fn=_hear_ctrl_c,
+        preexec_fn=hear_ctrl_c,
     )  # fmt: skip
     try:
         yield process
@@ -130,11 +131,6 @@ def started(*arguments: object, cwd: Path) -> Iterator[subprocess.Popen[str]]:
         for pipe in (process.stdout, process.stderr):
             assert pipe is not None
             pipe.close()
-
-
-def _hear_ctrl_c() -> None:
-    """What a shell runs in the background inherits that Ctrl-C is ignored; so may this test."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
