@@ -49,7 +49,7 @@ from rich.console import Console  # noqa: E402
 from rich.table import Table  # noqa: E402
 from study.results import Results  # noqa: E402
 from study.settings import Settings  # noqa: E402
-from study.variants import BY_NAME, FULL, VARIANTS  # noqa: E402
+from study.variants import BY_NAME, FULL, RECORDED, VARIANTS  # noqa: E402
 
 from swarm_ui.errors import SwarmError  # noqa: E402
 from swarm_ui.rundir import write_atomic  # noqa: E402
@@ -109,11 +109,9 @@ def rows(folder: Path) -> list[Row]:
         for variant in VARIANTS:
             cells = sorted(folder.glob(f"{variant.name}-[0-9]*"))
             for suffix, arm in arms.items():
-                if not variant.team:
-                    if suffix == "_vote":
-                        continue
-                    arm = "trained-vote" if suffix == "" else arm
-                found += _row(variant.name + suffix, split, cells, arm)
+                if suffix == "" or variant.team or (variant.vote and suffix == "_greedy"):
+                    shown = variant.arm if suffix == "" else arm
+                    found += _row(variant.name + suffix, split, cells, shown)
         found += _row("more_stage1", split, sorted(folder.glob("stage1-[0-9]*")), "stage1-vote")
     return found
 
@@ -224,7 +222,7 @@ def main() -> None:
     if given.recorded:
         data = recorded()
     else:
-        settings = Settings(episodes_test=400, episodes_other=200, processes=given.processes)
+        settings = Settings(**RECORDED, processes=given.processes)
         if given.quick:
             settings, given.seeds = dataclasses.replace(settings, processes=1, **QUICK), [1]
         elif given.out is None:

@@ -116,8 +116,8 @@ class AdapterTrainer:
         """Train ``adapter`` in place and raise its version; other adapters do not change.
 
         Args:
-            examples: pairs, or for ``pg`` scored replies. Pairs without a rejected reply are
-                left out, except by ``rft``.
+            examples: pairs, or for ``pg`` scored replies. Of a pair without a rejected reply only
+                the likelihood of the chosen one is learned.
             rng: decides the batches; equal states give equal weights.
             config: instead of the trainer's own.
 
@@ -196,14 +196,19 @@ class AdapterTrainer:
             return nll_loss(sums, tokens, weight=weight.to(sums.device)), None
         if settings.method == "pg":
             return self._gradient(chosen, weight, references[:, list(rows)], settings), None
-        size = len(rows)
-        sums, tokens = self._forward(chosen + [task.rejected[row] for row in rows])
-        weight, reference = weight.to(sums.device), references[:, list(rows)].to(sums.device)
-        sides = (sums[:size], sums[size:], reference[0], reference[1])
+        paired = [k for k, row in enumerate(rows) if task.rejected[row] is not None]
+        against = [row for k in paired if (row := task.rejected[rows[k]]) is not None]
+        sums, tokens = self._forward(chosen + against)
+        weight, size = weight.to(sums.device), len(rows)
+        supervised = nll_loss(sums[:size], tokens[:size], weight=weight)
+        if not paired:
+            return settings.nll_weight * supervised, None
+        reference = references[:, [rows[k] for k in paired]].to(sums.device)
+        sides = (sums[paired], sums[size:], reference[0], reference[1])
         prefer = ipo_loss if settings.method == "ipo" else dpo_loss
-        loss = prefer(*sides, beta=settings.beta, weight=weight)
-        if settings.nll_weight:
-            loss = loss + settings.nll_weight * nll_loss(sides[0], tokens[:size], weight=weight)
+        loss = prefer(*sides, beta=settings.beta, weight=weight[paired])
+        # A batch with few pairs says little of preference: its mean counts that much less.
+        loss = loss * (len(paired) / size) + settings.nll_weight * supervised
         return loss, float((margin(*sides).detach() > 0).float().mean())
 
     def _gradient(
@@ -231,7 +236,12 @@ class AdapterTrainer:
             kept = settings.reference == "start"
             return torch.stack([spoke, spoke if kept else self._all(task.chosen, None)])
         under = None if settings.reference == "base" else adapter
-        return torch.stack([self._all(side, under) for side in (task.chosen, task.rejected)])
+        paired = [k for k, row in enumerate(task.rejected) if row is not None]
+        against = [row for row in task.rejected if row is not None]
+        known = torch.zeros(2, len(task.chosen))
+        known[0, paired] = self._all([task.chosen[k] for k in paired], under)
+        known[1, paired] = self._all(against, under)
+        return known
 
     def _all(self, rows: Sequence[Row], adapter: str | None) -> Tensor:
         """Log-probability of each row, ``[rows]``, under an adapter or the base model."""

@@ -13,11 +13,12 @@ from swarm_ui.optim.protocols import Trainable
 
 @dataclass(slots=True)
 class Encoded:
-    """The usable examples, each list as long as the others (``rejected``: or empty)."""
+    """The usable examples, each list as long as the others."""
 
     chosen: list[Row] = field(default_factory=list)
     """What was said, where there are no pairs."""
-    rejected: list[Row] = field(default_factory=list)
+    rejected: list[Row | None] = field(default_factory=list)
+    """``None``: nothing is rejected here."""
     weights: list[float] = field(default_factory=list)
     """Of pairs; advantages of replies."""
 
@@ -33,13 +34,13 @@ def encode_pairs(
     """Pairs of positive weight.
 
     Args:
-        both: leave out pairs without a rejected side; otherwise that side is not encoded.
+        both: also the rejected side, where there is one.
         unique: use each prompt with its chosen reply once.
     """
     out = Encoded()
     seen: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
     for pair in pairs:
-        if pair.weight <= 0 or (both and pair.rejected is None):
+        if pair.weight <= 0:
             continue
         row = model.encode(pair.decision, pair.chosen.json())
         key = (tuple(row[0]), tuple(row[1]))
@@ -48,8 +49,10 @@ def encode_pairs(
         seen.add(key)
         out.chosen.append(row)
         out.weights.append(pair.weight)
-        if both and pair.rejected is not None:
-            out.rejected.append(model.encode(pair.decision, pair.rejected.json()))
+        against = pair.rejected if both else None
+        out.rejected.append(
+            None if against is None else model.encode(pair.decision, against.json())
+        )
     return out
 
 
@@ -57,5 +60,6 @@ def encode_replies(model: Trainable, replies: Sequence[ScoredReply]) -> Encoded:
     """All replies; one that was said twice counts twice, as the policy gradient wants it."""
     return Encoded(
         chosen=[model.encode(r.decision, r.reply.json()) for r in replies],
+        rejected=[None] * len(replies),
         weights=[r.advantage for r in replies],
     )

@@ -30,7 +30,7 @@ class PreferencePair(msgspec.Struct, frozen=True, kw_only=True):
     chosen: Action
     """In the agent's own indices."""
     rejected: Action | None
-    """As ``chosen``; ``None``: no wrong action is known (of use to supervised methods only)."""
+    """As ``chosen``; ``None``: no wrong action is known, and only likelihood is learned."""
     weight: float = 1.0
     """Credit of the chosen minus that of the rejected."""
     source: str = ""

@@ -72,6 +72,9 @@ class TeamConfig:
     """Share of the learning rate that is gone in the last iteration; linear in between."""
     bootstrap: float = 0.5
     """Share of the other nodes' pairs that each node also learns from, drawn anew for each."""
+    rehearsal: float = 0.0
+    """Share of the examples of each update that are of what the agents could do before, so that
+    they do not forget it; needs somebody to hand them in (``TeamTrainer(rehearse=...)``)."""
     pairs: PairConfig = field(default_factory=PairConfig)
     advantage: By = "state"
     """What a message's credit is compared with, for ``update.method="pg"``: see
@@ -100,6 +103,9 @@ class TeamConfig:
                  "to learn edges"),
                 ("edge_every", self.edge_every >= 1, ">= 1"),
                 ("lr_decay", 0 <= self.lr_decay <= 1, "in [0, 1]"),
+                ("rehearsal", not (self.rehearsal and self.update.method == "pg"),
+                 "0 for method 'pg', which learns from replies, not from pairs"),
+                ("rehearsal", 0 <= self.rehearsal < 1, "in [0, 1)"),
                 ("bootstrap", 0 <= self.bootstrap <= 1, "in [0, 1]"),
             )
             if not good

@@ -15,6 +15,8 @@ from swarm_ui.optim.pairs import PreferencePair
 from swarm_ui.optim.protocols import Trainable
 from swarm_ui.optim.team_config import TeamConfig
 
+Rehearse = Callable[[int, random.Random], Sequence[PreferencePair]]
+"""``(how many, rng) -> examples`` of what the agents could do before."""
 Examples = Sequence[PreferencePair] | Sequence[ScoredReply]
 
 
@@ -25,6 +27,7 @@ def update_team(
     config: TeamConfig,
     iteration: int,
     *,
+    rehearse: Rehearse | None = None,
     done: Callable[[int, int], None] | None = None,
 ) -> list[UpdateStats]:
     """Train the adapters on an iteration's examples; equal arguments give equal weights.
@@ -44,6 +47,9 @@ def update_team(
     for name in names[:1] if shared else names:
         rng = random.Random(derive(config.seed, "update", iteration, name))
         usable = examples if shared else _own(examples, name, adapters, config.bootstrap, rng)
+        if rehearse is not None and config.rehearsal:
+            share = config.rehearsal / (1.0 - config.rehearsal)
+            usable = [*usable, *rehearse(round(share * len(usable)), rng)]
         stats.append(trainer.fit(name, usable, rng))
         if done is not None:
             done(len(stats), 1 if shared else len(names))

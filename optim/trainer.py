@@ -46,7 +46,7 @@ from swarm_ui.optim.protocols import Trainable
 from swarm_ui.optim.referee import Referee
 from swarm_ui.optim.team_config import TeamConfig
 from swarm_ui.optim.team_state import TeamState, TeamStore
-from swarm_ui.optim.team_update import update_team
+from swarm_ui.optim.team_update import Rehearse, update_team
 from swarm_ui.optim.tensorboard import TensorBoard
 from swarm_ui.policy import GraphPolicy
 from swarm_ui.rollout import Job, MakeEnvironment, rollout_many
@@ -78,6 +78,7 @@ class TeamTrainer:
         critic: CreditAssigner | None = None,
         trust: CriticTrust | None = None,
         adversary: Adversary | None = None,
+        rehearse: Rehearse | None = None,
         adapters: Mapping[str, str] | None = None,
         folder: Path | None = None,
         progress: Callable[[Progress], None] | None = None,
@@ -98,6 +99,8 @@ class TeamTrainer:
             trust: learns how far to trust the critic; default: a new one. Used for credit with
                 ``critic_trust="learned"``, else for the record only.
             adversary: writes negatives; ``None``: only real mistakes are rejected.
+            rehearse: hands in examples of what the agents could do before, for
+                ``TeamConfig.rehearsal``.
             adapters: adapter by node; default: each agent's adapter bears the agent's name.
             folder: for checkpoints and ``metrics.jsonl``; ``None``: nothing is written.
             progress: told where training stands.
@@ -106,9 +109,9 @@ class TeamTrainer:
             warn: told about damaged checkpoints.
         """
         self.model, self.graph = model, graph
-        self.config = config or TeamConfig()
+        self.config = _checked(config or TeamConfig(), rehearse)
         self._make_environment, self._sample_jobs = make_environment, sample_jobs
-        self._critic, self._adversary = critic, adversary
+        self._critic, self._adversary, self._rehearse = critic, adversary, rehearse
         self._trusted = None if critic is None else TrustedCritic(trust)
         self._adapters = dict(adapters or {agent: agent for agent in graph.agents})
         missing = [agent for agent in graph.agents if agent not in self._adapters]
@@ -182,6 +185,7 @@ class TeamTrainer:
         pace.tell(iteration, "update", 0, len(set(self._adapters.values())))
         updates = update_team(
             self.model, examples, self._adapters, self.config, iteration,
+            rehearse=self._rehearse,
             done=lambda done, total: pace.tell(iteration, "update", done, total),
         )  # fmt: skip
         edge_update = self._update_edges(iteration, played)
@@ -322,6 +326,15 @@ class TeamTrainer:
 
     def _probabilities(self) -> dict[str, float]:
         return {f"{a}>{b}": p for (a, b), p in self.edges.distribution.marginals().items()}
+
+
+def _checked(config: TeamConfig, rehearse: Rehearse | None) -> TeamConfig:
+    if config.rehearsal and rehearse is None:
+        raise ConfigError(
+            f"team training: rehearsal is {config.rehearsal}, but nobody hands in what to "
+            "rehearse: give TeamTrainer(rehearse=...), or set rehearsal=0"
+        )
+    return config
 
 
 class _Played(NamedTuple):

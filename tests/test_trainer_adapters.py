@@ -13,7 +13,7 @@ from learning_fakes import TinyModel, click, screen
 
 from swarm_ui.errors import ConfigError, LearningError
 from swarm_ui.model import Decision
-from swarm_ui.optim.adapters import AdapterTrainer, UpdateConfig
+from swarm_ui.optim.adapters import AdapterTrainer, Method, UpdateConfig
 from swarm_ui.optim.batches import pad, schedule
 from swarm_ui.optim.pairs import PreferencePair
 from swarm_ui.optim.protocols import Trainable
@@ -93,14 +93,26 @@ def test_equal_seeds_give_equal_weights_and_other_seeds_do_not() -> None:
     assert not torch.equal(trained(1), trained(2))
 
 
-def test_pairs_without_a_rejected_side_serve_only_the_supervised_method() -> None:
+def test_pairs_without_a_rejected_side_are_learned_as_replies() -> None:
+    """By every method of pairs: without a preference, only the supervised term is left."""
+
+    def trained(method: Method, bare: bool) -> torch.Tensor:
+        model = TinyModel(["one"])
+        config = UpdateConfig(steps=5, batch_size=8, method=method)
+        examples = pairs(rejected=not bare)
+        assert AdapterTrainer(model, config).fit("one", examples, random.Random(0)).pairs == 24
+        return model.adapter_parameters("one")[1].detach()
+
+    assert torch.equal(trained("dpo", bare=True), trained("rft", bare=True))
+    assert torch.equal(trained("ipo", bare=True), trained("rft", bare=True))
+    assert not torch.equal(trained("dpo", bare=False), trained("rft", bare=False))
+
+
+def test_nothing_to_learn_from_changes_nothing() -> None:
     model = TinyModel(["one"])
-    bare = pairs(rejected=False)
-    stats = AdapterTrainer(model, SETTINGS).fit("one", bare, random.Random(0))
+    stats = AdapterTrainer(model, SETTINGS).fit("one", [], random.Random(0))
     assert (stats.pairs, stats.steps, stats.loss) == (0, 0, None)
     assert model.versions["one"] == 0  # nothing changed, so the version did not
-    rft = UpdateConfig(steps=5, batch_size=8, method="rft")
-    assert AdapterTrainer(model, rft).fit("one", bare, random.Random(0)).pairs == 24
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

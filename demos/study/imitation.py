@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 
 from study.arms import rollout_arm
+from study.base_agent import KNOWN_WORDS
 from study.settings import Settings
 from study.team import World, own_graph, team_config
 from swarm_ui.environment import Environment
@@ -19,6 +20,7 @@ from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.node import derive
 from swarm_ui.nodes.local import LocalModel
 from swarm_ui.optim.pairs import PreferencePair
+from swarm_ui.optim.synthesis.rehearsal import Rehearsal
 from swarm_ui.optim.team_update import update_team
 from swarm_ui.policy import GraphPolicy
 from swarm_ui.rollout import Guidance, rollout_many
@@ -75,6 +77,9 @@ async def imitate(
             concurrency=config.concurrency,
             observe=shown,
         )
-        update_team(model, shown.pairs, {name: name for name in names}, config, iteration)
+        update_team(
+            model, shown.pairs, {name: name for name in names}, config, iteration,
+            rehearse=Rehearsal(KNOWN_WORDS),
+        )  # fmt: skip
         tell(iteration + 1, f"iteration {iteration + 1} of {config.iterations}")
     return time.process_time() - began

@@ -135,6 +135,10 @@ def _team(parser: argparse.ArgumentParser, full: Settings) -> None:
         "--episodes", type=int, help=f"rollouts in each iteration (default: {full.episodes})"
     )
     team.add_argument(
+        "--rehearsal", type=float, metavar="SHARE", help="of each update that repeats stage-1 "
+        f"lessons, against forgetting (default: {full.rehearsal})",
+    )  # fmt: skip
+    team.add_argument(
         "--critic-noise", type=float, metavar="SHARE", help="of the scripted critic's verdicts "
         f"that are turned round (default: {full.critic_noise})",
     )  # fmt: skip

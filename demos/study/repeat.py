@@ -84,8 +84,9 @@ class Study:
                 run.log({"kind": "training", "cpu_seconds": seconds})
         results.training_cpu_seconds = _noted(run, "training")
         arms = trained_arms(settings, trained.edges, trained.drawn)
-        if not variant.team:
-            arms = [arm for arm in arms if arm.name != "trained-team"]
+        absent = {"trained-team"} if not variant.team else set[str]()
+        absent |= {"trained-vote"} if not variant.vote else set()
+        arms = [arm for arm in arms if arm.name not in absent]
         self._evaluate(run, results, arms, self._agent, run.adapters)
         return results.training_cpu_seconds
 

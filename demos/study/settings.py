@@ -17,12 +17,13 @@ Method = Literal["rft", "dpo"]
 Edges = Literal["redraw", "fixed", "learned"]
 
 _RANGES: dict[str, tuple[float, float]] = {
-    "agents": (2, 12),
+    "agents": (1, 12),
     "rounds": (1, 8),
     "iterations": (0, 1000),
     "episodes": (4, 100_000),
     "episodes_test": (1, 100_000),
     "critic_noise": (0.0, 0.5),
+    "rehearsal": (0.0, 0.9),
     "seed": (0, 2**31),
     "processes": (1, 64),
 }
@@ -55,6 +56,10 @@ class Settings:
     """Rollouts in each iteration."""
     shared_steps: int = 75
     steps: int = 35
+    lr: float = 3e-3
+    """Peak learning rate of the adapters."""
+    rehearsal: float = 0.4
+    """Share of each update that is stage-1 lessons on invented screens."""
     critic_noise: float = 0.03
     """Share of the scripted critic's verdicts that are turned round."""
     tasks: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from study.arms import rollout_arm
+from study.base_agent import KNOWN_WORDS
 from study.console import Bar
 from study.results import Work
 from study.settings import Settings
@@ -22,6 +23,7 @@ from swarm_ui.optim.adversary_scripted import ScriptedAdversary
 from swarm_ui.optim.edge_files import save_edges
 from swarm_ui.optim.metrics import IterationMetrics
 from swarm_ui.optim.progress import Progress
+from swarm_ui.optim.synthesis.rehearsal import Rehearsal
 from swarm_ui.optim.team_config import TeamConfig
 from swarm_ui.optim.trainer import SampleJobs, TeamResult, TeamTrainer
 from swarm_ui.report import credit_map
@@ -63,7 +65,8 @@ def team_config(settings: Settings, concurrency: int) -> TeamConfig:
         edges=settings.edges,
         density=settings.density,
         graphs=4 if settings.edges == "learned" else 1,
-        update=UpdateConfig(method=settings.method, steps=settings.steps),
+        update=UpdateConfig(method=settings.method, steps=settings.steps, lr=settings.lr),
+        rehearsal=settings.rehearsal,
         shared_steps=settings.shared_steps,
         seed=settings.seed,
     )
@@ -83,6 +86,7 @@ async def train_team(
         config=team_config(settings, world.concurrency),
         critic=world.critic,
         adversary=ScriptedAdversary(),
+        rehearse=Rehearsal(KNOWN_WORDS),
         folder=run.path,
         progress=keeper.progress,
         on_episodes=keeper.episodes,
