@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import openai
 
 from swarm_ui.budget import Budget, Price, total
-from swarm_ui.errors import ConfigError, ModelError
+from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.message import Usage
 from swarm_ui.nodes.openai_limits import Limits, Line
 from swarm_ui.nodes.openai_stream import read_stream, read_whole
@@ -93,8 +93,9 @@ class Endpoint:
 
         Raises:
             BudgetExceeded: an attempt could cross the budget; it was not sent.
-            Refused: the endpoint said no, with an HTTP status.
-            ModelError: no attempt succeeded.
+            ModelUnavailable: no attempt succeeded; a later one may.
+            Refused: the endpoint said no for good, with an HTTP status.
+            ModelError: it failed for good in another way.
         """
         for attempt in itertools.count(1):
             outcome = await self._attempt(ask)
@@ -152,6 +153,8 @@ class Endpoint:
         """One line about a failure, without secrets even if the server echoed them."""
         got = self._shown(problem.got)
         text = f"{self.where}: {what}; expected {expected}, got {got}. To do: {problem.advice}"
+        if problem.again:
+            return ModelUnavailable(text)
         return ModelError(text) if problem.status is None else Refused(text, problem.status)
 
     async def close(self) -> None:

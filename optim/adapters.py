@@ -122,7 +122,7 @@ class AdapterTrainer:
             config: instead of the trainer's own.
 
         Raises:
-            LearningError: a loss was not a number; the adapter is as it was before.
+            LearningError: a loss or a gradient was not a number; the adapter is as it was before.
         """
         settings = config or self.config
         began = (time.perf_counter(), time.process_time())
@@ -130,12 +130,16 @@ class AdapterTrainer:
         losses: list[float] = []
         hits: list[float] = []
         if task.weights and settings.steps:
-            references = self._references(adapter, task, settings)
+            stream = rng.getrandbits(63)
+            batches = schedule(
+                task.lengths, steps=settings.steps, batch_size=settings.batch_size, rng=rng
+            )
+            references = self._references(adapter, task, batches, settings)
             # Dropout draws from torch's global stream: give it one of our own for the while.
             with torch.random.fork_rng(devices=[]), self.model.activate(adapter):
-                torch.manual_seed(rng.getrandbits(63))
+                torch.manual_seed(stream)
                 with _put_back(self.model.adapter_parameters(adapter)):
-                    losses, hits = self._loop(adapter, task, references, settings, rng)
+                    losses, hits = self._loop(adapter, task, batches, references, settings)
             self.model.bump(adapter)
         last, first = _quarter(losses)
         return UpdateStats(
@@ -153,31 +157,23 @@ class AdapterTrainer:
         self,
         adapter: str,
         task: Encoded,
+        batches: Sequence[Sequence[int]],
         references: Tensor | None,
         settings: UpdateConfig,
-        rng: random.Random,
     ) -> tuple[list[float], list[float]]:
         parameters = self.model.adapter_parameters(adapter)
         optimizer = torch.optim.AdamW(
             parameters, lr=settings.lr, betas=settings.betas, weight_decay=0.0
         )
-        batches = schedule(
-            task.lengths, steps=settings.steps, batch_size=settings.batch_size, rng=rng
-        )
         losses: list[float] = []
         hits: list[float] = []
         for step, rows in enumerate(batches):
             loss, hit = self._loss(task, rows, references, settings)
-            if not bool(loss.detach().isfinite()):
-                raise LearningError(
-                    f"adapter '{adapter}', step {step + 1} of {settings.steps}, method "
-                    f"'{settings.method}': the loss is {float(loss.detach())}. The adapter was put "
-                    f"back as it was before this update. Lower lr (it was {settings.rate(step):g})"
-                    ", and look for inputs that are not numbers"
-                )
+            _check_finite("loss", loss.detach(), adapter, step, settings)
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
-            nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm)
+            norm = nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm)
+            _check_finite("gradient's norm", norm, adapter, step, settings)
             for group in optimizer.param_groups:
                 group["lr"] = settings.rate(step)
             optimizer.step()
@@ -223,22 +219,30 @@ class AdapterTrainer:
         return loss + settings.beta * divergence(sums, reference, tokens)
 
     @torch.no_grad()
-    def _references(self, adapter: str, task: Encoded, settings: UpdateConfig) -> Tensor | None:
-        """Log-probabilities to compare with, ``[2, examples]``.
+    def _references(
+        self,
+        adapter: str,
+        task: Encoded,
+        batches: Sequence[Sequence[int]],
+        settings: UpdateConfig,
+    ) -> Tensor | None:
+        """Log-probabilities to compare with, ``[2, examples]``; 0 where no batch uses one.
 
         Of a pair: both sides, under the reference. Of a scored reply: under the adapter that spoke
         it, and under the reference.
         """
         if settings.method == "rft":
             return None
-        if settings.method == "pg":
-            spoke = self._all(task.chosen, adapter)
-            kept = settings.reference == "start"
-            return torch.stack([spoke, spoke if kept else self._all(task.chosen, None)])
-        under = None if settings.reference == "base" else adapter
-        paired = [k for k, row in enumerate(task.rejected) if row is not None]
-        against = [row for row in task.rejected if row is not None]
         known = torch.zeros(2, len(task.chosen))
+        used = sorted({row for batch in batches for row in batch})
+        if settings.method == "pg":
+            known[:, used] = self._all([task.chosen[k] for k in used], adapter)
+            if settings.reference == "base":
+                known[1, used] = self._all([task.chosen[k] for k in used], None)
+            return known
+        under = None if settings.reference == "base" else adapter
+        paired = [k for k in used if task.rejected[k] is not None]
+        against = [row for k in paired if (row := task.rejected[k]) is not None]
         known[0, paired] = self._all([task.chosen[k] for k in paired], under)
         known[1, paired] = self._all(against, under)
         return known
@@ -263,6 +267,18 @@ class AdapterTrainer:
     def _forward(self, rows: Sequence[Row]) -> tuple[Tensor, Tensor]:
         device = next(self.model.module.parameters()).device
         return self.model.forward_logprobs(*pad(rows, self.model.pad_id).to(device))
+
+
+def _check_finite(
+    what: str, value: Tensor, adapter: str, step: int, settings: UpdateConfig
+) -> None:
+    if not bool(value.isfinite()):
+        raise LearningError(
+            f"adapter '{adapter}', step {step + 1} of {settings.steps}, method "
+            f"'{settings.method}': the {what} is {float(value)}. The adapter was put back as it "
+            f"was before this update. Lower lr (it was {settings.rate(step):g}), and look for "
+            "inputs that are not numbers"
+        )
 
 
 @contextmanager

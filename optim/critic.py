@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 import msgspec
@@ -17,6 +17,8 @@ from swarm_ui.optim.credit.assess import answers, as_matrix, unparsed, unscored
 from swarm_ui.trace import Episode, Trace
 
 _CACHED_STATES = 50_000
+_ENDED = {True: "the episode was solved", False: "the episode was not solved"}
+_NEARER = {True: "nearer to success", False: "not nearer to success"}
 
 
 @runtime_checkable
@@ -82,7 +84,16 @@ class ScriptedCritic:
         noisy = {key: self._noisy(trace.observation, key, v) for key, v in verdicts.items()}
         values = {m.id: noisy[m.action.key] for m in trace.messages if m.action is not None}
         values |= dict.fromkeys(unparsed(trace), 0.0)
-        return CreditTable(values=as_matrix(trace, values), source=self.name)
+        why = {
+            m.id: _NEARER[verdicts[m.action.key] > 0]
+            + (", turned round" if noisy[m.action.key] != verdicts[m.action.key] else "")
+            for m in trace.messages
+            if m.action is not None
+        }
+        why |= dict.fromkeys(unparsed(trace), "no valid action")
+        return CreditTable(
+            values=as_matrix(trace, values), source=self.name, rationale=_by_round(trace, why)
+        )
 
     def _grade(
         self, actions: dict[ActionKey, Action], trace: Trace, state: object
@@ -133,12 +144,26 @@ class OutcomeCredit:
         tables = []
         for record in episode.steps:
             values = dict.fromkeys(answers(record.trace), value)
-            tables.append(CreditTable(values=as_matrix(record.trace, values), source=self.name))
+            matrix = as_matrix(record.trace, values)
+            why = (_ENDED[episode.success],) * record.trace.rounds
+            tables.append(CreditTable(values=matrix, source=self.name, rationale=why))
         return tuple(tables)
 
     def credit(self, episode: Episode) -> Episode:
         """The episode with this credit in its steps; a masked one as it is."""
         return episode if episode.success is None else credited(episode, self.tables(episode))
+
+
+def _by_round(trace: Trace, why: Mapping[str, str]) -> tuple[str, ...]:
+    """Reasons by message id as a text for each round: agents with the same reason together."""
+    texts = []
+    for round in range(trace.rounds):
+        agents: dict[str, list[str]] = {}
+        for message in trace.messages:
+            if message.round == round and message.sender in trace.agents and message.id in why:
+                agents.setdefault(why[message.id], []).append(message.sender)
+        texts.append("; ".join(f"{', '.join(names)}: {reason}" for reason, names in agents.items()))
+    return tuple(texts)
 
 
 def _digest(observation: Observation) -> str:

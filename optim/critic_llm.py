@@ -24,6 +24,7 @@ from swarm_ui.judging_prompts import critic_chat
 from swarm_ui.message import Usage
 from swarm_ui.model import ChatMessage, ChatModel, Request
 from swarm_ui.prompts import transcript
+from swarm_ui.speech import sound
 from swarm_ui.trace import Trace
 
 _AGAIN = (
@@ -107,7 +108,7 @@ class LLMCritic:
                 for verdict in verdicts
             ),
             source=self.name,
-            rationale="\n".join(f"round {r}: {v.rationale}" for r, v in enumerate(verdicts)),
+            rationale=tuple(verdict.rationale for verdict in verdicts),
         )
 
     async def _round(self, trace: Trace, round: int) -> Verdict:
@@ -230,7 +231,8 @@ def read_verdict(reply: str, agents: Sequence[str]) -> Verdict:
         inside = found.value.get("rationale")
         before = inside if isinstance(inside, str) else reply[: found.start]
         text = " ".join(before.split()).removeprefix("Rationale:").strip()
-        return Verdict(scores, f"{text} [not a score in 0..1: {odd}]".strip() if odd else text)
+        told = f"{text} [not a score in 0..1: {odd}]".strip() if odd else text
+        return Verdict(scores, sound(told))
     return Verdict(scores, f"[no scores in the reply: {' '.join(reply.split())[:200]!r}]")
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -39,6 +41,8 @@ class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
     episodes: int
     masked: int
     """Episodes lost to faults; in no other figure."""
+    replayed: int = 0
+    """Episodes that were played again after an outage of a model; counted once."""
     success: float | None
     """Of the rollouts: sampled, and guided if so set, so not comparable with a test's."""
     guided: float | None
@@ -63,6 +67,9 @@ class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
     update_seconds: float
     cpu_seconds: float
     """Of this process, for the whole iteration."""
+    peak_memory_mb: float | None = None
+    """Most memory (resident, 2**20 bytes) that this process held at any time until the end of the
+    iteration; ``None``: the system does not tell, or the line is of an older version."""
 
 
 class EpisodeFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,6 +122,19 @@ def pair_figures(
     """Number of examples by node and by source, sorted by name."""
     nodes, sources = Counter(p.node for p in pairs), Counter(p.source for p in pairs)
     return dict(sorted(nodes.items())), dict(sorted(sources.items()))
+
+
+def peak_memory_mb() -> float | None:
+    """Most resident memory of this process so far, in 2**20 bytes; ``None``: it cannot be told."""
+    status = Path("/proc/self/status")
+    if status.exists():  # what getrusage tells on Linux may be that of the process before exec
+        found = re.search(r"^VmHWM:\s+(\d+) kB$", status.read_text(), re.MULTILINE)
+        return None if found is None else int(found.group(1)) / 2**10
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return None
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # macOS: bytes
 
 
 def mean(values: Sequence[float]) -> float | None:

@@ -66,7 +66,12 @@ class Referee:
         good = [g.action for g in graded if g.credit > self._limits.good_above]
         if good and self._grades:
             await self._oppose(trace, rng.choice(good), state, rng)
-        return Guidance(credit=table.values, execute=self._guidance(trace, graded, good, rng))
+        return Guidance(
+            credit=table.values,
+            credit_source=table.source,
+            rationale=table.rationale,
+            execute=self._guidance(trace, graded, good, rng),
+        )
 
     def negatives(self, trace: Trace) -> Sequence[GradedAction]:
         """What the adversary wrote for a decision this referee has seen, in screen indices."""

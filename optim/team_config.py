@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from swarm_ui.errors import ConfigError
+from swarm_ui.optim.adapter_groups import AdapterGroups, check_groups
 from swarm_ui.optim.adapters import UpdateConfig
 from swarm_ui.optim.credit.normalise import By
 from swarm_ui.optim.pairs import PairConfig
@@ -79,8 +80,14 @@ class TeamConfig:
     advantage: By = "state"
     """What a message's credit is compared with, for ``update.method="pg"``: see
     :func:`~swarm_ui.optim.advantages.scored_replies`."""
+    adapters: AdapterGroups = "per_node"
+    """An adapter for each agent, one for all (``shared``), or one for each group, by the adapter's
+    name: ``{"readers": ("agent_0", "agent_1"), "writers": ("agent_2",)}``."""
     rank: int = 16
     alpha: int = 32
+    patience: float = 600.0
+    """Seconds for which episodes that a language model left unanswered are tried again, as long as
+    it cannot be reached. After that the run ends with an error and can be resumed."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -107,6 +114,8 @@ class TeamConfig:
                  "0 for method 'pg', which learns from replies, not from pairs"),
                 ("rehearsal", 0 <= self.rehearsal < 1, "in [0, 1)"),
                 ("bootstrap", 0 <= self.bootstrap <= 1, "in [0, 1]"),
+                ("adapters", check_groups(self.adapters) is None, check_groups(self.adapters)),
+                ("patience", self.patience >= 0, ">= 0 seconds"),
             )
             if not good
         ]  # fmt: skip

@@ -20,7 +20,7 @@ from swarm_ui.rundir import append_line, write_atomic
 
 STATE_VERSION = 1
 _METRICS = "metrics.jsonl"
-_MAY_CHANGE = frozenset({"iterations", "concurrency"})
+_MAY_CHANGE = frozenset({"iterations", "concurrency", "patience"})
 
 
 class TeamState(msgspec.Struct, kw_only=True):
@@ -40,16 +40,24 @@ class TeamState(msgspec.Struct, kw_only=True):
     one."""
     history: list[IterationMetrics] = []
     config: dict[str, object] = {}
+    adapters: dict[str, str] = {}
+    """By agent; empty in states from before it was kept."""
 
 
 class TeamStore:
     """Checkpoints and metrics of one training run in one folder."""
 
     def __init__(
-        self, folder: Path, config: TeamConfig, *, warn: Callable[[str], None], keep: int = 2
+        self,
+        folder: Path,
+        config: TeamConfig,
+        *,
+        adapters: Mapping[str, str],
+        warn: Callable[[str], None],
+        keep: int = 2,
     ) -> None:
         self._folder = folder
-        self._config = _plain(config)
+        self._config, self._adapters = _plain(config), dict(adapters)
         self._checkpoints = Checkpoints(folder / "checkpoints", keep=keep)
         self._warn = warn
 
@@ -57,7 +65,7 @@ class TeamStore:
         self, state: TeamState, model: Trainable, edges: EdgeOptimizer, trust: TrustedCritic | None
     ) -> None:
         """Checkpoint first, then the line of metrics: a kill in between loses neither."""
-        state.config = self._config
+        state.config, state.adapters = self._config, self._adapters
         state.utility_average = edges.average
         state.trust = None if trust is None else trust.state_dict()
 
@@ -68,7 +76,13 @@ class TeamStore:
             (folder / "state.json").write_bytes(text)
 
         self._checkpoints.save(state.iteration, write)
-        append_line(self._folder / _METRICS, msgspec.json.encode(state.history[-1]))
+        try:
+            append_line(self._folder / _METRICS, msgspec.json.encode(state.history[-1]))
+        except OSError as error:
+            raise ConfigError(
+                f"cannot write '{self._folder / _METRICS}': {error}. The checkpoint of iteration "
+                f"{state.iteration} is whole: resume the run when this is mended"
+            ) from error
 
     def load(
         self, model: Trainable, edges: EdgeOptimizer, trust: TrustedCritic | None
@@ -76,10 +90,15 @@ class TeamStore:
         """Put all back to the last complete iteration; ``None`` if there is none.
 
         Raises:
-            ConfigError: the run was begun with other settings.
+            ConfigError: the run was begun with other settings, or every checkpoint is damaged.
         """
         found = self._checkpoints.latest(self._warn)
         if found is None:
+            if self.begun:
+                raise ConfigError(
+                    f"every checkpoint under '{self._folder / 'checkpoints'}' is damaged; put one "
+                    "back from a copy, or start a new run in another folder"
+                )
             return None
         try:
             raw = (found.folder / "state.json").read_bytes()
@@ -106,6 +125,11 @@ class TeamStore:
         if state.version != STATE_VERSION:
             raise ConfigError(
                 f"{folder}: state of version {state.version}, this library reads {STATE_VERSION}"
+            )
+        if state.adapters and state.adapters != self._adapters:
+            raise ConfigError(
+                f"'{self._folder}' was begun with other adapters ({state.adapters} then, "
+                f"{self._adapters} now); resume with those, or start a new run in another folder"
             )
         # A setting that is younger than the checkpoint was at its default then.
         then = _filled(state.config, _plain(TeamConfig()))

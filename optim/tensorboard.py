@@ -78,6 +78,7 @@ def scalars(metrics: IterationMetrics) -> Iterator[tuple[str, float]]:
             "cpu": metrics.cpu_seconds,
         },
     )
+    yield from _known("memory", {"peak_mb": metrics.peak_memory_mb})
 
 
 def write_all(history: Iterable[IterationMetrics], folder: Path) -> None:

@@ -21,9 +21,10 @@ from typing import NamedTuple
 import torch
 
 from swarm_ui.credit import CreditAssigner
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import BudgetExceeded, ConfigError, ModelError, ModelUnavailable
 from swarm_ui.graph import CollabGraph
 from swarm_ui.node import derive
+from swarm_ui.optim.adapter_groups import given_adapters, speaking_with
 from swarm_ui.optim.advantages import ScoredReply, scored_replies
 from swarm_ui.optim.adversary import Adversary
 from swarm_ui.optim.credit.mixture import TrustedCritic
@@ -38,8 +39,10 @@ from swarm_ui.optim.metrics import (
     decision_credit,
     episode_figures,
     pair_figures,
+    peak_memory_mb,
     success_rate,
 )
+from swarm_ui.optim.outage import Played, play_through
 from swarm_ui.optim.pairs import PreferencePair, make_pairs
 from swarm_ui.optim.progress import Pace, Progress
 from swarm_ui.optim.protocols import Trainable
@@ -50,6 +53,7 @@ from swarm_ui.optim.team_update import Rehearse, update_team
 from swarm_ui.optim.tensorboard import TensorBoard
 from swarm_ui.policy import GraphPolicy
 from swarm_ui.rollout import Job, MakeEnvironment, rollout_many
+from swarm_ui.rollout import Progress as Count
 from swarm_ui.trace import Episode
 
 SampleJobs = Callable[[int, int, random.Random], Sequence[Job]]
@@ -90,7 +94,8 @@ class TeamTrainer:
         Args:
             model: holds the adapters; missing ones are added. It must be the model that the
                 graph's agents ask.
-            graph: the team, with the temperatures, rounds and vote of the rollouts.
+            graph: the team, with the temperatures, rounds and vote of the rollouts. In
+                ``trainer.graph`` its agents speak with the adapters that are trained.
             make_environment: see :func:`swarm_ui.rollout.rollout_many`.
             sample_jobs: training episodes; must not be those of a test.
             config: settings.
@@ -101,30 +106,40 @@ class TeamTrainer:
             adversary: writes negatives; ``None``: only real mistakes are rejected.
             rehearse: hands in examples of what the agents could do before, for
                 ``TeamConfig.rehearsal``.
-            adapters: adapter by node; default: each agent's adapter bears the agent's name.
+            adapters: adapter by agent, instead of what ``config.adapters`` says.
             folder: for checkpoints and ``metrics.jsonl``; ``None``: nothing is written.
             progress: told where training stands.
             on_episodes: given (iteration, graded episodes) before the update.
             tensorboard: draw the metrics in ``tensorboard/`` of the folder, too.
-            warn: told about damaged checkpoints.
+            warn: told about damaged checkpoints and outages of models.
+
+        Raises:
+            ConfigError: the adapters do not fit the team.
         """
-        self.model, self.graph = model, graph
         self.config = _checked(config or TeamConfig(), rehearse)
+        self._adapters = given_adapters(graph, adapters, self.config.adapters)
+        self.model, self.graph = model, speaking_with(graph, self._adapters)
         self._make_environment, self._sample_jobs = make_environment, sample_jobs
         self._critic, self._adversary, self._rehearse = critic, adversary, rehearse
         self._trusted = None if critic is None else TrustedCritic(trust)
-        self._adapters = dict(adapters or {agent: agent for agent in graph.agents})
-        missing = [agent for agent in graph.agents if agent not in self._adapters]
-        if missing:
-            raise ConfigError(f"team training: no adapter given for {', '.join(missing)}")
-        self._progress, self._on_episodes = progress, on_episodes
+        self._progress, self._on_episodes, self._warn = progress, on_episodes, warn
         self.edges = EdgeOptimizer(
             EdgeDistribution(graph.agents, density=self.config.density),
             lr=self.config.edge_lr,
             normalise=True,
         )
-        self._store = None if folder is None else TeamStore(folder, self.config, warn=warn)
+        self._folder, self._store = folder, self._store_in(folder)
         self._curves = folder / "tensorboard" if tensorboard and folder is not None else None
+
+    def _store_in(self, folder: Path | None) -> TeamStore | None:
+        if folder is None:
+            return None
+        return TeamStore(folder, self.config, adapters=self._adapters, warn=self._warn)
+
+    @property
+    def adapters(self) -> Mapping[str, str]:
+        """The adapter of each agent."""
+        return self._adapters
 
     async def run(self, *, resume: bool = False) -> TeamResult:
         """All iterations, or those that are left of a run that was interrupted.
@@ -132,8 +147,10 @@ class TeamTrainer:
         Raises:
             ConfigError: the folder holds a run and ``resume`` is not set; or it is, and that run
                 had other settings.
-            LearningError: a loss was not a number. What the last checkpoint holds is kept, and the
-                same run can go on with a lower learning rate in a folder of its own.
+            ModelUnavailable: a model could not be reached for ``config.patience`` seconds.
+            ModelError: the models failed in all episodes of an iteration, for good.
+            LearningError: a loss or a gradient was not a number. What the last checkpoint holds is
+                kept, and the same run can go on with a lower rate in a folder of its own.
         """
         state = self._start(resume)
         with ExitStack() as stack:
@@ -197,6 +214,7 @@ class TeamTrainer:
             graphs=tuple(group.metrics() for group in played),
             episodes=figures.episodes,
             masked=figures.masked,
+            replayed=sum(group.again for group in played),
             success=figures.success,
             guided=figures.guided,
             credit=figures.credit,
@@ -211,6 +229,7 @@ class TeamTrainer:
             rollout_seconds=rolled - began,
             update_seconds=time.perf_counter() - rolled,
             cpu_seconds=time.process_time() - cpu,
+            peak_memory_mb=peak_memory_mb(),
         )
 
     async def _play(self, iteration: int, pace: Pace) -> list[_Played]:
@@ -228,18 +247,62 @@ class TeamTrainer:
                 seed=derive(self.config.seed, "referee", iteration, number),
                 thresholds=self.config.pairs,
             )
-            episodes = await rollout_many(
-                self._make_environment,
+            done = await self._whole(
+                iteration,
                 self._policy(sample),
                 jobs,
+                referee,
+                pace.counting(iteration, before, total),
+            )
+            played.append(_Played(sample, self.graph.talk, done.episodes, referee, done.again))
+            before += len(jobs)
+        return await self._settled(played)
+
+    async def _whole(
+        self,
+        iteration: int,
+        policy: GraphPolicy,
+        jobs: Sequence[Job],
+        referee: Referee,
+        progress: Count,
+    ) -> Played:
+        """The episodes of one graph, those that an outage of a model spoilt played again."""
+
+        async def play(some: Sequence[Job]) -> list[Episode]:
+            return await rollout_many(
+                self._make_environment,
+                policy,
+                some,
                 concurrency=self.config.concurrency,
-                progress=pace.counting(iteration, before, total),
+                progress=progress if some is jobs else None,
                 observe=referee,
                 max_steps=self.config.max_steps,
             )
-            played.append(_Played(sample, self.graph.talk, episodes, referee))
-            before += len(jobs)
-        return await self._settled(played)
+
+        try:
+            return await play_through(
+                play, jobs, patience=self.config.patience,
+                tell=lambda text: self._warn(f"iteration {iteration + 1}: {text}"),
+            )  # fmt: skip
+        except BudgetExceeded:
+            raise
+        except ModelError as error:
+            kind = ModelUnavailable if isinstance(error, ModelUnavailable) else ModelError
+            raise kind(
+                f"iteration {iteration + 1} of {self.config.iterations}: {error}. Nothing of this "
+                f"iteration was learned. {self._kept(iteration)}"
+            ) from error
+
+    def _kept(self, iteration: int) -> str:
+        """What is not lost when the run ends in an iteration, and how to go on."""
+        if self._folder is None:
+            return "The weights are those of the iterations before it"
+        if iteration == 0:
+            return "To do: start the same run again when the model answers"
+        return (
+            f"The iterations before it are in '{self._folder}'. To do: resume the run when the "
+            "model answers"
+        )
 
     async def _settled(self, played: Sequence[_Played]) -> list[_Played]:
         """The same with the credit that is learned from, weighed over all graphs' episodes."""
@@ -344,6 +407,7 @@ class _Played(NamedTuple):
     own_edges: tuple[tuple[str, str], ...]
     episodes: list[Episode]
     referee: Referee
+    again: int
 
     def metrics(self) -> GraphMetrics:
         sample = self.sample

@@ -21,7 +21,8 @@ class CreditTable(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     With ``signed`` each is a difference in [-1, 1]."""
     source: str
     """Who gave it, such as ``"scripted critic"``; shown beside every figure."""
-    rationale: str = ""
+    rationale: tuple[str, ...] = ()
+    """Why: a text for each round; empty: no reasons are given."""
     signed: bool = False
     """Whether a value is the difference a message made: 0 = none, below 0 = it did harm."""
     errors: Matrix | None = None
@@ -78,13 +79,18 @@ class EpisodeAssigner(Protocol):
 
 
 def credited(episode: Episode, tables: Sequence[CreditTable]) -> Episode:
-    """The episode with this credit written into its steps, in [0, 1].
+    """The episode with this credit, its source and its rationale in its steps; in [0, 1].
 
     Raises:
         ValueError: there is not one table a step.
     """
     steps = tuple(
-        msgspec.structs.replace(record, credit=table.unit().values)
+        msgspec.structs.replace(
+            record,
+            credit=table.unit().values,
+            credit_source=table.source,
+            rationale=table.rationale,
+        )
         for record, table in zip(episode.steps, tables, strict=True)
     )
     return msgspec.structs.replace(episode, steps=steps)

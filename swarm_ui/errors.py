@@ -7,7 +7,8 @@ SwarmError
 ├── NodeError          a node failed while a graph ran
 │   └── NodeTimeout    it, or the whole run, took longer than it was given
 ├── ModelError         a language model could not answer
-│   └── BudgetExceeded the calls or tokens you allowed are used up
+│   ├── BudgetExceeded the calls or tokens you allowed are used up
+│   └── ModelUnavailable nobody answers now; the same request may be answered later
 ├── EnvironmentFault   the world around the agent broke (never a reward of 0)
 ├── LearningError      training cannot go on: a loss is not a number
 └── TraceError         a trace file cannot be read
@@ -76,12 +77,16 @@ class BudgetExceeded(ModelError):
     has this error as its fault."""
 
 
+class ModelUnavailable(ModelError):
+    """A model could not be reached, or had no time: the same request may be answered later."""
+
+
 class EnvironmentFault(SwarmError):
     """The infrastructure around the agent broke. The episode is masked, never scored 0."""
 
 
 class LearningError(SwarmError):
-    """Training cannot go on, because a loss is not a number; no weight was changed by it."""
+    """Training cannot go on: a loss or a gradient is not a number. No weight was changed by it."""
 
 
 class TraceError(SwarmError):

@@ -27,6 +27,8 @@ terminated         bool            false    the task is over
 truncated          bool            false    the step limit was reached
 note               str             ""       what the environment says
 credit             [[float?]]?     null     credit of messages [round][agent]; null: unscored
+credit_source      str             ""       who gave it; "": not known
+rationale          [str]           []       why, in the words of who gave it: a text for each round
 Trace                                       one decision
 version            int             1        as of the line
 run                str             -        name of the run

@@ -34,6 +34,10 @@ class Guidance(msgspec.Struct, frozen=True, kw_only=True):
 
     credit: tuple[tuple[float | None, ...], ...] | None = None
     """Credit of each message, ``[rounds, agents]``."""
+    credit_source: str = ""
+    """Who gave it."""
+    rationale: tuple[str, ...] = ()
+    """Why: a text for each round."""
     execute: Action | None = None
     """What to execute instead of the decision; ``None``: the decision."""
 
@@ -140,6 +144,8 @@ async def _play(
             truncated=step.truncated or full,
             note=step.note,
             credit=guidance.credit,
+            credit_source=guidance.credit_source,
+            rationale=guidance.rationale,
         )
         steps.append(record)
         if on_step is not None:

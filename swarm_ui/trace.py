@@ -150,6 +150,10 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     note: str = ""
     credit: tuple[tuple[float | None, ...], ...] | None = None
     """Credit of each message, ``[rounds, agents]``; ``None`` = unscored, which is not 0."""
+    credit_source: str = ""
+    """Who gave it; empty: not known."""
+    rationale: tuple[str, ...] = ()
+    """Why, in the words of who gave it: a text for each round; empty: none was given."""
 
 
 class Episode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -58,6 +58,9 @@ async def test_words_without_an_action_are_wrong_but_a_failed_node_is_unscored()
     trace = decided([[click(0), None, None]], errors={"agent_2:0": "TimeoutError: 5 s"})
     table = await ScriptedCritic(OneRightButton).assign(trace, 0)
     assert table.values == ((1.0, 0.0, None),)
+    assert table.rationale == ("agent_0: nearer to success; agent_1: no valid action",)
+    (turned,) = (await ScriptedCritic(OneRightButton, flips=1.0).assign(trace, 0)).rationale
+    assert turned == "agent_0: nearer to success, turned round; agent_1: no valid action"
     assert mean_credit([table]) == 0.5
     assert mean_credit([CreditTable(values=((None,),), source="x")]) is None
 
@@ -107,6 +110,8 @@ def test_outcome_credit_is_the_same_for_everyone_who_spoke(success: bool, value:
     )
     (record,) = OutcomeCredit().credit(episode).steps
     assert record.credit == ((value, value, None),)
+    assert record.credit_source == "outcome"
+    assert record.rationale == (f"the episode was {'' if success else 'not '}solved",)
 
 
 def test_a_masked_episode_gets_no_outcome_credit() -> None:

@@ -148,6 +148,14 @@ async def test_credit_is_written_in_its_unit_form() -> None:
     assert credited(one, tables).steps[0].credit == ((0.0, 0.75),)
 
 
+async def test_a_mixture_gives_the_reasons_of_all_its_parts() -> None:
+    one = episode(step([[click(0), click(1)]]), success=True)
+    parts = [(OutcomeCredit(), 1.0), (EachDecision(Fixed(1.0, 0.0)), 1.0)]
+    (table,) = await Mixture(parts).assess(one)
+    assert table.rationale == ("outcome: the episode was solved",)
+    assert credited(one, [table]).steps[0].rationale == table.rationale
+
+
 async def test_noise_has_its_share_its_bias_and_its_direction() -> None:
     exact = NoisyCritic(Fixed(1.0, 0.0, None), anti=True)
     trace = decided([[click(0), click(1), click(2)]])
@@ -246,6 +254,12 @@ def test_advantages_have_mean_zero_and_variance_one(rows: list[list[float | None
         spread = max(given_values, default=0) - min(given_values, default=0)
         if spread > 1e-3:
             assert math.fsum(v * v for v in kept) / len(kept) == pytest.approx(1.0, rel=1e-6)
+
+
+def test_equal_credit_is_no_advantage_however_it_is_rounded() -> None:
+    value = 0.45975772132034287  # of which three have a mean that is another float
+    batch = [episode(step([[click(0)]], credit=((value,),))) for _ in range(3)]
+    assert normalise(batch).values == ((((0.0,),),),) * 3
 
 
 async def test_snapshots_of_a_recorded_episode_come_from_playing_it_again() -> None:

@@ -7,6 +7,7 @@ import math
 import random
 from functools import cache
 
+import msgspec
 import pytest
 from learning_fakes import click, decided
 
@@ -177,6 +178,21 @@ async def test_settling_learns_and_mixes_with_the_outcome() -> None:
     again = TrustedCritic()
     again.load_state_dict(critic.state_dict())
     assert await again.mixed(batch[0]) == settled[0]
+
+
+async def test_settled_credit_says_whose_it_is_and_how_much_the_critic_weighed() -> None:
+    (plain,) = lived(1.0, True).steps
+    record = msgspec.structs.replace(plain, credit_source="critic x", rationale=("good", ""))
+    spoken = msgspec.structs.replace(lived(1.0, True), steps=(record,))
+    critic = TrustedCritic()
+    (settled,) = (await critic.mixed(spoken)).steps
+    assert settled.credit_source == "critic x, weighed against outcome"
+    assert settled.rationale == (
+        f"good (weight {critic.trust.weight(0):.2f})",
+        f"(weight {critic.trust.weight(1):.2f})",
+    )
+    (bare,) = (await critic.mixed(lived(1.0, True))).steps
+    assert bare.rationale == ("the episode was solved",) * 2
 
 
 async def test_an_untrusted_critic_leaves_the_outcome_alone() -> None:

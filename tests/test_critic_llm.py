@@ -61,7 +61,7 @@ async def test_one_call_a_round_sees_everything_and_fills_the_table() -> None:
     table = await critic.assign(trace(*messages, rounds=3), None)
     assert table.values == ((0.0, 1.0), (0.5, 1.0), (1.0, 1.0))
     assert table.source == critic.name == "LLM critic (scripted)"
-    assert "round 2: as it is." in table.rationale
+    assert table.rationale == ("as it is.",) * 3
     assert len(model.requests) == 3
     for round, request in enumerate(model.requests):
         assert request.chat is not None
@@ -93,7 +93,7 @@ async def test_after_two_unreadable_verdicts_the_round_is_unscored_and_not_kept(
     critic = LLMCritic(model)
     table = await critic.assign(trace(), None)
     assert table.values == ((None, None),)
-    assert "still no" in table.rationale
+    assert "still no" in table.rationale[0]
     assert (await critic.assign(trace(), None)).values == ((1.0, 1.0),)
 
 
@@ -145,7 +145,7 @@ async def test_a_verdict_can_be_held_to_a_schema_that_names_every_agent() -> Non
     model = ScriptedModel([reply])
     table = await LLMCritic(model, threshold=None, schema=True).assign(trace())
     assert table.values == ((1.0, 0.25),)
-    assert table.rationale == "round 0: as it is"
+    assert table.rationale == ("as it is",)
     (request,) = model.requests
     assert request.json_schema is not None and request.chat is not None
     schema = json.loads(request.json_schema)
@@ -209,6 +209,12 @@ def test_reads_what_models_write(reply: str, scores: tuple[float | None, ...]) -
     assert tuple(read.scores[a] for a in AGENTS) == scores
     if None in scores and "agent_1" in reply:
         assert "not a score" in read.rationale
+
+
+def test_half_a_character_in_a_rationale_can_be_written() -> None:
+    read = read_verdict('{"rationale": "ok \\ud83d", "scores": {"agent_0": 1}}', AGENTS)
+    assert read.rationale == "ok ?"
+    assert read.rationale.encode()
 
 
 @given(

@@ -132,6 +132,8 @@ steps = st.builds(
     truncated=st.booleans(),
     note=text,
     credit=credit,
+    credit_source=text,
+    rationale=st.lists(text, max_size=2).map(tuple),
 )
 episodes = st.builds(
     Episode,

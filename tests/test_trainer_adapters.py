@@ -137,6 +137,41 @@ def test_a_loss_that_is_no_number_ends_it_and_changes_nothing(value: float) -> N
     assert not model.module.training
 
 
+def test_a_gradient_that_is_no_number_ends_it_before_it_moves_a_weight() -> None:
+    model = TinyModel(["one"])
+    before = [p.clone() for p in model.adapter_parameters("one")]
+    seen = 0
+
+    def spoil(gradient: torch.Tensor) -> torch.Tensor:
+        nonlocal seen
+        seen += 1
+        return gradient * float("nan") if seen == SETTINGS.steps else gradient
+
+    handle = model.adapter_parameters("one")[1].register_hook(spoil)
+    with pytest.raises(LearningError, match=r"step 60 of 60.*the gradient's norm is nan"):
+        AdapterTrainer(model, SETTINGS).fit("one", pairs(), random.Random(0))
+    handle.remove()
+    assert all(
+        torch.equal(a, b) for a, b in zip(before, model.adapter_parameters("one"), strict=True)
+    )
+    assert model.versions["one"] == 0
+
+
+def test_the_reference_is_asked_only_about_what_a_batch_will_use() -> None:
+    class Counts(TinyModel):
+        asked = 0
+
+        def forward_logprobs(self, *batch: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            self.asked += 0 if self.module.training else len(batch[0])
+            return super().forward_logprobs(*batch)
+
+    model = Counts(["one"])
+    config = replace(SETTINGS, steps=2, batch_size=4)
+    stats = AdapterTrainer(model, config).fit("one", pairs(60), random.Random(0))
+    assert stats.pairs > 50
+    assert model.asked == 2 * 2 * 4  # both sides of two batches of four
+
+
 def test_the_same_lesson_counts_once() -> None:
     twice = pairs() + pairs()
     trainer = AdapterTrainer(TinyModel(["one"]), SETTINGS)

@@ -6,6 +6,7 @@ import asyncio
 import random
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -48,16 +49,22 @@ def run(folder: Path, config: TeamConfig) -> list[torch.Tensor]:
     )  # fmt: skip
     history = asyncio.run(trainer.run(resume=True)).history
     assert sum(u.steps for m in history for u in m.updates) >= 3
-    return [p.detach().clone() for name in names for p in model.adapter_parameters(name)]
+    trained = dict.fromkeys(trainer.adapters.values())
+    assert model.adapters == tuple(trained)
+    return [p.detach().clone() for name in trained for p in model.adapter_parameters(name)]
 
 
-def test_a_resumed_run_ends_with_the_weights_of_an_uninterrupted_one(tmp_path: Path) -> None:
-    whole = run(tmp_path / "whole", CONFIG)
-    halfway = run(tmp_path / "parts", replace(CONFIG, iterations=1))
-    resumed = run(tmp_path / "parts", CONFIG)
+@pytest.mark.parametrize(("adapters", "last"), [("per_node", "agent_1"), ("shared", "team")])
+def test_a_resumed_run_ends_with_the_weights_of_an_uninterrupted_one(
+    tmp_path: Path, adapters: Any, last: str
+) -> None:
+    config = replace(CONFIG, adapters=adapters)
+    whole = run(tmp_path / "whole", config)
+    halfway = run(tmp_path / "parts", replace(config, iterations=1))
+    resumed = run(tmp_path / "parts", config)
     assert not all(torch.equal(a, b) for a, b in zip(halfway, whole, strict=True))
     assert all(torch.equal(a, b) for a, b in zip(resumed, whole, strict=True))
-    adapter = tmp_path / "parts" / "checkpoints" / "iteration-0002" / "adapters" / "agent_1"
+    adapter = tmp_path / "parts" / "checkpoints" / "iteration-0002" / "adapters" / last
     assert {"adapter_config.json", "adapter_model.safetensors"} <= {
         path.name for path in adapter.iterdir()
     }

@@ -61,6 +61,8 @@ async def test_credit_comes_from_the_state_of_the_decision() -> None:
     environment, right, wrong = await world()
     guidance, _, _ = await judged([[click(right), click(wrong[0])]], environment)
     assert guidance.credit == ((1.0, 0.0),)
+    assert guidance.credit_source == "scripted critic"
+    assert guidance.rationale == ("agent_0: nearer to success; agent_1: not nearer to success",)
     assert guidance.execute is None
 
 

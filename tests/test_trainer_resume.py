@@ -11,13 +11,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 import torch
 from learning_fakes import TinyModel
 from learning_run import CONFIG, run
 
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import ConfigError, LearningError
 from swarm_ui.optim.checkpoint import Checkpoints
+from swarm_ui.optim.metrics import IterationMetrics
 
 ROOT = Path(__file__).parent.parent
 
@@ -86,6 +88,67 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(tmp_path: Path
     assert "edges.safetensors has other contents" in said[0]
     assert torch.equal(again.edges.logits, first.edges.logits)
     assert [m.success for m in again.history] == [m.success for m in first.history]
+
+
+def test_where_every_checkpoint_is_damaged_nothing_is_begun_anew(tmp_path: Path) -> None:
+    run(TinyModel(), tmp_path)
+    checkpoints = sorted((tmp_path / "checkpoints").iterdir())
+    for checkpoint in checkpoints:
+        (checkpoint / "state.json").write_text("{")
+    metrics = (tmp_path / "metrics.jsonl").read_bytes()
+    said: list[str] = []
+    with pytest.raises(ConfigError, match=r"every checkpoint under .* is damaged"):
+        run(TinyModel(), tmp_path, resume=True, warn=said.append)
+    assert len(said) == 2
+    assert sorted((tmp_path / "checkpoints").iterdir()) == checkpoints
+    assert (tmp_path / "metrics.jsonl").read_bytes() == metrics
+
+
+def test_a_loss_that_is_no_number_loses_nothing_and_the_run_can_be_taken_up(tmp_path: Path) -> None:
+    class Breaks(TinyModel):
+        def forward_logprobs(self, *batch: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            sums, tokens = super().forward_logprobs(*batch)
+            at_work = self.module.active if self.module.training else None
+            broken = at_work == "agent_1" and self.versions["agent_1"] == 2
+            return (sums * float("nan") if broken else sums), tokens
+
+    whole = TinyModel()
+    run(whole, tmp_path / "whole")
+    folder = tmp_path / "broken"
+    with pytest.raises(LearningError, match="adapter 'agent_1', step 1 of 10"):
+        run(Breaks(), folder)
+    assert [p.name[-4:] for p in sorted((folder / "checkpoints").iterdir())] == ["0001", "0002"]
+    assert len((folder / "metrics.jsonl").read_text().splitlines()) == 2
+    model = TinyModel()
+    run(model, folder, resume=True)
+    assert model.versions == whole.versions
+    assert all(torch.equal(a, b) for a, b in zip(weights(model), weights(whole), strict=True))
+
+
+def test_a_metrics_file_that_cannot_be_written_leaves_a_whole_checkpoint(tmp_path: Path) -> None:
+    whole, model = TinyModel(), TinyModel()
+    run(whole, tmp_path / "whole")
+    folder = tmp_path / "run"
+    (folder / "metrics.jsonl").mkdir(parents=True)
+    with pytest.raises(ConfigError, match=r"metrics\.jsonl.*checkpoint of iteration 1 is whole"):
+        run(TinyModel(), folder)
+    (folder / "metrics.jsonl").rmdir()
+    run(model, folder, resume=True)
+    assert all(torch.equal(a, b) for a, b in zip(weights(model), weights(whole), strict=True))
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["iteration"] for line in lines] == [0, 1, 2]
+
+
+def test_memory_is_in_the_metrics_and_older_lines_are_still_read(tmp_path: Path) -> None:
+    run(TinyModel(), tmp_path)
+    lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
+    metrics = [msgspec.json.decode(line, type=IterationMetrics) for line in lines]
+    peaks = [m.peak_memory_mb or 0.0 for m in metrics]
+    assert 10 < peaks[0] <= peaks[1] <= peaks[2] < 100_000
+    older = json.loads(lines[0])
+    del older["peak_memory_mb"], older["replayed"]
+    read = msgspec.convert(older, IterationMetrics)
+    assert (read.peak_memory_mb, read.replayed) == (None, 0)
 
 
 def test_a_finished_run_resumed_does_nothing(tmp_path: Path) -> None:

@@ -101,7 +101,9 @@ def unscored(episode: Episode, source: str, why: str = "") -> tuple[CreditTable,
     """No credit anywhere: what a masked episode gets."""
     why = why or f"masked: {episode.fault}"
     return tuple(
-        CreditTable(values=blank(record.trace), source=source, rationale=why)
+        CreditTable(
+            values=blank(record.trace), source=source, rationale=(why,) * record.trace.rounds
+        )
         for record in episode.steps
     )
 

@@ -88,7 +88,7 @@ class ShapleyCredit:
         )
         self.asked += game.asked
         if found is None:
-            why = "a coalition's decision could not be judged"
+            why = ("a coalition's decision could not be judged",) * trace.rounds
             return CreditTable(values=blank(trace), source=self.name, rationale=why, signed=True)
 
         def spread(by_player: Mapping[str, float]) -> dict[str, float]:
@@ -97,7 +97,7 @@ class ShapleyCredit:
         return CreditTable(
             values=as_matrix(trace, spread(found.values)),
             source=self.name,
-            rationale=f"all together add {found.total:.3g}",
+            rationale=(f"all together add {found.total:.3g}",) * trace.rounds,
             signed=True,
             errors=None if found.errors is None else as_matrix(trace, spread(found.errors)),
         )

@@ -65,7 +65,7 @@ class Counterfactual:
         """Credit for every message that was said; ``None`` where a re-run or its worth failed."""
         factual = await self._value(trace, state)
         if factual is None:
-            why = "the decision itself could not be judged"
+            why = ("the decision itself could not be judged",) * trace.rounds
             return CreditTable(values=blank(trace), source=self.name, rationale=why, signed=True)
         graph = as_recorded(self._graph, trace)
         ids = spoken(trace)

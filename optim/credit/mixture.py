@@ -12,7 +12,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.optim.credit.assess import unscored
 from swarm_ui.optim.credit.trust import CriticTrust
 from swarm_ui.optim.critic import OutcomeCredit
-from swarm_ui.trace import Episode
+from swarm_ui.trace import Episode, StepRecord
 
 Weight = Callable[[int], float]
 """Of a round."""
@@ -51,6 +51,7 @@ class Mixture:
             CreditTable(
                 values=blend([(t.unit().values, w) for t, w in zip(step, weights, strict=True)]),
                 source=self.name,
+                rationale=_together(step),
             )
             for step in zip(*given, strict=True)
         )
@@ -105,11 +106,27 @@ class TrustedCritic:
             msgspec.structs.replace(
                 table.unit(),
                 values=self._both(record.credit, table.unit().values),
+                source=self._source(record, table),
+                rationale=self._why(record, table),
                 errors=None,
             )
             for record, table in zip(episode.steps, tables, strict=True)
         ]
         return credited(episode, mixed)
+
+    def _source(self, record: StepRecord, fallback: CreditTable) -> str:
+        if record.credit is None:
+            return fallback.source
+        return f"{record.credit_source or 'critic'}, weighed against {fallback.source}"
+
+    def _why(self, record: StepRecord, fallback: CreditTable) -> tuple[str, ...]:
+        """The critic's own words, with the weight that they had."""
+        if record.credit is None or not record.rationale:
+            return fallback.rationale
+        return tuple(
+            f"{told} (weight {self.trust.weight(r):.2f})".strip()
+            for r, told in enumerate(record.rationale)
+        )
 
     def _both(self, critic: Matrix | None, fallback: Matrix) -> Matrix:
         if critic is None:
@@ -131,6 +148,19 @@ class TrustedCritic:
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """See :meth:`CriticTrust.load_state_dict`."""
         self.trust.load_state_dict(state)
+
+
+def _together(tables: Sequence[CreditTable]) -> tuple[str, ...]:
+    """The reasons of all tables of a step, round by round, each with whose it is."""
+    most = max(len(table.rationale) for table in tables)
+    return tuple(
+        "; ".join(
+            f"{table.source}: {table.rationale[r]}"
+            for table in tables
+            if r < len(table.rationale) and table.rationale[r]
+        )
+        for r in range(most)
+    )
 
 
 def _fixed(weight: float) -> Weight:

@@ -61,7 +61,7 @@ def normalise(
                 for agent, value in zip(record.trace.agents, row, strict=True):
                     if value is not None:
                         members.setdefault(key(record, round, agent), []).append(value)
-    means = {group: math.fsum(vs) / len(vs) for group, vs in members.items()}
+    means = {group: _mean(vs) for group, vs in members.items()}
     spreads = {
         group: math.sqrt(math.fsum((v - means[group]) ** 2 for v in vs) / len(vs))
         for group, vs in members.items()
@@ -90,3 +90,9 @@ def normalise(
         ),
         groups=sum(len(vs) > 1 for vs in members.values()),
     )
+
+
+def _mean(values: Sequence[float]) -> float:
+    # The rounded mean of equal values need not be their value, and the floor would not hide it.
+    equal = min(values) == max(values)
+    return values[0] if equal else math.fsum(values) / len(values)
