@@ -7,7 +7,10 @@ import sys
 
 def main(argv: list[str] | None = None) -> int:
     """Run a command; returns the exit code, see :mod:`swarm_ui.cli.exits`."""
-    from swarm_ui.cli.app import main as command
+    try:
+        from swarm_ui.cli.app import main as command
+    except KeyboardInterrupt:  # Ctrl-C may come before anything has been loaded
+        return 130
 
     return command(argv)
 

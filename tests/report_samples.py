@@ -97,6 +97,8 @@ def episode(text: str, *, success: bool | None = True, picture: bytes | None = N
                 tuple(None if (r, a) == (0, 3) else round(rng.random(), 2) for a in range(4))
                 for r in range(3)
             ),
+            credit_source=f"LLM critic ({text})",
+            rationale=tuple(f"In round {r + 1} {text} was said." for r in range(3)),
         )
         for k in range(3)
     )

@@ -52,6 +52,43 @@ def test_all_mistakes_come_at_once_each_with_its_place(tmp_path: Path) -> None:
     assert len(told) == 10
 
 
+def test_mistakes_of_meaning_are_told_with_those_of_form(shell: Shell) -> None:  # noqa: F811
+    text = """\
+[environment]
+split = "nope"
+tasks = ["contacts-ad", "notes-creat"]
+[model]
+name = "nobody"
+adapters = "nowhere"
+[team]
+agents = 2
+edges = "agent_9>agent_0"
+[run]
+concurrency = 0
+"""
+    (shell.folder / "bad.toml").write_text(text, encoding="utf-8")
+    told = shell("run -c bad.toml").err.splitlines()
+    assert told == [
+        "error: 6 mistakes in the configuration:",
+        "  bad.toml:11: [run] concurrency = 0: expected a whole number >= 1",
+        "  bad.toml:2: 'phone' has no split 'nope'; it has parameters, templates, apps, "
+        "validation, train",
+        "  bad.toml:3: 'phone' has no task 'contacts-ad'; did you mean 'contacts-add'?",
+        "  bad.toml:3: 'phone' has no task 'notes-creat'; did you mean 'notes-create'?",
+        "  bad.toml:5: no model 'nobody': expected base, the folder of a model, script:FILE, "
+        "module:factory, or with --url the name that an endpoint serves",
+        "  bad.toml:9: 'agent_9>agent_0' is not SENDER>LISTENER; expected random, none, chain, "
+        "debate, star, tree, the folder of a run that learned edges, or pairs of agent_0, agent_1",
+    ], "each on one line where nobody reads on a terminal"
+    assert not (shell.folder / "runs").exists()
+
+
+def test_a_section_that_is_wrong_in_form_is_not_judged_by_its_meaning(shell: Shell) -> None:  # noqa: F811
+    done = shell("run --split reference --set environment.name=3 --model base")
+    assert "[environment] name = 3: expected text, got a whole number" in done.err
+    assert "reference" not in done.err, "of which environment is not known"
+
+
 def test_flags_win_over_set_and_set_over_the_file(tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
     path.write_text("[team]\nagents = 2\nrounds = 2\ndensity = 0.25\n", encoding="utf-8")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import webbrowser
 from pathlib import Path
 
@@ -137,6 +140,37 @@ def test_doctor_says_what_is_missing_and_what_to_do(
     needed = shell("doctor --need web --json")
     assert needed.code == 1 and "browser" in needed.json["missing"]
     assert "no area 'foo'" in shell("doctor --need foo").err
+
+
+def test_play_knows_what_was_meant(shell: Shell) -> None:  # noqa: F811
+    done = shell("play phone contacts-ad")
+    assert done.code == 2 and "did you mean 'contacts-add'?" in done.err
+
+
+def test_help_shows_no_value_for_a_switch(shell: Shell) -> None:  # noqa: F811
+    for command in ("run", "eval", "train", "view", "export", "synthesize", "play"):
+        told = shell(f"{command} --help").out
+        assert told.count("<bool>") == 1, "that of --help, which is typer's"
+        assert "<int>" not in told and "<float>" not in told
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("swarm-ui run p", {"phone"}),
+        ("swarm-ui run phone contacts-a", {"contacts-add", "contacts-add-email"}),
+        ("swarm-ui eval phone --views s", {"same", "shuffle"}),
+        ("swarm-ui train phone --learn-edges ", {"redraw", "fixed", "learned"}),
+        ("swarm-ui export r e", {"episodes", "edges"}),
+    ],
+)
+def test_completion_knows_values(line: str, words: set[str]) -> None:
+    typed = line.split()
+    place = len(typed) - (not line.endswith(" "))
+    asked = {"_SWARM_UI_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(place)}
+    done = subprocess.run([sys.executable, "-m", "swarm_ui"], env={**os.environ, **asked},
+                          capture_output=True, text=True, check=False)  # fmt: skip
+    assert set(done.stdout.split()) == words, done.stderr
 
 
 async def test_doctor_asks_the_endpoint_and_never_shows_the_key(

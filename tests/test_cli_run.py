@@ -18,7 +18,10 @@ import pytest
 from cli_world import BROKEN, LAMP, SLOW, Shell, shell  # noqa: F401
 from interrupts import hear_ctrl_c
 from loopback import Loopback, Reply
+from mind2web_samples import record, task
 
+from swarm_ui.cli.comparing import mcnemar
+from swarm_ui.cli.output import Output
 from swarm_ui.records import read_jsonl
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -64,7 +67,7 @@ def test_faults_are_masked_and_never_a_success_of_0(shell: Shell) -> None:  # no
 
 def test_a_model_that_says_nothing_useful_is_the_models_fault(shell: Shell) -> None:  # noqa: F811
     done = shell(f"run {LAMP} -m x --url http://127.0.0.1:9/v1 --out r --json")
-    assert done.code == 4 and done.json["error"] == "ModelError"
+    assert done.code == 4 and done.json["error"] == "ModelUnavailable"
     assert not (shell.folder / "r").exists()
 
 
@@ -91,6 +94,46 @@ def test_runs_are_compared_episode_by_episode(shell: Shell) -> None:  # noqa: F8
     assert shell("compare b a --json").json["rows"][0]["difference"]["mean"] == -1.0
     files = shell("compare a/traces/episodes.jsonl b/traces/episodes.jsonl --json").json
     assert files["rows"][0]["difference"] == row["difference"]
+
+
+@pytest.mark.parametrize(
+    ("better", "worse", "p"), [(0, 0, 1.0), (1, 0, 1.0), (5, 0, 2 / 32), (6, 1, 2 * 8 / 128)]
+)
+def test_mcnemars_test_against_the_closed_form(better: int, worse: int, p: float) -> None:
+    assert mcnemar(better, worse) == mcnemar(worse, better) == pytest.approx(p)
+
+
+def test_what_cannot_be_compared_is_told_before_anything_is_played(shell: Shell) -> None:  # noqa: F811
+    done = shell(f"eval {LAMP} --model script:right.txt --against nowhere --out e")
+    assert done.code == 2 and "'nowhere' is not a run with results" in done.err
+    assert not (shell.folder / "e").exists()
+
+
+def test_splits_of_several_seeds_have_a_row_of_their_own(shell: Shell) -> None:  # noqa: F811
+    line = "eval phone --split parameters --split apps --seed 0 --seed 1 -n 1 --max-steps 1"
+    done = shell(f"{line} --model script:right.txt --out e")
+    rows = [line.split()[0] for line in done.out.splitlines() if "/" in line]
+    assert rows == ["parameters-seed0", "parameters-seed1", "parameters,", "apps-seed0",
+                    "apps-seed1", "apps,", "all"]  # fmt: skip
+
+
+def test_measures_of_the_benchmark_stand_beside_success(shell: Shell) -> None:  # noqa: F811
+    folder = shell.folder / "data/test_task"
+    folder.mkdir(parents=True)
+    click, typed = record("CLICK", "", [3], [1]), record("TYPE", "hello", [2], [1], tag="input")
+    tasks = [task(f"t{k}", [click, typed]) for k in range(2)]
+    (folder / "test_task_0.json").write_text(json.dumps(tasks), encoding="utf-8")
+    done = shell("run mind2web --data data --model script:right.txt --out r")
+    assert done.code == 0, done.err
+    assert "element accuracy (macro)" in done.out
+    again = shell("run --resume r --json")
+    (plan,) = again.json["plans"]
+    assert plan["split"] == "test_task"
+    found = {measure["name"]: measure["value"] for measure in plan["measures"]}
+    # Both steps are answered by a click on the element at index 0: n1, which is never right.
+    assert found["step success (macro)"] == 0.0
+    assert found["operation F1 (macro)"] == 0.5
+    assert "operation F1 (macro)" in (shell.folder / "r/report.html").read_text(encoding="utf-8")
 
 
 def test_runs_without_a_common_episode_are_not_compared(shell: Shell) -> None:  # noqa: F811
@@ -170,6 +213,55 @@ def test_ctrl_c_saves_what_there_is_and_a_resumed_run_plays_the_rest(shell: Shel
     assert done.code == 0 and done.json["plans"][0]["episodes"] == 8
     assert read_jsonl(path)[: len(saved)] == saved
     assert "not a run of: swarm-ui eval" in shell("eval --resume r").err
+
+
+def test_a_run_that_goes_on_measures_what_it_was_set_up_to(shell: Shell) -> None:  # noqa: F811
+    shell(f"run {LAMP} -n 4 --model script:right.txt --out r")
+    path = shell.folder / "r/traces/episodes.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:1]))
+    for more, place in (
+        ("-a 3", "--agents"),
+        ("--set team.rounds=2", "--set team.rounds"),
+        ("--seed 4", "--seed"),
+        ("--config x.toml", "--config"),
+    ):
+        done = shell(f"run --resume r {more}")
+        said = f"error: {place}: cannot be changed in a run that has begun\n"
+        assert done.code == 2 and done.err == said, done.err
+    left = shell("run --resume r --dry-run --json")
+    assert left.json["of these done"] == "1" and path.read_bytes().count(b"\n") == 1
+    done = shell("run --resume r --set model.max_calls=9 -j 1 --fail-under 1.0 --json")
+    assert done.code == 0 and done.json["plans"][0]["solved"] == 4
+    assert shell("run --resume r --set model.max_calls=0").code == 2
+
+
+def test_ctrl_c_while_a_model_is_loaded(
+    shell: Shell,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def loaded(section: object) -> object:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("swarm_ui.cli.models.loaded", loaded)
+    done = shell("run phone contacts-add --out r --json")
+    assert done.code == 130 and done.json["resume"] == "swarm-ui run --resume r"
+
+
+def test_long_work_is_told_where_there_is_no_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swarm_ui.cli.output._LINE_EVERY", 0.0)
+    with Output().bar("apps", 4) as bar:
+        bar.update(1, "1 solved")
+    with Output().bar("training", 300, share=True) as bar:
+        bar.update(100, "iteration 2/3: rollouts 1/8")
+    with Output(quiet=True).bar("apps", 4) as bar:
+        bar.update(1)
+    told = capsys.readouterr()
+    first, second = told.err.splitlines()
+    assert first.startswith("apps: 1/4, ") and first.endswith(" s left, 1 solved")
+    assert second.startswith("training: 33%, about ") and second.endswith("rollouts 1/8")
+    assert told.out == ""
 
 
 def _environment(**more: str) -> dict[str, str]:

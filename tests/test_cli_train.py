@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import pytest
 from cli_world import Shell, shell  # noqa: F401
+
+from swarm_ui.cli import flags, training, worlds
+from swarm_ui.records import read_jsonl
 
 pytest.importorskip("torch")
 
@@ -32,6 +36,21 @@ def test_a_team_is_trained_exported_and_evaluated(shell: Shell) -> None:  # noqa
         ("agent_0", "agent_1"), ("agent_1", "agent_0"),
     }  # fmt: skip
 
+    assert edges["learned"] is True
+    mode = [tuple(edge) for edge in edges["mode"]]
+    assert edges["edges"] == edges["mode"]
+    drawn = {("agent_0", "agent_1"): "n0 --> n1", ("agent_1", "agent_0"): "n1 --> n0"}
+    shown = shell("export t mermaid").out
+    assert [arrow in shown for edge, arrow in drawn.items()] == [edge in mode for edge in drawn]
+    told = shell("eval phone --agents 2 --edges t --dry-run --json").json["edges"]
+    assert told == (", ".join(f"{a}>{b}" for a, b in mode) or "none")
+    assert "the team has agent_0, agent_1, agent_2" in shell("eval phone -a 3 --edges t").err
+
+    episodes = read_jsonl(shell.folder / "t/traces/train-000.jsonl")
+    steps = [step for episode in episodes for step in episode.steps]
+    assert {step.credit_source for step in steps} == {"scripted critic"}
+    assert all(len(step.rationale) == 1 and "success" in step.rationale[0] for step in steps)
+
     line = "eval phone -n 2 --adapters t/adapters --agents 2 --max-steps 3"
     trained = shell(f"{line} --out e --json")
     assert trained.code == 0 and trained.json["plans"][0]["episodes"] == 2
@@ -40,6 +59,29 @@ def test_a_team_is_trained_exported_and_evaluated(shell: Shell) -> None:  # noqa
 
     again = shell("train --resume t --json")
     assert again.code == 0 and again.json["iterations"] == done.json["iterations"]
+
+
+def test_the_next_command_after_training_is_one_that_works(shell: Shell) -> None:  # noqa: F811
+    done = shell(f"{_SMALL} --set train.adapters=shared --iterations 1 --out my", "--vote",
+                 "probability")  # fmt: skip
+    (told,) = [line for line in done.err.splitlines() if line.startswith("next: ")]
+    words = shlex.split(told.removeprefix("next: swarm-ui "))
+    assert words[:2] == ["eval", "phone"] and words[words.index("--edges") + 1] == "my"
+    tried = shell("", *words, "-n", "1", "--max-steps", "2", "--out", "e", "--json")
+    assert tried.code == 0, tried.err
+    (episode,) = read_jsonl(next((shell.folder / "e/traces").iterdir()))
+    spoken = {m.adapter for m in episode.steps[0].trace.messages if m.sender != "vote"}
+    assert len(spoken) == 1 and None not in spoken, "one adapter for both"
+
+
+def test_tests_of_mind2web_are_not_trained_on(shell: Shell) -> None:  # noqa: F811
+    line = "train mind2web --data here --dry-run --json"
+    assert shell(line).code == 0
+    done = shell(f"{line} --set environment.split=test_task")
+    assert done.code == 2 and "only 'train' is trained on" in done.err
+    drafted = training.settled(flags.draft(None, [], env="mind2web", data="here"))
+    assert drafted.environment.split == "train"
+    assert worlds.splits_of(drafted.environment)[0] == "test_task", "what run and eval play"
 
 
 def test_what_cannot_be_trained_is_refused(shell: Shell) -> None:  # noqa: F811

@@ -87,6 +87,32 @@ async def test_click_on_a_message_shows_it_and_whom_it_heard(chromium: str, tmp_
         assert "click “Ada” [1]" in await tab.words(".scene .ballot")
 
 
+async def test_the_critics_words_stand_beside_the_credit_of_their_round(
+    chromium: str, tmp_path: Path
+) -> None:
+    async with opened_report(chromium, written(tmp_path, report())) as tab:
+        assert await tab.words(".why") == "Credit by LLM critic (Ada): In round 3 Ada was said."
+        await tab.press("[")
+        await tab.until("document.querySelector('.why').innerText.includes('In round 2 Ada')")
+        assert "credit 0." in await tab.words(".said")
+
+
+async def test_an_episode_without_a_critic_has_no_words_of_one(
+    chromium: str, tmp_path: Path
+) -> None:
+    whole = episode("Ada")
+    steps = tuple(
+        msgspec.structs.replace(step, credit=None, credit_source="", rationale=())
+        for step in whole.steps
+    )
+    data = ReportData(
+        title="t", summary="s", episodes=(msgspec.structs.replace(whole, steps=steps),)
+    )
+    async with opened_report(chromium, written(tmp_path, data)) as tab:
+        assert "no credit" in await tab.words(".said")
+        assert await tab.js("document.querySelector('.why')") is None
+
+
 async def test_slider_moves_through_the_edge_probabilities(chromium: str, tmp_path: Path) -> None:
     async with opened_report(chromium, written(tmp_path, report())) as tab:
         assert "iteration 3 of 3" in await tab.words("#edges output")
@@ -138,6 +164,9 @@ async def test_attack_stays_text(chromium: str, tmp_path: Path) -> None:
             assert ATTACK in await tab.words("article h3"), "the goal"
             assert ATTACK in await tab.words(".said"), "a message, with its reasons"
             assert ATTACK in await tab.words(".scene > div:last-child"), "the vote and the note"
+            told = await tab.words(".why")
+            assert f"Credit by LLM critic ({ATTACK}): " in told, "the critic's name"
+            assert f"In round 3 {ATTACK} was said." in told, "the critic's rationale"
         assert ATTACK in await tab.words(".list"), "the name of a set"
         assert await tab.js("document.title") == ATTACK
         assert await tab.js("document.querySelectorAll('img[src=x]').length") == 0
@@ -152,6 +181,25 @@ async def test_name_of_a_run_and_of_a_file_stays_text(chromium: str, tmp_path: P
         assert await tab.words("h1") == folder.name
         assert "<b onclick=alert(1)>" in await tab.words("article .note")
         assert await tab.js("document.querySelectorAll('main img, main b[onclick]').length") == 0
+
+
+@pytest.mark.parametrize(("width", "whole"), [(1280, True), (390, False)])
+async def test_the_graph_of_messages_shows_the_chosen_one(
+    chromium: str, tmp_path: Path, width: int, whole: bool
+) -> None:
+    async with opened_report(chromium, written(tmp_path, report()), width=width) as tab:
+        await tab.click(".box", "agent_4")
+        await tab.until("document.querySelector('.box.selected').ariaLabel.includes('agent_4')")
+        sides = await tab.js(
+            "(() => { const box = document.querySelector('.box.selected');"
+            " const wide = box.closest('.wide'); const b = box.getBoundingClientRect();"
+            " const w = wide.getBoundingClientRect();"
+            " return [b.left - w.left, w.right - b.right, wide.scrollWidth - w.width]; })()"
+        )
+        assert sides[0] >= 0 and sides[1] >= -1, "in sight"
+        assert (sides[2] <= 1) is whole, "on a small screen the rest is a swipe away"
+        names = "[...document.querySelectorAll('.box .who')].map((t) => t.textContent)"
+        assert set(await tab.js(names)) == {"agent_1", "agent_2", "agent_3", "agent_4"}
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -101,6 +101,33 @@ def test_results_of_all_tests_come_before_what_was_kept_of_them(run: RunDirector
     assert cost["plan"][:3] == (1, 4, None), "what was not recorded is not 0"
 
 
+def test_seeds_of_a_split_are_one_column_and_unknown_columns_are_left_out(
+    run: RunDirectory,
+) -> None:
+    plans = [
+        {"name": f"apps-seed{k}", "split": "apps", "jobs": [["add", k]], "outcomes": [float(k)]}
+        for k in range(2)
+    ]
+    (run.path / "results.json").write_text(json.dumps({"plans": plans}))
+    data = gathered(run.path)
+    (by_task,) = [m for m in data.heat_maps if m.percent]
+    assert (by_task.columns, by_task.details) == (("apps",), (("1/2",),))
+    success = next(cells(t) for t in data.tables if t.title.startswith("Success"))
+    assert list(success) == ["apps-seed0", "apps-seed1"]
+    cost = next(t for t in data.tables if t.title.startswith("Cost"))
+    assert cost.columns == ("", "episodes", "tokens")
+
+
+def test_settings_are_told_in_words(tmp_path: Path) -> None:
+    config = {"command": "eval", "seeds": [0, 1], "on": True, "off": False, "none": None,
+              "team": {"agents": 2, "edges": "", "update": {"steps": 3}, "more": {}}}  # fmt: skip
+    made = RunDirectory.create(tmp_path / "run", name="phone", config=config)
+    facts = dict(gathered(made.path).facts)
+    assert facts["settings"] == "command eval, seeds 0 1, on yes"
+    assert (facts["team"], facts["update"]) == ("agents 2", "steps 3")
+    assert "more" not in facts
+
+
 def test_an_empty_run_says_what_it_lacks(run: RunDirectory) -> None:
     data = gathered(run.path)
     said = " ".join(data.missing)

@@ -8,14 +8,9 @@ from contextlib import contextmanager
 from types import TracebackType
 
 from rich.console import Console, RenderableType
-from rich.progress import (
-    BarColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import TaskID
+
+from swarm_ui.cli.output import line, live
 
 _LINE_EVERY = 10.0
 """Seconds between two lines about the same work where there is no terminal."""
@@ -38,11 +33,7 @@ class Bar:
         now = time.monotonic()
         if now - self._spoke >= _LINE_EVERY and done > 0:
             self._spoke = now
-            left = (now - self._began) * (self._total - done) / done
-            about = f", about {left:.0f} s left" if left > 0 else ""
-            self._screen.say(
-                f"{self._label}: {100 * done / self._total:.0f} %{about}  {note}".rstrip()
-            )
+            self._screen.say(line(self._label, done, self._total, now - self._began, note, True))
 
     def say(self, text: str) -> None:
         """A line above the bar."""
@@ -62,17 +53,7 @@ class Screen:
         self.console = console or Console(highlight=False, markup=False)
         if not self.console.is_terminal:
             self.console = Console(highlight=False, markup=False, width=_WIDTH)
-        self._bars = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.percentage:>3.0f} %"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}"),
-            console=self.console,
-            transient=True,
-        )
+        self._bars = live(self.console, share=True)
 
     def __enter__(self) -> Screen:
         if self.console.is_terminal:

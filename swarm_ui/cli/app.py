@@ -64,7 +64,7 @@ for _name, _command, _panel in (
 @app.callback(invoke_without_command=True)
 def _top(
     context: typer.Context,
-    version: bool = typer.Option(False, "--version", help="Show the version and exit."),
+    version: bool = typer.Option(False, "--version", metavar="", help="Show the version and exit."),
 ) -> None:
     if version:
         from importlib.metadata import PackageNotFoundError
@@ -93,6 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         message = str(getattr(error, "message", "") or error)
         where = getattr(getattr(error, "ctx", None), "command_path", "swarm-ui")
         formatted = getattr(error, "format_message", lambda: message)()
+        formatted = formatted.replace("Value error, ", "").rstrip(".")
         out.error(f"{formatted} (see: {where} --help)")
         return _told(out, exits.WRONG, "UsageError", formatted)
     except SwarmError as error:

@@ -10,8 +10,9 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -103,8 +104,14 @@ def _modules(area: str, name: str, modules: tuple[str, ...], do: str) -> Check:
     return Check(area=area, name=name, state="ok", found=", ".join(known))
 
 
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    """By module; finding out reads the records of everything that is installed."""
+    return importlib.metadata.packages_distributions()
+
+
 def _version(module: str) -> str:
-    names = importlib.metadata.packages_distributions().get(module) or [module]
+    names = _distributions().get(module) or [module]
     try:
         return importlib.metadata.version(names[0])
     except importlib.metadata.PackageNotFoundError:

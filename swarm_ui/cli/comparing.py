@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -36,6 +37,9 @@ class Compared:
     better: int
     """Episodes that only ours solved."""
     worse: int
+    p: float
+    """Of McNemar's exact test, two-sided: how often chance alone would split the episodes that
+    only one of them solved at least as unevenly, if both were equally good."""
 
     def plain(self) -> dict[str, object]:
         return {
@@ -68,8 +72,9 @@ def comparison_table(rows: list[Compared], ours: str, theirs: str) -> Table:
     """The rows, in percent."""
     made = table(
         f"A {ours}\nB {theirs}",
-        ["same episodes of", "A %", "B %", "A - B [95 %]", "only A", "only B", "n"],
-        caption="Paired on the same episodes, * if 0 is outside of the interval.",
+        ["same episodes of", "A %", "B %", "A - B [95 %]", "only A", "only B", "n", "p"],
+        caption="Paired on the same episodes, * if 0 is outside of the interval; p: McNemar's "
+        "exact test.",
     )
     for row in rows:
         gap = row.difference
@@ -82,6 +87,7 @@ def comparison_table(rows: list[Compared], ours: str, theirs: str) -> Table:
             str(row.better),
             str(row.worse),
             str(0 if gap is None else gap.n),
+            f"{row.p:.3f}" if row.p >= 0.001 else "<0.001",
             style="bold" if row.name == "all" else "",
         )
     return made
@@ -148,12 +154,21 @@ def _row(name: str, a: Outcomes, b: Outcomes, keys: list[tuple[str, str, int, in
 
     ours, theirs = [a[key] for key in keys], [b[key] for key in keys]
     both = [(x, y) for x, y in zip(ours, theirs, strict=True) if x is not None and y is not None]
+    better, worse = sum(x > y for x, y in both), sum(x < y for x, y in both)
     return Compared(
         name=name,
         ours=wilson([x for x, _ in both]),
         theirs=wilson([y for _, y in both]),
         difference=paired_difference(ours, theirs),
         bootstrap=bootstrap_difference(ours, theirs, random.Random(0)),
-        better=sum(x > y for x, y in both),
-        worse=sum(x < y for x, y in both),
+        better=better,
+        worse=worse,
+        p=mcnemar(better, worse),
     )
+
+
+def mcnemar(better: int, worse: int) -> float:
+    """Two-sided p-value of McNemar's exact test: a sign test on what only one of two solved."""
+    n = better + worse
+    tail: int = sum(math.comb(n, k) for k in range(min(better, worse) + 1))
+    return float(min(1.0, 2 * tail / 2.0**n))

@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -84,6 +84,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Settings of :class:`swarm_ui.optim.team_config.TeamConfig`, checked where it is used."""
 
 
+_WORDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false",
+          "array": "a list", "object": "a section"}  # fmt: skip
+
 Places = dict[tuple[str, ...], str]
 """Where each setting was given, such as ``"swarm-ui.toml:12"`` or ``"--agents"``."""
 
@@ -136,24 +139,40 @@ def drafted(
     return draft
 
 
-def checked(draft: Draft, *, train: bool = False) -> Config:
+Finding = tuple[tuple[str, ...], str]
+"""A mistake that only another part of the program knows of: the setting, and what is wrong."""
+Look = Callable[[Config, Collection[str]], Iterable[Finding]]
+"""Finds more mistakes, in the sections that are named: the others have some already."""
+
+
+def checked(draft: Draft, *, train: bool = False, look: Look | None = None) -> Config:
     """The configuration, if it has no mistake.
 
     Args:
+        draft: what was given.
         train: check ``[train]`` too, which needs the extra ``train``.
+        look: knows of mistakes that the types do not tell.
 
     Raises:
         ConfigError: all mistakes, one a line.
     """
     mistakes = list(draft.mistakes)
-    _check(Config, draft.values, (), draft.places, mistakes)
+    sound = _check(Config, draft.values, (), draft.places, mistakes)
+    if look is not None:
+        good = [name for name in Config.__struct_fields__
+                if name in sound or name not in draft.values]  # fmt: skip
+        for path, said in look(msgspec.convert(sound, Config), good):
+            mistakes.append(f"{_place(path, draft.places)}{said}")
     if train and isinstance(draft.values.get("train", {}), dict):
         from swarm_ui.optim.team_config import TeamConfig
 
         _check(TeamConfig, draft.values.get("train", {}), ("train",), draft.places, mistakes)
+    mistakes = list(dict.fromkeys(mistakes))
+    if len(mistakes) == 1:
+        raise ConfigError(mistakes[0])
     if mistakes:
-        count = "1 mistake" if len(mistakes) == 1 else f"{len(mistakes)} mistakes"
-        raise ConfigError(f"{count} in the configuration:\n  " + "\n  ".join(mistakes))
+        told = "\n  ".join(mistakes)
+        raise ConfigError(f"{len(mistakes)} mistakes in the configuration:\n  {told}")
     return msgspec.convert(draft.values, Config)
 
 
@@ -210,12 +229,12 @@ def _value(text: str) -> object:
 
 def _check(
     kind: type, values: object, at: tuple[str, ...], places: Places, mistakes: list[str]
-) -> None:
-    """Note every mistake of a section, and of those inside it."""
+) -> dict[str, Any]:
+    """Note every mistake of a section, and of those inside it; returns what has none."""
     where = ".".join(at) or "the file"
     if not isinstance(values, dict):
         mistakes.append(f"{_place(at, places)}[{where}]: expected a section, got {values!r}")
-        return
+        return {}
     fields = get_type_hints(kind, include_extras=True)
     sound: dict[str, Any] = {}
     for name, value in values.items():
@@ -238,6 +257,7 @@ def _check(
             msgspec.convert(sound, kind)  # runs the checks that the class itself makes
         except (msgspec.ValidationError, ConfigError) as error:
             mistakes.append(f"{_place(at, places)}[{where}]: {error}")
+    return sound
 
 
 def _is_section(kind: Any) -> bool:
@@ -261,6 +281,9 @@ def _wrong(path: tuple[str, ...], value: object, kind: object, said: str, places
         near = difflib.get_close_matches(str(value), [str(c) for c in choices], n=1)
         said = f"expected {', '.join(map(repr, choices))}"
         said += f"; did you mean '{near[0]}'?" if near else ""
+    else:
+        for plain_type, words in _WORDS.items():
+            said = said.replace(f"`{plain_type}`", words)
     said = said[0].lower() + said[1:]
     return f"{_place(path, places)}[{section}] {name} = {value!r}: {said}"
 

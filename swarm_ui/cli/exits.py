@@ -53,4 +53,5 @@ def code_of(error: SwarmError) -> int:
 
 def code_of_fault(fault: str) -> int:
     """The exit code for the fault of an episode, which tells the error in words."""
-    return MODEL if fault.startswith(("ModelError", "BudgetExceeded", "no agent")) else ENVIRONMENT
+    by_model = ("ModelError", "ModelUnavailable", "Refused", "BudgetExceeded", "no agent")
+    return MODEL if fault.startswith(by_model) else ENVIRONMENT

@@ -74,8 +74,19 @@ def _pairs(run: RunDirectory, solved: bool) -> str:
     return "".join(json.dumps(chats.pair(p), ensure_ascii=False) + "\n" for p in found)
 
 
+def learned(run: RunDirectory) -> bool:
+    """Whether the edges of a run were learned: others keep the distribution that they draw from."""
+    train = run.config().get("train")
+    return isinstance(train, dict) and train.get("edges") == "learned"
+
+
 def _team(run: RunDirectory) -> tuple[tuple[str, ...], tuple[Edge, ...]]:
-    """Agents and edges: as configured, else those of the last decision recorded."""
+    """Agents and edges: learned, else as configured, else those of the last decision recorded."""
+    if learned(run) and (run.edges / "distribution.safetensors").is_file():
+        from swarm_ui.optim.edge_files import read_edges
+
+        distribution = read_edges(run.edges / "distribution.safetensors")
+        return tuple(distribution.names), tuple(distribution.mode().edges)
     if run.config().get("made_by") == "swarm-ui":
         team = playing.configured(run.path).team
         return tuple(f"agent_{k}" for k in range(team.agents)), teams.edges_of(team)
@@ -102,11 +113,12 @@ def _edges(run: RunDirectory) -> dict[str, Any]:
     """Edges by name, with probabilities where they were learned."""
     agents, edges = _team(run)
     document: dict[str, Any] = {"agents": list(agents), "edges": [list(edge) for edge in edges]}
-    learned = run.edges / "distribution.safetensors"
-    if learned.is_file():
+    path = run.edges / "distribution.safetensors"
+    if path.is_file():
         from swarm_ui.optim.edge_files import read_edges
 
-        distribution = read_edges(learned)
+        distribution = read_edges(path)
+        document["learned"] = learned(run)
         document["probabilities"] = [
             {"from": a, "to": b, "probability": p} for (a, b), p in distribution.marginals().items()
         ]

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from swarm_ui.cli.config import ModelSection
+from swarm_ui.cli.config import Finding, ModelSection
+from swarm_ui.cli.output import Output
 from swarm_ui.cli.quiet import hush_transformers
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.model import ChatModel
 
+IN_PROCESS = ("base", "agent", "local")
+"""Kinds of models that run, and can be trained, in this process."""
 SERVED = "served"
 """As ``model.adapters``: the endpoint serves an adapter under each agent's name."""
 
@@ -46,6 +50,34 @@ def kind_of(section: ModelSection) -> str:
     )
 
 
+def findings(section: ModelSection, agents: int) -> Iterator[Finding]:
+    """What is wrong with the choice, before anything is loaded.
+
+    Args:
+        section: the choice.
+        agents: that are to speak through its adapters; 0: not known.
+    """
+    try:
+        kind = kind_of(section)
+    except ConfigError as error:
+        yield ("model", "name"), str(error)
+        return
+    adapters, at = section.adapters, ("model", "adapters")
+    if kind == "endpoint":
+        if section.name == "base":
+            yield ("model", "url"), "--url needs --model NAME, the name that the endpoint serves"
+        if adapters not in ("", SERVED):
+            yield at, (f"an endpoint has its own; write '{SERVED}' to ask for one a name of an "
+                       "agent")  # fmt: skip
+    elif adapters and kind not in IN_PROCESS:
+        yield at, f"'{section.name}' has none"
+    elif adapters:
+        try:
+            _spoken_through(Path(adapters), agents)
+        except ConfigError as error:
+            yield at, str(error)
+
+
 def described(section: ModelSection) -> str:
     """What answers, in words, without a credential."""
     kind = kind_of(section)
@@ -58,17 +90,31 @@ def described(section: ModelSection) -> str:
     return words.get(kind, f"{section.name} (in this process)")
 
 
+def loaded_early(section: ModelSection, out: Output) -> Any:
+    """A model of this process, loaded where no event loop holds Ctrl-C back; ``None``: another."""
+    if kind_of(section) not in IN_PROCESS:
+        return None
+    with out.busy(f"loading {section.name} …"):
+        return loaded(section)
+
+
 @asynccontextmanager
-async def opened(section: ModelSection) -> AsyncIterator[ChatModel]:
+async def opened(section: ModelSection, early: Any = None) -> AsyncIterator[ChatModel]:
     """The model, ready to answer; closed at the end.
+
+    Args:
+        section: which.
+        early: what :func:`loaded_early` gave.
 
     Raises:
         ConfigError: there is no such model, or it cannot be loaded.
         ModelError: the endpoint does not answer, or does not serve it.
     """
     kind = kind_of(section)
-    model: Any
-    if kind == "endpoint":
+    model: Any = early
+    if early is not None:
+        pass
+    elif kind == "endpoint":
         model = _endpoint(section)
         await model.check()
     elif kind == "script":
@@ -86,43 +132,69 @@ async def opened(section: ModelSection) -> AsyncIterator[ChatModel]:
 def loaded(section: ModelSection) -> Any:
     """A model in this process, with its adapters."""
     try:
-        import torch
-
-        from swarm_ui.nodes.causal import CausalModel
-        from swarm_ui.nodes.local import BASE_AGENT, LocalModel
+        hush_transformers()
+        model: Any = _causal(section) if kind_of(section) == "local" else _agent(section)
     except ImportError as error:
         module = error.name or "torch"
         raise MissingExtra("train", "a model in this process", module) from error
-    hush_transformers()
-    kind = kind_of(section)
-    if kind == "local":
-        model: Any = CausalModel.from_pretrained(Path(section.name), device=section.device)
-    else:
-        torch.set_num_threads(1)  # small matrices: more threads only fight each other
-        model = LocalModel.load(BASE_AGENT if kind == "base" else Path(section.name))
     if section.adapters:
-        folder = Path(section.adapters)
-        if not folder.is_dir():
-            raise ConfigError(f"[model] adapters: no folder '{folder}'")
-        model.load_adapters(folder)
+        model.load_adapters(Path(section.adapters))
     return model
 
 
-def adapter_names(section: ModelSection, model: ChatModel, agents: int) -> list[str | None]:
-    """The adapter each agent speaks through: that of its own name, where there is one."""
-    names = [f"agent_{k}" for k in range(agents)]
+def _agent(section: ModelSection) -> Any:
+    """The base agent, or another of its kind."""
+    import torch
+
+    from swarm_ui.nodes.local import BASE_AGENT, LocalModel
+
+    torch.set_num_threads(1)  # small matrices: more threads only fight each other
+    return LocalModel.load(BASE_AGENT if section.name == "base" else Path(section.name))
+
+
+def _causal(section: ModelSection) -> Any:
+    from swarm_ui.nodes.causal import CausalModel
+
+    return CausalModel.from_pretrained(Path(section.name), device=section.device)
+
+
+def adapter_names(section: ModelSection, agents: int) -> list[str | None]:
+    """The adapter each agent speaks through: as it was trained, or that of its own name.
+
+    Raises:
+        ConfigError: an agent has none.
+    """
     if not section.adapters:
         return [None] * agents
     if section.adapters == SERVED:
-        return list(names)
-    known = getattr(model, "adapters", ())
+        return [f"agent_{k}" for k in range(agents)]
+    return list(_spoken_through(Path(section.adapters), agents))
+
+
+def _spoken_through(folder: Path, agents: int) -> list[str]:
+    known = sorted(path.parent.name for path in folder.glob("*/adapter_config.json"))
+    if not known:
+        raise ConfigError(f"no adapters in '{folder}': expected RUN/adapters of a training run")
+    groups = _groups(folder)
+    names = [f"agent_{k}" for k in range(agents)]
+    if groups == "shared":
+        return known[:1] * agents
+    if isinstance(groups, dict):
+        by_agent = {agent: name for name, members in groups.items() for agent in members}
+        names = [by_agent.get(name, name) for name in names]
     missing = [name for name in names if name not in known]
     if missing:
-        raise ConfigError(
-            f"[model] adapters: '{section.adapters}' has {', '.join(known) or 'none'}, but not "
-            f"{', '.join(missing)}"
-        )
-    return list(names)
+        raise ConfigError(f"'{folder}' has {', '.join(known)}, but not {', '.join(missing)}")
+    return names
+
+
+def _groups(folder: Path) -> Any:
+    """``[train] adapters`` of the run that made the folder; ``None``: not known."""
+    try:
+        document = json.loads((folder.parent / "config.json").read_text(encoding="utf-8"))
+        return document["config"]["train"].get("adapters")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None  # copied to somewhere else: each agent by its own name
 
 
 def made(name: str, kind: type | None = None) -> Any:
@@ -149,13 +221,6 @@ def made(name: str, kind: type | None = None) -> Any:
 def _endpoint(section: ModelSection) -> Any:
     from swarm_ui.nodes.openai_model import OpenAIModel
 
-    if section.name == "base":
-        raise ConfigError("--url needs --model NAME, the name that the endpoint serves")
-    if section.adapters not in ("", SERVED):
-        raise ConfigError(
-            f"[model] adapters: an endpoint has its own; write '{SERVED}' to ask for one a "
-            "name of an agent"
-        )
     return OpenAIModel(
         section.name,
         section.url or None,

@@ -11,12 +11,14 @@ from contextlib import contextmanager
 
 from rich import box
 from rich.console import Console, RenderableType
+from rich.padding import Padding
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
     ProgressColumn,
     Task,
+    TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -48,7 +50,16 @@ class Output:
         self.log.print(Text.assemble(("warning: ", "yellow"), text))
 
     def error(self, text: str) -> None:
-        self.log.print(Text.assemble(("error: ", "bold red"), text))
+        """What is wrong. A list, one item a line, keeps its indentation where it is wrapped."""
+        first, *rest = text.splitlines() or [""]
+        whole = not self.log.is_terminal  # a file or another program wants no line breaks
+        self.log.print(Text.assemble(("error: ", "bold red"), first), soft_wrap=whole)
+        for line in rest:
+            item = Text(line.strip())
+            if whole:
+                self.log.print(Text("  ").append(item), soft_wrap=True)
+            else:
+                self.log.print(Padding(item, (0, 0, 0, 2), expand=False))
 
     def show(self, what: RenderableType) -> None:
         """Part of the result, for people."""
@@ -76,9 +87,24 @@ class Output:
             sys.stdout.write(json.dumps(document, ensure_ascii=False) + "\n")
 
     @contextmanager
-    def bar(self, label: str, total: int) -> Iterator[Bar]:
-        """A bar while the work inside goes on."""
-        bar = Bar(self, label, total)
+    def busy(self, what: str) -> Iterator[None]:
+        """Something turns on a terminal while the work inside goes on, which cannot be counted."""
+        if self.quiet or not self.log.is_terminal:
+            yield
+            return
+        with self.log.status(Text(what), spinner="dots"):
+            yield
+
+    @contextmanager
+    def bar(self, label: str, total: int, *, share: bool = False) -> Iterator[Bar]:
+        """A bar while the work inside goes on.
+
+        Args:
+            label: what is done.
+            total: of the steps that :meth:`Bar.update` counts.
+            share: steps are a measure of the work, not things to be counted: show a percentage.
+        """
+        bar = Bar(self, label, total, share=share)
         with bar.shown():
             yield bar
 
@@ -86,10 +112,11 @@ class Output:
 class Bar:
     """One long piece of work, with its rate, its time left and a note."""
 
-    def __init__(self, output: Output, label: str, total: int) -> None:
-        self._output, self._label, self._total = output, label, total
+    def __init__(self, output: Output, label: str, total: int, *, share: bool = False) -> None:
+        self._output, self._label, self._total, self._share = output, label, total, share
         self._began = self._spoke = time.monotonic()
-        self._live = None if output.quiet or not output.log.is_terminal else _live(output.log)
+        shown = not output.quiet and output.log.is_terminal
+        self._live = live(output.log, share) if shown else None
         self._task = (
             None if self._live is None else self._live.add_task(label, total=total, note="")
         )
@@ -110,10 +137,18 @@ class Bar:
         now = time.monotonic()
         if now - self._spoke >= _LINE_EVERY and done:
             self._spoke = now
-            rate = done / (now - self._began)
-            left = (self._total - done) / rate
-            told = f"{self._label}: {done}/{self._total}, {rate:.2f}/s, about {left:.0f} s left"
-            self._output.say(f"{told}  {note}".rstrip())
+            self._output.say(
+                Text(line(self._label, done, self._total, now - self._began, note, self._share))
+            )
+
+
+def line(label: str, done: float, total: float, seconds: float, note: str, share: bool) -> str:
+    """What a bar shows, for a log; ``seconds``: since it began."""
+    rate = done / max(seconds, 1e-9)
+    told = f"{done / total:.0%}" if share else f"{done:g}/{total:g}, {rate:.2f}/s"
+    return f"{label}: {told}, about {(total - done) / rate:.0f} s left" + (
+        f", {note}" if note else ""
+    )
 
 
 class _Rate(ProgressColumn):
@@ -144,15 +179,17 @@ def _console(*, stderr: bool) -> Console:
     return made
 
 
-def _live(console: Console) -> Progress:
+def live(console: Console, share: bool) -> Progress:
+    """Bars with the time left and a field ``note``: a percentage each, or a count and its rate."""
+    count = (TaskProgressColumn(),) if share else (MofNCompleteColumn(), _Rate())
     return Progress(
         TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=None if console.width > 100 else 12),
-        MofNCompleteColumn(),
-        _Rate(),
+        BarColumn(bar_width=40 if console.width > 100 else 12),
+        *count,
         TimeElapsedColumn(),
-        TextColumn("left"),
+        TextColumn("·"),
         TimeRemainingColumn(),
+        TextColumn("left"),
         TextColumn("{task.fields[note]}", markup=False),
         console=console,
         transient=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any
 import msgspec
 
 from swarm_ui.cli import models, teams, worlds
-from swarm_ui.cli.config import Config, EnvironmentSection, plain
+from swarm_ui.cli.config import Config, Draft, EnvironmentSection, Finding, checked, plain
 from swarm_ui.cli.output import Output
 from swarm_ui.cli.results import Results, counted, episodes_of
 from swarm_ui.errors import BudgetExceeded, ConfigError
@@ -53,16 +54,31 @@ class Work:
     """``run`` or ``eval``: what takes it up again."""
 
 
-def check(config: Config) -> None:
-    """What is wrong is found before anything is written. Raises ``ConfigError``."""
-    worlds.check(config.environment)
-    models.kind_of(config.model)
-    teams.edges_of(config.team)
-    if config.run.out:
+def findings(
+    config: Config, sound: Collection[str], splits: Sequence[str] = ()
+) -> Iterator[Finding]:
+    """What is wrong with a configuration beyond its types, found before anything is written.
+
+    Args:
+        config: whose types are right.
+        sound: sections to look at.
+        splits: these instead of the configuration's.
+    """
+    if "environment" in sound:
+        yield from worlds.findings(config.environment, splits)
+    if "model" in sound:
+        yield from models.findings(config.model, config.team.agents if "team" in sound else 0)
+    if "team" in sound:
+        try:
+            teams.edges_of(config.team)
+        except ConfigError as error:
+            yield ("team", "edges"), str(error)
+    if "run" in sound and config.run.out:
         out = Path(config.run.out)
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
-            raise ConfigError(
-                f"--out: '{out}' exists and is not empty; choose another, or --resume it"
+            yield (
+                ("run", "out"),
+                f"'{out}' exists and is not empty; choose another, or --resume it",
             )
 
 
@@ -115,11 +131,46 @@ async def plans_of(work: Work, world: worlds.World) -> list[Plan]:
     return found
 
 
-def taken_up(path: Path, command: str) -> tuple[Work, RunDirectory]:
-    """A run that was broken off.
+_FREE = {
+    *(("model", name) for name in ("url", "key_env", "device", "max_calls", "max_tokens_total",
+                                   "rate_limit", "concurrency", "timeout")),
+    *(("run", name) for name in ("concurrency", "fail_under", "report")),
+}  # fmt: skip
+"""Settings that may be others when a run is taken up: they do not change what is measured."""
+
+
+def amended(config: Config, overrides: Draft, given: Sequence[str] = ()) -> Config:
+    """The settings of a run that goes on, with those that may be others then.
+
+    Args:
+        config: as the run was set up.
+        overrides: given with ``--resume``, not in a file.
+        given: more flags that were given and may not be.
 
     Raises:
-        ConfigError: it is no run of this command.
+        ConfigError: one of them decides what is measured, or is wrong.
+    """
+    fixed = [place for path, place in overrides.places.items() if path not in _FREE]
+    for place in dict.fromkeys([*given, *fixed]):
+        overrides.mistakes.append(f"{place}: cannot be changed in a run that has begun")
+    values: dict[str, Any] = dict(plain(config))
+    for section, name in _FREE & overrides.places.keys():
+        values[section][name] = overrides.values[section][name]
+    return checked(Draft(values, overrides.places, overrides.mistakes))
+
+
+def taken_up(
+    path: Path, command: str, overrides: Draft, given: Sequence[str] = ()
+) -> tuple[Work, RunDirectory]:
+    """A run that was broken off.
+
+    Args:
+        path: its folder.
+        command: that it is a run of.
+        overrides, given: see :func:`amended`.
+
+    Raises:
+        ConfigError: it is no run of this command, or must not be changed so.
     """
     run = RunDirectory.open_existing(path)
     document = dict(run.config())
@@ -128,7 +179,7 @@ def taken_up(path: Path, command: str) -> tuple[Work, RunDirectory]:
         raise ConfigError(f"'{path}' is not a run of: swarm-ui {command}")
     splits, seeds = document.pop("splits", []), document.pop("seeds", [])
     try:
-        config = msgspec.convert(document, Config)
+        config = amended(msgspec.convert(document, Config), overrides, given)
         work = Work(config, msgspec.convert(splits, tuple[str, ...]),
                     msgspec.convert(seeds, tuple[int, ...]), command)  # fmt: skip
     except msgspec.ValidationError as error:
@@ -157,18 +208,19 @@ def finish(work: Work, run: RunDirectory, out: Output) -> Results:
     """
     resume = f"swarm-ui {work.command} --resume {run.path}"
     try:
-        return asyncio.run(_finish(work, run, out))
+        early = models.loaded_early(work.config.model, out)
+        return asyncio.run(_finish(work, run, out, early))
     except KeyboardInterrupt as error:
         raise Stopped(run.path, resume, error) from None
     except BudgetExceeded as error:
         raise Stopped(run.path, resume, error) from error
 
 
-async def _finish(work: Work, run: RunDirectory, out: Output) -> Results:
+async def _finish(work: Work, run: RunDirectory, out: Output, early: Any) -> Results:
     config, label = work.config, ""
     played = []
-    async with models.opened(config.model) as model:
-        names = models.adapter_names(config.model, model, config.team.agents)
+    async with models.opened(config.model, early) as model:
+        names = models.adapter_names(config.model, config.team.agents)
         policy = teams.policy_of(config.team, model, names)
         for split in work.splits:
             async with worlds.opened(section(work, split, work.seeds[0])) as world:
@@ -177,7 +229,8 @@ async def _finish(work: Work, run: RunDirectory, out: Output) -> Results:
                 for plan in await plans_of(part, world):
                     await _play(plan, policy, world, config, run, out)
                     found = episodes_of(run.path, plan.name)
-                    played.append(counted(plan.name, plan.split, plan.seed, plan.jobs, found))
+                    figures = counted(plan.name, plan.split, plan.seed, plan.jobs, found)
+                    played.append(worlds.with_measures(figures, world, found))
                     Results(label=label, plans=tuple(played)).save(run.path)
     run.set_status({"stage": "played"})
     return Results(label=label, plans=tuple(played))
@@ -188,7 +241,7 @@ async def _play(
 ) -> None:
     """Play what is left of a plan; each episode is on disk as soon as it is over."""
     path = run.traces / f"{plan.name}.jsonl"
-    left, kept = _left(plan, path)
+    left, kept = _left(plan, run, path)
     if not left:
         return
     size = min(config.run.concurrency, world.most or config.run.concurrency, len(left))
@@ -209,13 +262,13 @@ async def _play(
                 bar.update(done, _note(solved, masked))
 
 
-def _left(plan: Plan, path: Path) -> tuple[list[Job], list[Episode]]:
+def _left(plan: Plan, run: RunDirectory, path: Path) -> tuple[list[Job], list[Episode]]:
     """The jobs that are not done; faults of an earlier attempt are taken out of the file."""
     if not path.exists():
         return list(plan.jobs), []
     repair_jsonl(path)
-    found = episodes_of(path.parent.parent, plan.name)
-    kept = [episode for episode in found if episode.fault is None]
+    found = episodes_of(run.path, plan.name)
+    kept = counted_of(run, plan)
     if len(kept) < len(found):
         write_jsonl(path, kept)
     done = Counter((episode.task, episode.seed) for episode in kept)
@@ -228,6 +281,11 @@ def _left(plan: Plan, path: Path) -> tuple[list[Job], list[Episode]]:
     return left, kept
 
 
+def counted_of(run: RunDirectory, plan: Plan) -> list[Episode]:
+    """The episodes of a plan that need not be played again."""
+    return [episode for episode in episodes_of(run.path, plan.name) if episode.fault is None]
+
+
 def _note(solved: int, masked: int) -> str:
     return f"{solved} solved" + (f", {masked} masked" if masked else "")
 
@@ -236,9 +294,3 @@ def first_split(place: EnvironmentSection) -> str:
     """The split of an environment that holds if none is named; empty: it has none."""
     known = worlds.splits_of(place)
     return known[0] if known else ""
-
-
-def with_split(config: Config, split: str) -> Config:
-    """The configuration for one of several splits."""
-    place = msgspec.structs.replace(config.environment, split=split)
-    return msgspec.structs.replace(config, environment=place)

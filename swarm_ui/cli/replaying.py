@@ -67,7 +67,7 @@ async def replayed(
     _fits(config, before)
     async with models.opened(config.model) as model:
         counting: Any = _Counting(model)
-        names = models.adapter_names(config.model, model, config.team.agents)
+        names = models.adapter_names(config.model, config.team.agents)
         edges = _edges(before, changes)
         graph = teams.graph_of(config.team, counting, names, edges)
         after = await replay(

@@ -29,6 +29,20 @@ def report(run: RunDirectory, results: Results) -> Path:
     return write_report(run.path, data)
 
 
+def training_report(run: RunDirectory) -> Path:
+    """Write the report of a training run; returns its path."""
+    from swarm_ui.report.gather import gathered
+
+    kept = [e for part in gathered(run.path).sets for e in part.episodes]
+    data = ReportData(
+        title=run.path.name,
+        summary="A team that learned from its own rollouts, of which a few of each iteration are "
+        f"kept: {sum(e.success is True for e in kept)} of these {len(kept)} were solved.",
+        episodes=tuple(_pictured(_chosen(kept))),
+    )
+    return write_report(run.path, data)
+
+
 def loose_report(episodes: Sequence[Episode], path: Path, title: str) -> Path:
     """Write the report of episodes that belong to no run."""
     data = ReportData(

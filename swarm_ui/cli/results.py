@@ -18,6 +18,22 @@ from swarm_ui.trace import Episode
 VERSION = 1
 
 
+class Measure(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure of a benchmark's own; see :class:`swarm_ui.environments.measures.Measure`."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    tasks: int
+    steps: int
+    key: str = ""
+
+    def percent(self) -> str:
+        """Such as ``"54.8 [50.4, 59.1]"``."""
+        return f"{100 * self.value:.1f} [{100 * self.low:.1f}, {100 * self.high:.1f}]"
+
+
 class Played(msgspec.Struct, frozen=True, kw_only=True):
     """The episodes of one plan: a split under one seed."""
 
@@ -35,8 +51,12 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
     steps: int = 0
     calls: int = 0
     tokens: int = 0
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
     seconds: float = 0.0
     """Summed over episodes, which may have been played at the same time."""
+    measures: tuple[Measure, ...] = ()
+    """The benchmark's own, where it has some."""
 
     @property
     def solved(self) -> int:
@@ -99,6 +119,8 @@ def counted(
             pending.remove(found)
             ordered.append(found)
     calls = [call for e in ordered for step in e.steps for call in step.trace.calls if call.model]
+    prompt = sum(call.usage.prompt_tokens for call in calls)
+    completion = sum(call.usage.completion_tokens for call in calls)
     return Played(
         name=name,
         split=split,
@@ -110,7 +132,9 @@ def counted(
         faults=tuple(dict.fromkeys(e.fault for e in ordered if e.fault)),
         steps=sum(len(e.steps) for e in ordered),
         calls=len(calls),
-        tokens=sum(call.usage.prompt_tokens + call.usage.completion_tokens for call in calls),
+        tokens=prompt + completion,
+        prompt_tokens=prompt,
+        completion_tokens=completion,
         seconds=sum(e.seconds for e in ordered),
     )
 
@@ -123,10 +147,10 @@ def results_table(results: Results) -> Table:
     made = table(
         "; ".join(policies) or "no episode",
         ["episodes of", "success % [95 %]", "solved", "masked", "steps", "calls", "tokens"],
-        caption=f"95 % intervals: Wilson. {results.label}.",
+        caption="95 % intervals: Wilson. Means: steps an episode, calls and tokens a step. "
+        f"{results.label}.",
     )
-    plans = list(results.plans)
-    for plan in [*plans, total(plans)] if len(plans) > 1 else plans:
+    for plan in _rows(results.plans):
         rate = wilson(plan.outcomes)
         made.add_row(
             plan.name,
@@ -136,15 +160,43 @@ def results_table(results: Results) -> Table:
             _mean(plan.steps, len(plan.outcomes)),
             _mean(plan.calls, plan.steps),
             _mean(plan.tokens, plan.steps, 0),
-            style="bold" if plan.name == "all" else "",
+            style="bold" if plan not in results.plans else "",
         )
     return made
 
 
-def total(plans: Sequence[Played]) -> Played:
-    """All plans as one."""
+def measures_table(results: Results) -> Table | None:
+    """The benchmark's own figures, a column a plan; ``None`` if it has none."""
+    plans = [plan for plan in results.plans if plan.measures]
+    if not plans:
+        return None
+    made = table(
+        "the benchmark's measures, % [95 %]",
+        ["measure", *(plan.name for plan in plans)],
+        caption="95 % intervals: bootstrap over tasks.",
+    )
+    found = [{measure.name: measure.percent() for measure in plan.measures} for plan in plans]
+    for name in dict.fromkeys(name for column in found for name in column):
+        made.add_row(name, *(column.get(name, "–") for column in found))
+    return made
+
+
+def _rows(plans: Sequence[Played]) -> list[Played]:
+    """The plans; each split of several seeds as a whole; and all, where there are several."""
+    rows: list[Played] = []
+    splits = list(dict.fromkeys(plan.split for plan in plans))
+    for split in splits:
+        own = [plan for plan in plans if plan.split == split]
+        rows += own
+        if len(own) > 1 and len(splits) > 1:
+            rows.append(total(own, f"{split or 'episodes'}, {len(own)} seeds"))
+    return [*rows, total(plans)] if len(plans) > 1 else rows
+
+
+def total(plans: Sequence[Played], name: str = "all") -> Played:
+    """Plans as one."""
     return Played(
-        name="all",
+        name=name,
         split="",
         seed=0,
         outcomes=tuple(value for plan in plans for value in plan.outcomes),
@@ -186,7 +238,8 @@ def machine(results: Results) -> dict[str, object]:
     rows = [
         {"name": p.name, "split": p.split, "seed": p.seed, "success": rate(p.outcomes),
          "episodes": len(p.outcomes), "solved": p.solved, "masked": p.masked,
-         "faults": list(p.faults), "steps": p.steps, "calls": p.calls, "tokens": p.tokens}
+         "faults": list(p.faults), "steps": p.steps, "calls": p.calls, "tokens": p.tokens,
+         "measures": msgspec.to_builtins(p.measures)}
         for p in results.plans
     ]  # fmt: skip
     return {"label": results.label, "success": rate(results.outcomes), "splits": splits,

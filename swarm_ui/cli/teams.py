@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from swarm_ui import shapes
 from swarm_ui.cli.config import TeamSection
@@ -13,6 +14,8 @@ from swarm_ui.model import ChatModel
 from swarm_ui.policy import GraphPolicy
 from swarm_ui.topology import Edge, random_dag
 
+LEARNED = Path("edges/distribution.safetensors")
+"""In the folder of a training run: its edge distribution."""
 SHAPES: dict[str, Callable[[Sequence[str]], tuple[Edge, ...]]] = {
     "none": lambda names: (),
     "chain": shapes.chain,
@@ -30,10 +33,11 @@ def sized(team: TeamSection) -> str:
 
 
 def edges_of(team: TeamSection) -> tuple[Edge, ...]:
-    """Who hears whom: a shape, ``random``, or pairs as ``agent_0>agent_1,agent_1>agent_2``.
+    """Who hears whom: a shape, ``random``, pairs as ``agent_0>agent_1,agent_1>agent_2``, or the
+    folder of a run that learned it.
 
     Raises:
-        ConfigError: neither.
+        ConfigError: none of these.
     """
     names = [f"agent_{k}" for k in range(team.agents)]
     if team.agents == 1:
@@ -42,7 +46,22 @@ def edges_of(team: TeamSection) -> tuple[Edge, ...]:
         return random_dag(names, team.density, random.Random(team.seed))
     if team.edges in SHAPES:
         return tuple(SHAPES[team.edges](names))
+    if (Path(team.edges) / LEARNED).is_file():
+        return _learned(Path(team.edges), names)
     return pairs(team.edges, names)
+
+
+def _learned(run: Path, names: Sequence[str]) -> tuple[Edge, ...]:
+    """The most probable graph of what a run learned."""
+    from swarm_ui.optim.edge_files import read_edges
+
+    distribution = read_edges(run / LEARNED)
+    if set(distribution.names) != set(names):
+        raise ConfigError(
+            f"'{run}' learned the edges of {', '.join(distribution.names)}; the team has "
+            f"{', '.join(names)}"
+        )
+    return tuple(distribution.mode().edges)
 
 
 def pairs(text: str, names: Sequence[str]) -> tuple[Edge, ...]:
@@ -53,8 +72,9 @@ def pairs(text: str, names: Sequence[str]) -> tuple[Edge, ...]:
         wrong = [name for name in (sender, listener) if name not in names]
         if not arrow or wrong:
             raise ConfigError(
-                f"edges: '{part}' is not SENDER>LISTENER; expected random, "
-                f"{', '.join(SHAPES)}, or pairs of {', '.join(names)}"
+                f"'{part}' is not SENDER>LISTENER; expected random, "
+                f"{', '.join(SHAPES)}, the folder of a run that learned edges, or pairs of "
+                f"{', '.join(names)}"
             )
         found.append((sender, listener))
     return tuple(found)
@@ -93,7 +113,8 @@ def named(team: TeamSection, model: str, trained: bool) -> str:
     who = f"{model}, trained" if trained else model
     if team.agents == 1:
         return f"{who}, one agent"
-    return f"{who}, {team.agents} agents x {team.rounds}, {team.edges} edges, {team.vote} vote"
+    edges = "learned" if (Path(team.edges) / LEARNED).is_file() else team.edges
+    return f"{who}, {team.agents} agents x {team.rounds}, {edges} edges, {team.vote} vote"
 
 
 def policy_of(team: TeamSection, model: ChatModel, adapters: Sequence[str | None]) -> GraphPolicy:

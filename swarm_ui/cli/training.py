@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from swarm_ui.cli import models, teams, worlds
-from swarm_ui.cli.config import Config, plain
+from swarm_ui.cli import flags, models, teams, worlds
+from swarm_ui.cli.config import Config, Draft, plain
 from swarm_ui.cli.output import Bar, Output
-from swarm_ui.cli.playing import configured
+from swarm_ui.cli.playing import amended, configured
 from swarm_ui.errors import ConfigError
 from swarm_ui.pool import Job
+from swarm_ui.report.data import EpisodeSet, credit_map
 from swarm_ui.rundir import RunDirectory
 
 if TYPE_CHECKING:
@@ -26,6 +28,11 @@ if TYPE_CHECKING:
 
 _PHASES = {"rollout": (0, 50), "update": (50, 50), "checkpoint": (100, 0), "iteration": (0, 0)}
 """Where a phase begins, in hundredths of an iteration, and how long it is."""
+_TEAM = {"agents": 4, "rounds": 3, "temperature": 0.8, "views": "shuffle"}
+"""What holds for a team that learns, where nothing else is said."""
+_GRAPHS = 4
+"""Drawn in an iteration where edges are learned, and nothing else is said."""
+_DOING = {"rollout": "rollouts", "update": "adapters", "checkpoint": "saving"}
 _KEPT = 6
 """Episodes of each iteration that are kept."""
 
@@ -46,8 +53,29 @@ def team_config(config: Config) -> TeamConfig:
     return msgspec.convert(config.train, TeamConfig)
 
 
-def facts(config: Config, critic: bool) -> dict[str, str]:
-    """What would be trained, in words."""
+def settled(found: Draft) -> Config:
+    """The configuration of a training run, where a team talks and explores unless told otherwise.
+
+    Raises:
+        ConfigError: all its mistakes.
+    """
+    for name, value in _TEAM.items():
+        if ("team", name) not in found.places:
+            found.put(("team", name), value, f"[team] {name}")
+    learning, place = found.values.get("train"), found.values.get("environment")
+    if isinstance(learning, dict) and learning.get("edges") == "learned":
+        # One graph cannot be compared with others.
+        found.values["train"] = {"graphs": _GRAPHS, **learning}
+    if isinstance(place, dict) and place.get("name") == "mind2web":
+        if place.get("split") not in (None, "", "train"):
+            where = found.places.get(("environment", "split"), "split")
+            found.mistakes.append(f"{where}: only 'train' is trained on, the others are tests")
+        found.put(("environment", "split"), "train", "training")
+    return flags.settled(found, train=True)
+
+
+def facts(config: Config, critic: bool, job: Training | None = None) -> dict[str, str]:
+    """What would be trained, in words; ``job``: that is taken up."""
     learning, team = team_config(config), config.team
     return {
         "environment": config.environment.name,
@@ -57,15 +85,14 @@ def facts(config: Config, critic: bool) -> dict[str, str]:
         "update": f"{learning.update.method}, {learning.update.steps} steps an adapter",
         "edges": learning.edges,
         "credit": "scripted critic" if _critic(config, critic) else "outcome of the episode",
-        "out": config.run.out or "runs/<date>-…",
+        "out": str(job.run.path) if job is not None else config.run.out or "runs/<date>-…",
     }
 
 
 def begun(config: Config, critic: bool) -> Training:
     """Make the run's directory."""
     out = config.run.out
-    kind = models.kind_of(config.model)
-    if kind not in ("base", "agent", "local"):
+    if models.kind_of(config.model) not in models.IN_PROCESS:
         raise ConfigError(
             f"[model] name: '{config.model.name}' cannot be trained; its weights must be in this "
             "process: base, or the folder of a model"
@@ -76,23 +103,47 @@ def begun(config: Config, critic: bool) -> Training:
     return Training(config, critic, run)
 
 
-def taken_up(path: Path) -> Training:
-    """A run that was broken off. Raises ``ConfigError`` if it is no training run."""
+def taken_up(path: Path, overrides: Draft, given: Sequence[str] = ()) -> Training:
+    """A run that was broken off.
+
+    Raises:
+        ConfigError: it is no training run, or must not be changed so
+            (see :func:`swarm_ui.cli.playing.amended`).
+    """
     run = RunDirectory.open_existing(path)
     document = run.config()
     if document.get("command") != "train":
         raise ConfigError(f"'{path}' is not a run of: swarm-ui train")
-    return Training(configured(path), bool(document.get("critic")), run)
+    config = amended(configured(path), overrides, given)
+    return Training(config, bool(document.get("critic")), run)
 
 
-async def train(job: Training, out: Output) -> Sequence[IterationMetrics]:
+def following(job: Training) -> str:
+    """The command that tests what was trained."""
+    config, team = job.config, job.config.team
+    words = ["swarm-ui", "eval", config.environment.name]
+    if config.environment.data:
+        words += ["--data", config.environment.data]
+    if config.model.name != "base":
+        words += ["--model", config.model.name]
+    words += ["--adapters", str(job.run.adapters), "--agents", str(team.agents)]
+    words += ["--rounds", str(team.rounds), "--views", team.views]
+    if team_config(config).edges == "learned":
+        words += ["--edges", str(job.run.path)]
+    elif team.edges != "random":
+        words += ["--edges", team.edges]
+    if team.vote != "majority":
+        words += ["--vote", team.vote]
+    return shlex.join(words)
+
+
+async def train(job: Training, model: Any, out: Output) -> Sequence[IterationMetrics]:
     """Train, or go on; returns the figures of all iterations."""
     from swarm_ui.optim.adversary_scripted import ScriptedAdversary
     from swarm_ui.optim.edge_files import save_edges
     from swarm_ui.optim.trainer import TeamTrainer
 
     config, settings = job.config, team_config(job.config)
-    model: Any = models.loaded(config.model)
     names = [f"agent_{k}" for k in range(config.team.agents)]
     try:
         async with worlds.opened(config.environment) as world:
@@ -103,7 +154,7 @@ async def train(job: Training, out: Output) -> Sequence[IterationMetrics]:
             def draw(iteration: int, count: int, rng: random.Random) -> list[Job]:
                 return worlds.training_jobs(config.environment, tasks, count, rng)
 
-            with out.bar("training", 100 * settings.iterations) as bar:
+            with out.bar("training", 100 * settings.iterations, share=True) as bar:
                 trainer = TeamTrainer(
                     model,
                     teams.graph_of(config.team, model, names),
@@ -137,7 +188,17 @@ def _critic(config: Config, wanted: bool) -> Any:
 
 
 def _keep(run: RunDirectory, iteration: int, episodes: Sequence[Episode]) -> None:
-    """A few episodes, failed ones first, with their credit."""
+    """Credit and cost of all episodes, and a few of them, failed ones first."""
+    from swarm_ui.report.tally import Tally
+
+    work = Tally.of_episodes([EpisodeSet(name="all", episodes=episodes)]).costs["all"]
+    run.log({"kind": "rollouts", "iteration": iteration, "decisions": work.decisions,
+             "calls": work.calls, "prompt_tokens": work.prompt,
+             "completion_tokens": work.completion})  # fmt: skip
+    found = credit_map(tuple(episodes))
+    if found is not None:
+        run.log({"kind": "credit", "iteration": iteration, "agents": found.columns,
+                 "values": found.values})  # fmt: skip
     chosen = sorted(episodes, key=lambda episode: bool(episode.success))[:_KEPT]
     run.write_episodes(f"train-{iteration:03d}", chosen)
 
@@ -146,4 +207,9 @@ def _move(bar: Bar, at: Progress) -> None:
     begin, length = _PHASES[at.phase]
     share = at.done / at.total if at.total else 1.0
     done = at.iteration * 100 + begin + int(length * share)
-    bar.update(done, f"iteration {min(at.iteration + 1, at.iterations)}: {at.phase}")
+    what = _DOING.get(at.phase)
+    if what is None:
+        bar.update(done, f"{at.done} of {at.total} iterations done")
+        return
+    count = f" {at.done}/{at.total}" if at.total > 1 else ""
+    bar.update(done, f"iteration {at.iteration + 1}/{at.iterations}: {what}{count}")

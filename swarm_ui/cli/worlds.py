@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Literal, cast, get_args
 
-from swarm_ui.cli.config import EnvironmentSection
+import msgspec
+
+from swarm_ui.cli.config import EnvironmentSection, Finding
 from swarm_ui.cli.models import made
+from swarm_ui.cli.results import Measure, Played
 from swarm_ui.environment import Environment
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.node import derive
 from swarm_ui.pool import Job, MakeEnvironment
+from swarm_ui.trace import Episode
 
 NAMES = ("phone", "miniwob", "androidworld", "handset", "mind2web")
 LABELS = {
@@ -24,6 +29,7 @@ LABELS = {
     "mind2web": "Recorded pages, offline",
 }
 _PHONE = ("parameters", "templates", "apps", "validation", "train")
+SUITES = ("core", "extended")
 _WEB = ("reference", "blind", "all")
 _EPISODES = 20
 _WEB_SEEDS = range(5_000_000, 6_000_000)
@@ -44,36 +50,54 @@ class World:
 
 
 def splits_of(section: EnvironmentSection) -> tuple[str, ...]:
-    """The splits it knows; the first is the default. Empty: it has none."""
+    """The splits it knows; the first is the default, a test. Empty: it has none."""
     if section.name == "mind2web":
         from swarm_ui.environments.mind2web import Split
 
-        return get_args(Split)
+        return tuple(sorted(get_args(Split), key=lambda split: split == "train"))
     return {"phone": _PHONE, "miniwob": _WEB}.get(section.name, ())
 
 
-def check(section: EnvironmentSection) -> None:
-    """Whatever is wrong with the choice is found here, before anything starts.
+def findings(section: EnvironmentSection, splits: Sequence[str] = ()) -> Iterator[Finding]:
+    """Whatever is wrong with the choice, before anything starts.
 
-    Raises:
-        ConfigError: no such environment, split or task; or something is not installed.
+    Args:
+        section: the choice.
+        splits: these instead of the section's.
     """
+    at = "environment"
     if section.name not in NAMES and ":" not in section.name:
-        raise ConfigError(
-            f"no environment '{section.name}': expected {', '.join(NAMES)} or module:factory"
-        )
+        near = get_close_matches(section.name, NAMES, n=1)
+        hint = f"; did you mean '{near[0]}'?" if near else ""
+        expected = f"expected {', '.join(NAMES)} or module:factory{hint}"
+        yield (at, "name"), f"no environment '{section.name}': {expected}"
+        return
     known = splits_of(section)
-    if section.split and section.split not in known:
-        raise ConfigError(
-            f"'{section.name}' has no split '{section.split}'; "
-            + (f"it has {', '.join(known)}" if known else "it has none")
-        )
+    for split in splits or (section.split,):
+        if split and split not in known:
+            has = f"it has {', '.join(known)}" if known else "it has none"
+            yield (at, "split"), f"'{section.name}' has no split '{split}'; {has}"
+    if section.name == "phone" and section.suite not in SUITES:
+        yield (at, "suite"), f"no suite '{section.suite}'; expected {' or '.join(SUITES)}"
     if section.name == "mind2web" and not section.data:
-        raise ConfigError("mind2web needs your copy of the data: --data FOLDER")
+        yield (at, "data"), "mind2web needs your copy of the data: --data FOLDER"
     if section.name == "miniwob":
-        checked_browser()
+        try:
+            checked_browser()
+        except ConfigError as error:
+            yield (at, "name"), str(error)
+            return
     if section.name in ("phone", "miniwob"):
-        _check_tasks(section, all_tasks(section))
+        tasks = all_tasks(section)
+        for task in section.tasks:
+            if said := _no(task, tasks, section):
+                yield (at, "tasks"), said
+
+
+def check(section: EnvironmentSection) -> None:
+    """As :func:`findings`. Raises ``ConfigError`` at the first."""
+    for _, said in findings(section):
+        raise ConfigError(said)
 
 
 def checked_browser() -> str:
@@ -223,11 +247,24 @@ def _own(name: str) -> Environment:
     return cast(Environment, made(name, Environment))
 
 
-def _check_tasks(section: EnvironmentSection, known: Sequence[str]) -> None:
-    from difflib import get_close_matches
+def with_measures(figures: Played, world: World, episodes: Sequence[Episode]) -> Played:
+    """The figures with those that the benchmark itself takes, if it takes some."""
+    if not hasattr(world.data, "score"):
+        return figures
+    scores = msgspec.to_builtins(world.data.score(episodes).measures)
+    return msgspec.structs.replace(figures, measures=msgspec.convert(scores, tuple[Measure, ...]))
 
-    for task in section.tasks:
-        if task not in known:
-            near = get_close_matches(task, known, n=1)
-            hint = f"did you mean '{near[0]}'?" if near else f"see: swarm-ui play {section.name}"
-            raise ConfigError(f"'{section.name}' has no task '{task}'; {hint}")
+
+def check_task(section: EnvironmentSection, task: str) -> None:
+    """Raises ``ConfigError`` if the environment is known not to have the task."""
+    if section.name in ("phone", "miniwob") and (said := _no(task, all_tasks(section), section)):
+        raise ConfigError(said)
+
+
+def _no(task: str, known: Sequence[str], section: EnvironmentSection) -> str:
+    """What is to be said of a task that there is not; empty if there is."""
+    if task in known:
+        return ""
+    near = get_close_matches(task, known, n=1)
+    hint = f"did you mean '{near[0]}'?" if near else f"see: swarm-ui play {section.name}"
+    return f"'{section.name}' has no task '{task}'; {hint}"

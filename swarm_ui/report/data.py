@@ -44,6 +44,8 @@ class ReportTable(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class CurvePoint(msgspec.Struct, frozen=True):
+    """One point of a line, with the ends of its interval."""
+
     x: float
     y: float
     low: float | None = None

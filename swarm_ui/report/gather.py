@@ -17,13 +17,14 @@ from swarm_ui.report.data import (
     EdgeFrame,
     EdgeHistory,
     EpisodeSet,
+    Estimate,
     HeatMap,
     ReportData,
     ReportTable,
     Series,
     credit_map,
 )
-from swarm_ui.report.tally import Tally
+from swarm_ui.report.tally import Tally, filled_columns
 from swarm_ui.rundir import RunDirectory
 from swarm_ui.trace import Episode
 
@@ -47,7 +48,8 @@ def gathered(run: Path) -> ReportData:
     missing: list[str] = []
     sets, lines = _sets(run, missing), _metrics(run, missing)
     tally = _results(run, missing) or Tally.of_episodes(sets)
-    tables = [table for table in (tally.success(), tally.cost(), _training(lines)) if table]
+    found = (tally.success(), _measures(run), tally.cost(), _training(lines))
+    tables = [table for table in found if table]
     family = tally.families()
     history = _history(lines, missing)
     credit = _credit(lines) or _played(sets)
@@ -150,6 +152,34 @@ def _results(run: Path, missing: list[str]) -> Tally | None:
         return None
 
 
+def _measures(run: Path) -> ReportTable | None:
+    """What the benchmark itself measures, where the run says it."""
+    try:
+        plans = json.loads((run / "results.json").read_text(encoding="utf-8"))["plans"]
+        found = {
+            plan["name"]: {
+                m["name"]: Estimate(
+                    value=m["value"], low=m["low"], high=m["high"], count=m["tasks"]
+                )
+                for m in plan["measures"]
+            }
+            for plan in plans
+            if plan.get("measures")
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None  # what is wrong with the file is told once, by the tally
+    if not found:
+        return None
+    names = dict.fromkeys(name for column in found.values() for name in column)
+    rows = tuple((name, *(column.get(name) for column in found.values())) for name in names)
+    return ReportTable(
+        title="Measures of the benchmark, %",
+        columns=("measure", *found),
+        rows=rows,
+        note="95 % intervals: bootstrap over tasks; n: tasks.",
+    )
+
+
 def _metrics(run: Path, missing: list[str]) -> list[Line]:
     try:
         return list(RunDirectory(run).metrics())
@@ -170,11 +200,27 @@ def _facts(run: Path, missing: list[str]) -> tuple[tuple[str, str], ...]:
     facts = [(k, str(document[k])) for k in ("name", "created") if k in document]
     for key, name in (("config", "settings"), ("packages", "packages")):
         if isinstance(document.get(key), dict):
-            shown = (f"{k} {v}" for k, v in document[key].items() if v not in (None, "", [], {}))
-            facts.append((name, ", ".join(shown)))
+            facts += _settings(document[key], name)
     if "python" in document:
         facts.append(("machine", f"Python {document['python']}, {document.get('platform', '')}"))
     return tuple(facts)
+
+
+def _settings(values: Line, name: str) -> list[tuple[str, str]]:
+    """Settings in a line, and those of each section in one of its own; without what is not set."""
+    said = {k: v for k, v in values.items() if v not in (None, "", [], {}, False)}
+    plain = ", ".join(f"{k} {_told(v)}" for k, v in said.items() if not isinstance(v, dict))
+    facts = [(name, plain)] if plain else []
+    for section, inner in said.items():
+        if isinstance(inner, dict):
+            facts += [(part, line) for part, line in _settings(inner, section) if line]
+    return facts
+
+
+def _told(value: object) -> str:
+    if value is True:
+        return "yes"
+    return " ".join(map(_told, value)) if isinstance(value, list) else str(value)
 
 
 def _summary(tally: Tally) -> str:
@@ -249,7 +295,7 @@ def _training(lines: Sequence[Line]) -> ReportTable | None:
         return None
     columns = ("iteration", "decisions", "calls", "prompt tokens", "completion tokens",
                "seconds of rollouts", "seconds of updates", "CPU-seconds")  # fmt: skip
-    return ReportTable(title="Cost of training", columns=columns, rows=tuple(rows))
+    return filled_columns(ReportTable(title="Cost of training", columns=columns, rows=tuple(rows)))
 
 
 def _credit(lines: Sequence[Line]) -> list[HeatMap]:

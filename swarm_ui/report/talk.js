@@ -1,5 +1,17 @@
 // Who said what to whom: the graph unrolled over rounds (rows), with a box for every message.
-const BOX = { width: 128, height: 48, across: 14 };
+const BOX = { height: 48, margin: 34 };
+
+// Boxes as wide as the words need, and narrower where all of them can be seen only then.
+const boxes = (columns) => {
+  const page = document.querySelector("#viewer article").clientWidth;
+  const beside = document.documentElement.clientWidth > 720 ? 304 : 0; // the screen, as in the style sheet
+  const each = (page - beside - BOX.margin) / columns;
+  const across = each < 142 ? 8 : 14;
+  return { width: between(Math.floor(each - across), 96, 128), across };
+};
+
+// How many letters find room in so many pixels.
+const letters = (pixels, bold) => Math.floor(pixels / (bold ? 6.7 : 5.6));
 
 // Nodes that speak after the last round, such as a vote, stand in a row of their own below.
 const AFTER = Infinity;
@@ -15,14 +27,16 @@ const layout = (now) => {
     .filter((other) => other && rowOf(other, now) === rowOf(m, now))
     .map((other) => Math.abs(place(other.sender) - place(m.sender))));
   const rise = 14 + 12 * Math.min(8, Math.max(0, ...spans));
-  const column = (name) => 34 + place(name) * (BOX.width + BOX.across);
+  const columns = Math.max(agents.length, others.length);
+  const { width, across } = boxes(columns);
+  const column = (name) => BOX.margin + place(name) * (width + across);
   const row = (which) => rise + rows.indexOf(which) * (BOX.height + rise + 14);
-  return { place, rows, column, row, line: (m) => row(rowOf(m, now)), same: (a, b) => rowOf(a, now) === rowOf(b, now),
-    width: 34 + Math.max(agents.length, others.length) * (BOX.width + BOX.across), height: row(rows.at(-1)) + BOX.height + 6 };
+  return { place, rows, column, row, box: width, line: (m) => row(rowOf(m, now)), same: (a, b) => rowOf(a, now) === rowOf(b, now),
+    width: BOX.margin + columns * (width + across), height: row(rows.at(-1)) + BOX.height + 6 };
 };
 
 const travelled = (from, to, plan, chosen) => {
-  const [x1, x2] = [plan.column(from.sender) + BOX.width / 2, plan.column(to.sender) + BOX.width / 2];
+  const [x1, x2] = [plan.column(from.sender) + plan.box / 2, plan.column(to.sender) + plan.box / 2];
   const kind = chosen ? "talk strong" : "talk";
   const says = told(`${to.sender} in round ${to.round + 1} heard ${from.sender} in round ${from.round + 1}`);
   if (plan.same(from, to)) {
@@ -46,10 +60,10 @@ const messageBox = (m, k, plan, selected, select) => {
   const box = draw("g", { class: kinds.filter(Boolean).join(" "), tabindex: 0, role: "button",
     "aria-label": `${m.sender}, round ${m.round + 1}: ${proposal(m)}`, "aria-pressed": k === selected, "data-message": k },
   told(`${m.sender}, round ${m.round + 1}: ${proposal(m)}`),
-  draw("rect", { x, y, width: BOX.width, height: BOX.height, rx: 8 }),
-  draw("text", { x: x + 8, y: y + 19, class: "who" }, short(m.sender, m.credit === null ? 17 : 12)),
-  m.credit === null ? null : draw("text", { x: x + BOX.width - 8, y: y + 19, class: "score" }, m.credit.toFixed(2)),
-  draw("text", { x: x + 8, y: y + 37 }, short(proposal(m), 21)));
+  draw("rect", { x, y, width: plan.box, height: BOX.height, rx: 8 }),
+  draw("text", { x: x + 8, y: y + 19, class: "who" }, short(m.sender, letters(plan.box - (m.credit === null ? 16 : 44), true))),
+  m.credit === null ? null : draw("text", { x: x + plan.box - 8, y: y + 19, class: "score" }, m.credit.toFixed(2)),
+  draw("text", { x: x + 8, y: y + 37 }, short(proposal(m), letters(plan.box - 12, false))));
   if (m.credit !== null) box.style.setProperty("--share", percent(m.credit));
   box.addEventListener("click", () => select(k));
   box.addEventListener("keydown", (event) => {
@@ -112,11 +126,20 @@ const ballot = (now) => {
   return make("section", "", make("h4", "", "Votes"), rows);
 };
 
+// What the critic says about a round, and who it is.
+const verdict = (now, round) => {
+  const why = now.why[round] || "";
+  if (!why && !now.critic) return null;
+  const who = `Credit by ${now.critic || "an unnamed critic"}${why ? ": " : ""}`;
+  return make("p", "why", make("b", "", who), why);
+};
+
 const talk = (now, selected, select) => {
   if (!now.messages.length) return make("p", "note", "No messages were recorded.");
   const row = rowOf(now.messages[selected], now);
   const cards = now.messages.map((m, k) => (rowOf(m, now) === row ? messageCard(m, now, k === selected) : null));
   return make("section", "", make("h4", "", "Messages"),
     now.messages.length > 1 ? talkPicture(now, selected, select) : null,
-    make("div", "round", row === AFTER ? "After the last round" : `Round ${row + 1}`), make("div", "said", ...cards.filter(Boolean)));
+    make("div", "round", row === AFTER ? "After the last round" : `Round ${row + 1}`),
+    row === AFTER ? null : verdict(now, row), make("div", "said", ...cards.filter(Boolean)));
 };

@@ -41,6 +41,8 @@ class Tally:
         self.costs: dict[str, Cost] = {}
         self.outcomes: dict[str, dict[str, list[float]]] = {}
         """Of unmasked episodes, by set and task."""
+        self.splits: dict[str, str] = {}
+        """Of sets that are known to be parts of a split, such as one seed's."""
 
     @classmethod
     def of_episodes(cls, sets: Iterable[EpisodeSet]) -> Tally:
@@ -63,6 +65,8 @@ class Tally:
             work = part.get("work") or part
             name = str(part.get("name") or f"{part.get('split', '')}-{part.get('arm', '')}")
             tally.outcomes.setdefault(name, {})
+            if part.get("name") and part.get("split"):
+                tally.splits[name] = str(part["split"])
             prompt, completion = work.get("prompt_tokens"), work.get("completion_tokens")
             tally.costs[name] = Cost(
                 decisions=work.get("decisions", work.get("steps")),
@@ -122,11 +126,12 @@ class Tally:
         rows = tuple(dict.fromkeys(sorted(group.values())))
         solved: Counter[tuple[str, str]] = Counter()  # outcomes are 0 or 1
         played: Counter[tuple[str, str]] = Counter()
-        for part, tasks in self.outcomes.items():
+        for name, tasks in self.outcomes.items():
+            part = self.splits.get(name, name)
             for task, outcomes in tasks.items():
                 solved[group[task], part] += sum(v == 1.0 for v in outcomes)
                 played[group[task], part] += len(outcomes)
-        columns = tuple(self.outcomes)
+        columns = tuple(dict.fromkeys(self.splits.get(name, name) for name in self.outcomes))
         kind = "task" if whole else "family of tasks, by the first word of the task's name"
         return HeatMap(
             title=f"Success of {self._which}, %, by {'task' if whole else 'family'} and split",
@@ -157,7 +162,18 @@ class Tally:
             f"{self._warning}Seconds: wall time summed over episodes, also where they ran at the "
             "same time."
         )
-        return ReportTable(title=f"Cost of {self._which}", columns=columns, rows=rows, note=note)
+        table = ReportTable(title=f"Cost of {self._which}", columns=columns, rows=rows, note=note)
+        return filled_columns(table)
+
+
+def filled_columns(table: ReportTable) -> ReportTable:
+    """The table without columns that nothing is known of."""
+    kept = [k for k in range(len(table.columns)) if any(row[k] is not None for row in table.rows)]
+    return msgspec.structs.replace(
+        table,
+        columns=tuple(table.columns[k] for k in kept),
+        rows=tuple(tuple(row[k] for k in kept) for row in table.rows),
+    )
 
 
 def _spent(cost: Cost, episode: Episode) -> None:

@@ -85,6 +85,16 @@ class Viewer {
     this.where.textContent = steps.length ? `step ${this.step + 1} of ${steps.length}` : "no steps were recorded";
     [...this.dots.children].forEach((dot, k) => dot.setAttribute("aria-current", k === this.step));
     this.stage.replaceChildren(...(now ? [this.scene(now)] : []));
+    this.reveal();
+  }
+
+  // Scrolls the graph sideways, where it is wider than the screen, to the chosen message.
+  reveal() {
+    const box = this.stage.querySelector(".box.selected");
+    const wide = box?.closest(".wide");
+    if (!wide || wide.scrollWidth <= wide.clientWidth) return;
+    const [at, frame] = [box.getBoundingClientRect(), wide.getBoundingClientRect()];
+    wide.scrollLeft += at.left - frame.left - (frame.width - at.width) / 2;
   }
 
   scene(now) {

@@ -79,6 +79,8 @@ def _step(step: StepRecord, keep: KeepPicture) -> Json:
         "rounds": trace.rounds,
         "edges": [list(edge) for edge in trace.edges],
         "messages": [_message(m, step) for m in trace.messages],
+        "critic": step.credit_source,
+        "why": list(step.rationale),
         "undecided": trace.undecided,
         "ballot": _ballot(trace),
         "decision": _told(trace.action, _label(trace.action, seen)) if trace.action else None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
 from rich.text import Text
 
 from swarm_ui.cli import exits, flags
@@ -17,12 +16,18 @@ _MARKS = {"ok": ("ok", "green"), "missing": ("MISSING", "bold red"), "absent": (
 
 def doctor(
     url: flags.Url = None,
-    model: Annotated[str | None, typer.Option("--model", "-m", metavar="NAME",
-                                              help="that --url should serve")] = None,
-    key_env: Annotated[str, typer.Option(metavar="NAME", help="variable that holds the key")]
-    = "OPENAI_API_KEY",
-    need: Annotated[list[str] | None, typer.Option(metavar="AREA", help="exit with 1 if this is "
-                    f"missing: {', '.join(AREAS)}; repeatable")] = None,
+    model: Annotated[
+        str | None, flags.option("--model", "-m", value="NAME", help="that --url should serve",
+                                 panel="")
+    ] = None,
+    key_env: Annotated[
+        str, flags.option(value="NAME", help="variable that holds the key", panel="")
+    ] = "OPENAI_API_KEY",
+    need: Annotated[
+        list[str] | None,
+        flags.option(value="AREA", panel="", complete=flags.one_of(*AREAS),
+                     help=f"exit with 1 if this is missing: {', '.join(AREAS)}; repeatable"),
+    ] = None,
     json: flags.Json = False,
 ) -> int:  # fmt: skip
     """Say what is installed and reachable, and what to do about what is not.

@@ -11,7 +11,7 @@ from swarm_ui.cli import exits, models, playing, teams, worlds
 from swarm_ui.cli.comparing import compared, comparison_table
 from swarm_ui.cli.output import Output, table
 from swarm_ui.cli.playing import Work
-from swarm_ui.cli.results import Results, machine, results_table
+from swarm_ui.cli.results import Results, machine, measures_table, results_table
 from swarm_ui.rundir import RunDirectory
 
 
@@ -21,6 +21,9 @@ def end(
     """Show what came of a run; returns the exit code."""
     config = work.config
     out.show(results_table(results))
+    measures = measures_table(results)
+    if measures is not None:
+        out.show(measures)
     document: dict[str, object] = {"run": str(run.path), **machine(results)}
     if against is not None:
         rows = compared(run.path, against)
@@ -41,8 +44,8 @@ def end(
     return code
 
 
-def planned(work: Work, out: Output) -> None:
-    """Say what would be played."""
+def planned(work: Work, out: Output, run: RunDirectory | None = None) -> None:
+    """Say what would be played, or what is left of ``run``."""
     config = work.config
     plans = []
     for split in work.splits:
@@ -54,9 +57,12 @@ def planned(work: Work, out: Output) -> None:
         "model": models.described(config.model),
         "team": teams.sized(config.team),
         "edges": ", ".join(f"{a}>{b}" for a, b in teams.edges_of(config.team)) or "none",
-        "out": config.run.out or "runs/<date>-…",
+        "out": str(run.path) if run is not None else config.run.out or "runs/<date>-…",
         **{f"episodes: {plan.name}": str(len(plan.jobs)) for plan in plans},
     }
+    if run is not None:
+        done = sum(len(playing.counted_of(run, plan)) for plan in plans)
+        facts["of these done"] = str(done)
     for name, value in facts.items():
         made.add_row(name, value)
     for task, seed in plans[0].jobs[:3]:

@@ -21,9 +21,10 @@ def export(
     what: Annotated[What, typer.Argument(help="what to take out of it")],
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="PATH",
                    help="file, for adapters a folder; none: standard output")] = None,
-    solved: Annotated[bool, typer.Option("--solved", help="only episodes that were solved")]
-    = False,
-    force: Annotated[bool, typer.Option("--force", help="replace what exists")] = False,
+    solved: Annotated[
+        bool, flags.option("--solved", help="only episodes that were solved", panel="")
+    ] = False,
+    force: flags.Force = False,
     json: flags.Json = False,
 ) -> int:  # fmt: skip
     """Take adapters, episodes, pairs, edges or a drawing out of a run.

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from swarm_ui.cli import exits
+from swarm_ui.cli import exits, flags
 from swarm_ui.cli.output import Output
 from swarm_ui.errors import ConfigError
 from swarm_ui.rundir import write_atomic
@@ -75,7 +75,7 @@ steps = 35                # of the optimiser, each adapter, each iteration
 def init(
     path: Annotated[Path, typer.Argument(metavar="FILE", help="where; - : standard output")]
     = Path("swarm-ui.toml"),
-    force: Annotated[bool, typer.Option("--force", help="replace a file that exists")] = False,
+    force: flags.Force = False,
 ) -> int:  # fmt: skip
     """Write a commented configuration file.
 

@@ -8,19 +8,29 @@ from typing import Annotated
 
 import typer
 
-from swarm_ui.cli import exits
+from swarm_ui.cli import exits, flags, worlds
+from swarm_ui.cli.config import EnvironmentSection
 
 
 def play(
-    env: Annotated[str, typer.Argument(metavar="ENV", help="phone, miniwob or module:factory")],
-    task: Annotated[str | None, typer.Argument(metavar="TASK", help="none: tasks are listed")]
+    env: Annotated[str, typer.Argument(metavar="ENV", help="phone, miniwob or module:factory",
+                                  autocompletion=flags.one_of("phone", "miniwob"))],
+    task: Annotated[str | None, typer.Argument(metavar="TASK", help="none: tasks are listed",
+                                          autocompletion=flags.tasks)]
     = None,
-    seed: Annotated[int, typer.Option(help="of the episode")] = 0,
-    browser: Annotated[bool, typer.Option("--browser", help="on a page, with the mouse")] = False,
-    port: Annotated[int, typer.Option(help="of the page; 0: any that is free")] = 0,
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE",
-                                             help="JSON lines file to add the episode to")] = None,
-    actor: Annotated[str, typer.Option(help="who plays, for the record")] = "person",
+    seed: Annotated[int, typer.Option(metavar="N", help="of the episode")] = 0,
+    browser: Annotated[
+        bool, flags.option("--browser", help="on a page, with the mouse", panel="")
+    ] = False,
+    port: Annotated[int, typer.Option(metavar="N", help="of the page; 0: any that is free")] = 0,
+    out: Annotated[
+        Path | None,
+        flags.option("--out", "-o", value="FILE", panel="",
+                     help="JSON lines file to add the episode to"),
+    ] = None,
+    actor: Annotated[
+        str, flags.option(value="NAME", help="who plays, for the record", panel="")
+    ] = "person",
 ) -> int:  # fmt: skip
     """Do a task by hand, in the terminal or on a page, and keep it as an episode.
 
@@ -30,6 +40,8 @@ def play(
 
     from swarm_ui.environments.play.__main__ import play as played
 
+    if task is not None:
+        worlds.check_task(EnvironmentSection(name=env), task)
     given = Namespace(env=env, task=task, seed=seed, browser=browser, port=port, out=out,
                       actor=actor)  # fmt: skip
     asyncio.run(played(given))

@@ -17,8 +17,10 @@ from swarm_ui.cli.replaying import Changes, Replayed
 
 def replay(
     trace: Annotated[Path, typer.Argument(metavar="TRACE", help="a run's folder, or a trace file")],
-    episode: Annotated[int, typer.Option("--episode", "-e", min=1, help="which of the file")] = 1,
-    step: Annotated[int, typer.Option("--step", "-s", min=1, help="which decision of it")] = 1,
+    episode: Annotated[int, typer.Option("--episode", "-e", metavar="N", min=1,
+                                         help="which of the file")] = 1,
+    step: Annotated[int, typer.Option("--step", "-s", metavar="N", min=1,
+                                      help="which decision of it")] = 1,
     say: Annotated[list[str] | None, typer.Option(metavar="ID=TEXT", help="this message says "
                    "something else; repeatable")] = None,
     without: Annotated[list[str] | None, typer.Option(metavar="ID", help="nobody hears this "
@@ -29,7 +31,8 @@ def replay(
                    "repeatable")] = None,
     model: flags.Model = None,
     url: flags.Url = None,
-    again: Annotated[bool, typer.Option("--again", help="ask every agent again")] = False,
+    again: Annotated[bool, flags.option("--again", help="ask every agent again",
+                                         panel="")] = False,
     config: flags.ConfigFile = None,
     settings: flags.Set = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE",

@@ -25,14 +25,15 @@ Level = Literal["questions", "pages", "devices", "steps"]
 def synthesize(
     level: Annotated[Level, typer.Argument(help="what is made up")],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="JSON lines")],
-    count: Annotated[int, typer.Option("--count", "-n", min=1, help="samples; steps: episodes")]
-    = 100,
-    env: Annotated[str, typer.Option(metavar="ENV", help="steps: an environment with an expert")]
+    count: Annotated[int, typer.Option("--count", "-n", metavar="N", min=1,
+                                       help="samples; steps: episodes")] = 100,
+    env: Annotated[str, typer.Option(metavar="ENV", help="steps: an environment with an expert",
+                                     autocompletion=flags.one_of(*worlds.NAMES))]
     = "phone",
     task: Annotated[list[str] | None, typer.Option("--task", metavar="NAME",
                     help="steps: only this one; repeatable")] = None,
-    seed: Annotated[int, typer.Option(help="equal seeds give equal samples")] = 0,
-    force: Annotated[bool, typer.Option("--force", help="replace a file that exists")] = False,
+    seed: Annotated[int, typer.Option(metavar="N", help="equal seeds give equal samples")] = 0,
+    force: flags.Force = False,
     json: flags.Json = False,
     quiet: flags.Quiet = False,
 ) -> int:  # fmt: skip
@@ -60,10 +61,15 @@ def synthesize(
     for name, number in sorted(levels.items()):
         made.add_row(name, str(number))
     output.show(made)
-    output.say(Text(f"wrote {out}, {len(text) / 1e6:.2f} MB", overflow="fold"))
+    output.say(Text(f"wrote {out}, {_size(text)}", overflow="fold"))
     output.record({"ok": True, "exit": exits.OK, "file": str(out), "samples": len(lines),
                    "levels": dict(levels)})  # fmt: skip
     return exits.OK
+
+
+def _size(text: str) -> str:
+    count = len(text.encode())
+    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.1f} kB"
 
 
 def _invented(level: Level, count: int, seed: int, bar: Bar) -> Iterator[dict[str, Any]]:

@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
 
-import typer
 from rich.text import Text
 
-from swarm_ui.cli import exits, flags, playing
-from swarm_ui.cli.config import checked
+from swarm_ui.cli import exits, flags
 from swarm_ui.cli.output import Output, table
 from swarm_ui.cli.playing import Stopped
-
-_TEAM = {"agents": 4, "rounds": 3, "temperature": 0.8, "views": "shuffle"}
-"""What holds for a team that learns, where nothing else is said."""
 
 
 def train(
     env: flags.Environment = None,
-    task: Annotated[list[str] | None, typer.Option("--task", metavar="NAME", help="only this one; "
-                    "repeatable", rich_help_panel=flags.WHERE)] = None,
+    task: flags.Task = None,
     suite: flags.Suite = None,
-    iterations: Annotated[int | None, typer.Option(help="of rollouts and updates",
-                                                   rich_help_panel="Learning")] = None,
-    rollouts: Annotated[int | None, typer.Option(help="episodes in each iteration",
-                                                 rich_help_panel="Learning")] = None,
-    method: Annotated[str | None, typer.Option(help="rft, dpo, ipo or pg",
-                                               rich_help_panel="Learning")] = None,
-    learn_edges: Annotated[str | None, typer.Option(help="redraw, fixed or learned",
-                                                    rich_help_panel="Learning")] = None,
-    critic: Annotated[bool, typer.Option("--critic/--no-critic", help="the phone's scripted critic "
-                      "gives credit; else the outcome does", rich_help_panel="Learning")] = True,
+    max_steps: flags.MaxSteps = None,
+    data: flags.Data = None,
+    iterations: flags.Iterations = None,
+    rollouts: flags.Rollouts = None,
+    method: flags.Method = None,
+    learn_edges: flags.LearnEdges = None,
+    critic: flags.Critic = True,
+    seed: flags.TrainSeed = None,
     model: flags.Model = None,
     adapters: flags.Adapters = None,
     agents: flags.Agents = None,
@@ -56,38 +47,40 @@ def train(
     from swarm_ui.cli import training
 
     output = Output(machine=json, quiet=quiet)
+    given = {
+        "env": env, "task": task, "suite": suite, "train_max_steps": max_steps, "data": data,
+        "iterations": iterations, "rollouts": rollouts, "method": method,
+        "learn_edges": learn_edges, "train_seed": seed, "model": model, "adapters": adapters,
+        "agents": agents, "rounds": rounds, "edges": edges, "views": views, "vote": vote,
+        "temperature": temperature, "out": out,
+    }  # fmt: skip
     if resume is not None:
-        job = training.taken_up(resume)
+        fixed = {"--config": config is not None, "--no-critic": not critic}
+        more = [name for name, value in fixed.items() if value]
+        job = training.taken_up(resume, flags.draft(None, settings, **given), more)
+        chosen, critic = job.config, job.critic
     else:
-        draft = flags.draft(
-            config, settings, env=env, task=task, suite=suite, iterations=iterations,
-            rollouts=rollouts, method=method, learn_edges=learn_edges, model=model,
-            adapters=adapters, agents=agents, rounds=rounds, edges=edges, views=views, vote=vote,
-            temperature=temperature, out=out,
-        )  # fmt: skip
-        for name, value in _TEAM.items():
-            if ("team", name) not in draft.places:
-                draft.put(("team", name), value, f"[team] {name}")
-        chosen = checked(draft, train=True)
-        playing.check(chosen)
-        if dry_run:
-            return _planned(training.facts(chosen, critic), output)
-        job = training.begun(chosen, critic)
+        chosen = training.settled(flags.draft(config, settings, **given))
+        job = None
+    if dry_run:
+        return _planned(training.facts(chosen, critic, job), output)
+    job = job or training.begun(chosen, critic)
     return _end(job, output)
 
 
 def _end(job: object, output: Output) -> int:
     """Train, and show each iteration."""
-    from swarm_ui.cli import training
+    from swarm_ui.cli import models, teams, training
 
     assert isinstance(job, training.Training)
     try:
-        history = asyncio.run(training.train(job, output))
+        model = models.loaded_early(job.config.model, output)
+        history = asyncio.run(training.train(job, model, output))
     except KeyboardInterrupt as error:
         resume = f"swarm-ui train --resume {job.run.path}"
         raise Stopped(job.run.path, resume, error) from None
     made = table(
-        f"{job.config.team.agents} agents on {job.config.environment.name}",
+        f"{teams.sized(job.config.team)} on {job.config.environment.name}",
         ["iteration", "episodes", "success %", "credit", "pairs", "masked", "CPU s"],
         caption="Rollouts are sampled and, with a critic, guided: not comparable with a test.",
     )
@@ -103,15 +96,10 @@ def _end(job: object, output: Output) -> int:
         )
     output.show(made)
     if job.config.run.report:
-        from swarm_ui.report import write_report
+        from swarm_ui.cli.reporting import training_report
 
-        output.say(Text(f"report: {write_report(job.run.path)}", overflow="fold"))
-    team = job.config.team
-    told = (
-        f"next: swarm-ui eval {job.config.environment.name} --adapters {job.run.adapters} "
-        f"--agents {team.agents} --rounds {team.rounds} --views {team.views}"
-    )
-    output.say(Text(told, overflow="fold"))
+        output.say(Text(f"report: {training_report(job.run)}", overflow="fold"))
+    output.say(Text(f"next: {training.following(job)}", overflow="fold"))
     rows = [{"iteration": at.iteration, "episodes": at.episodes, "masked": at.masked,
              "success": at.success, "credit": at.credit, "pairs": sum(at.pairs.values()),
              "cpu_seconds": at.cpu_seconds} for at in history]  # fmt: skip

@@ -16,8 +16,12 @@ from swarm_ui.errors import ConfigError
 
 def view(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="a run's folder, or a trace file")],
-    rebuild: Annotated[bool, typer.Option("--rebuild", help="write the report again")] = False,
-    show: Annotated[bool, typer.Option("--open/--no-open", help="in the browser")] = True,
+    rebuild: Annotated[
+        bool, flags.option("--rebuild", help="write the report again", panel="")
+    ] = False,
+    show: Annotated[
+        bool, flags.option("--open/--no-open", help="in the browser", panel="")
+    ] = True,
     json: flags.Json = False,
 ) -> int:  # fmt: skip
     """Open the report of a run; write it first where there is none.
@@ -36,7 +40,7 @@ def view(
 
 def _report(run: Path, rebuild: bool) -> Path:
     """The report's path, once it is written."""
-    from swarm_ui.cli.reporting import loose_report, report
+    from swarm_ui.cli.reporting import loose_report, report, training_report
     from swarm_ui.cli.results import load
     from swarm_ui.records import read_jsonl
     from swarm_ui.report import write_report
@@ -54,4 +58,6 @@ def _report(run: Path, rebuild: bool) -> Path:
         return report(directory, load(run))
     if written.is_file() and (run / "results.json").exists():
         raise ConfigError(f"'{run}' is a run of a demo, which writes its report itself")
+    if directory.config().get("command") == "train":
+        return training_report(directory)
     return write_report(run)
