@@ -10,18 +10,24 @@ and plays the same test episodes: known templates with new parameters, new templ
 run that is done is not done again, so the same command goes on after an interruption.
 
 Rows: *untrained*, the architecture with random weights; *base_x1*, the base agent, greedy;
-*base_x4*, four of it with shuffled views and the probability vote; *full*, the team on an unseen
+*base_x4*, four of it with shuffled views and the probability vote; *base_guard*, *base_shuffled*,
+*base_clones*, *base_team*: greedy with a loop guard, one call on a shuffled view, a majority of
+four sampled calls on one view, and four of it on a DAG; *full*, the team on an unseen
 DAG, *full_vote* without edges, *full_greedy* one of its agents; the same for every other variant
 (demos/study/variants.py), of which *independent_voters* has no DAG; *more_stage1*, the base agent
 trained on by stage 1 for the CPU time of *full*, four of it as in *base_x4*.
+
+After each split's table, *full* minus every other row: what each part of the method is worth.
 
 ``success`` is the mean over seeds and episodes. ``low`` and ``high``: 95 % bootstrap over episodes,
 each with its outcomes under all seeds; so they say nothing about further seeds, for which the table
 has each seed's own value. Differences resample the same episodes on both sides.
 
 Prints tables; the last line is JSON: ``rows`` of ``{name, split, success, low, high, seeds,
-episodes, cpu_s}`` (CPU-seconds of training, mean over seeds); ``full`` also carries
-``beats_base_x4_low``, the lower end of the difference. ``--recorded`` prints the last full run that
+episodes, cpu_s}`` (CPU-seconds of training, mean over seeds; also seconds of an iteration and peak
+memory of the training process); ``full`` also carries
+``beats_base_x4_low``, the lower end of the difference; ``comparisons`` of ``{split, other, gap,
+low, high, each_seed}``, *full* minus the other. ``--recorded`` prints the last full run that
 was kept in benchmarks/results/learning.json, with commit, seeds and machine. ``--quick`` trains
 for seconds, to try the script; its figures mean nothing.
 """
@@ -45,18 +51,17 @@ from typing import Any, NamedTuple
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "demos"))  # the demo's own training, arms and evaluation
 
+from learning_report import SPLITS, markdown, picture, show  # noqa: E402
 from rich.console import Console  # noqa: E402
-from rich.table import Table  # noqa: E402
 from study.results import Results  # noqa: E402
 from study.settings import Settings  # noqa: E402
 from study.variants import BY_NAME, FULL, RECORDED, VARIANTS  # noqa: E402
 
 from swarm_ui.errors import SwarmError  # noqa: E402
-from swarm_ui.rundir import write_atomic  # noqa: E402
+from swarm_ui.rundir import RunDirectory, write_atomic  # noqa: E402
 
 RECORD = HERE / "results" / "learning.json"
 RESAMPLES = 4000
-SPLITS = {"parameters": "new_parameters", "templates": "new_templates", "apps": "new_apps"}
 QUICK: dict[str, Any] = {
     "iterations": 1, "shared_iterations": 1, "episodes": 8, "shared_steps": 3, "steps": 3,
     "episodes_test": 24, "episodes_other": 8,
@@ -72,6 +77,10 @@ class Row(NamedTuple):
     split: str
     outcomes: Matrix
     cpu_s: float
+    iteration_s: float | None = None
+    """Wall time of an iteration of training."""
+    peak_mb: float | None = None
+    """Most memory of a training process, 2**20 bytes."""
 
 
 def run(
@@ -100,7 +109,11 @@ def rows(folder: Path) -> list[Row]:
     singles = {
         "untrained": ("untrained", "base-greedy"),
         "base_x1": ("base", "base-greedy"),
+        "base_guard": ("base", "base-guard"),
+        "base_shuffled": ("base", "base-shuffled"),
+        "base_clones": ("base", "base-clones"),
         "base_x4": ("base", "base-vote"),
+        "base_team": ("base", "base-team"),
     }
     arms = {"": "trained-team", "_vote": "trained-vote", "_greedy": "trained-greedy"}
     for split in SPLITS:
@@ -128,7 +141,17 @@ def _row(name: str, split: str, cells: Sequence[Path], arm: str) -> list[Row]:
     columns = zip(*(p.outcomes for p in played), strict=True)
     outcomes = [[float(v) for v in column if v is not None] for column in columns]
     spent = mean(r.training_cpu_seconds for r in results)
-    return [Row(name, split, [o for o in outcomes if o], spent)]
+    return [Row(name, split, [o for o in outcomes if o], spent, *costs(cells))]
+
+
+def costs(cells: Sequence[Path]) -> tuple[float | None, float | None]:
+    """Seconds of an iteration and peak memory, over all the runs."""
+    lines: list[dict[str, Any]] = [
+        line for cell in cells for line in RunDirectory.open_existing(cell).metrics()
+    ]
+    took = [r["rollout_seconds"] + r["update_seconds"] for r in lines if "rollout_seconds" in r]
+    held = [r["peak_memory_mb"] for r in lines if r.get("peak_memory_mb") is not None]
+    return (mean(took) if took else None), (max(held) if held else None)
 
 
 def bootstrap(values: Sequence[float]) -> tuple[float, float]:
@@ -149,6 +172,7 @@ def figures(found: Sequence[Row]) -> dict[str, Any]:
             "name": row.name, "split": SPLITS[row.split], "success": mean(each), "low": low,
             "high": high, "seeds": max(map(len, row.outcomes)), "episodes": len(each),
             "cpu_s": row.cpu_s, "by_seed": by_seed(row.outcomes),
+            "iteration_s": row.iteration_s, "peak_mb": row.peak_mb,
         }  # fmt: skip
         base = by_place.get(("base_x4", row.split))
         if base is not None and row is not base and len(base.outcomes) == len(row.outcomes):
@@ -156,7 +180,27 @@ def figures(found: Sequence[Row]) -> dict[str, Any]:
             down, up = bootstrap(gaps)
             line |= {"over_base_x4": mean(gaps), "beats_base_x4_low": down, "over_high": up}
         lines.append(line)
-    return {"rows": lines}
+    return {"rows": lines, "comparisons": comparisons(found)}
+
+
+def comparisons(found: Sequence[Row]) -> list[dict[str, Any]]:
+    """*full* minus each other row of its split, paired by episode."""
+    full = {row.split: row for row in found if row.name == FULL.name}
+    lines: list[dict[str, Any]] = []
+    for row in found:
+        mine = full.get(row.split)
+        if mine is None or row is mine or len(mine.outcomes) != len(row.outcomes):
+            continue
+        gaps = [mean(a) - mean(b) for a, b in zip(mine.outcomes, row.outcomes, strict=True)]
+        low, high = bootstrap(gaps)
+        ours, theirs = by_seed(mine.outcomes), by_seed(row.outcomes)
+        theirs = theirs * len(ours) if len(theirs) == 1 else theirs
+        each = [a - b for a, b in zip(ours, theirs, strict=False)]
+        lines.append(
+            {"split": SPLITS[row.split], "other": row.name, "gap": mean(gaps), "low": low,
+             "high": high, "each_seed": each}
+        )  # fmt: skip
+    return lines
 
 
 def by_seed(outcomes: Matrix) -> list[float]:
@@ -164,29 +208,6 @@ def by_seed(outcomes: Matrix) -> list[float]:
     most = max(map(len, outcomes))
     whole = [o for o in outcomes if len(o) == most]
     return [mean(o[k] for o in whole) for k in range(most)]
-
-
-def show(data: dict[str, Any], console: Console) -> None:
-    """One table a split."""
-    for split in SPLITS.values():
-        table = Table(title=f"simulated phone, {split.replace('_', ' ')}: success %, 95 %")
-        for column in ("policy", "success", "each seed", "over base x4", "episodes", "CPU s"):
-            table.add_column(column, justify="left" if column == "policy" else "right")
-        for line in (r for r in data["rows"] if r["split"] == split):
-            gap = "" if "over_base_x4" not in line else _percent(
-                line["over_base_x4"], line["beats_base_x4_low"], line["over_high"], "+"
-            )  # fmt: skip
-            table.add_row(
-                line["name"], _percent(line["success"], line["low"], line["high"]),
-                " ".join(f"{100 * v:.1f}" for v in line["by_seed"]), gap, str(line["episodes"]),
-                f"{line['cpu_s']:.0f}" if line["cpu_s"] else "",
-            )  # fmt: skip
-        console.print(table)
-    console.print("The phone is simulated and its critic scripted: not AndroidWorld scores.")
-
-
-def _percent(value: float, low: float, high: float, sign: str = "") -> str:
-    return f"{100 * value:{sign}.1f} [{100 * low:{sign}.1f}, {100 * high:{sign}.1f}]"
 
 
 def recorded() -> dict[str, Any]:
@@ -217,6 +238,8 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=Settings().processes)
     parser.add_argument("--record", action="store_true", help="keep it in benchmarks/results")
     parser.add_argument("--recorded", action="store_true", help="print what was kept")
+    parser.add_argument("--markdown", action="store_true", help="tables for docs/results.md")
+    parser.add_argument("--picture", type=Path, metavar="SVG", help="draw success and intervals")
     parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
     given = parser.parse_args()
     if given.recorded:
@@ -238,7 +261,12 @@ def main() -> None:
         if given.record:
             data |= where_from(given.seeds)
             write_atomic(RECORD, json.dumps(data, indent=1) + "\n")
-    show(data, Console(width=140, soft_wrap=True))
+    if given.picture:
+        picture(data, given.picture)
+    if given.markdown:
+        print(markdown(data))
+    else:
+        show(data, Console(width=150, soft_wrap=True))
     print(json.dumps(data))
 
 

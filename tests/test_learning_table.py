@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from swarm_ui.rundir import RunDirectory
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -20,6 +22,7 @@ def learning() -> ModuleType:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     before = list(sys.path)
+    sys.path.insert(0, str(path.parent))
     spec.loader.exec_module(module)
     sys.path[:] = before
     return module
@@ -31,7 +34,10 @@ def keep(folder: Path, cpu: float, **arms: list[float | None]) -> None:
         from study.results import ArmResult, Results, Work
     finally:
         sys.path.pop(0)
-    folder.mkdir(parents=True)
+    run = RunDirectory.create(folder, name=folder.name, config={})
+    if cpu:
+        line = {"rollout_seconds": cpu, "update_seconds": 2.0, "peak_memory_mb": 10 * cpu}
+        run.log({"kind": "iteration", **line})
     results = Results(training_cpu_seconds=cpu)
     for name, outcomes in arms.items():
         jobs = tuple((f"task-{k}", k) for k in range(len(outcomes)))
@@ -69,6 +75,8 @@ def test_means_are_over_seeds_and_episodes_and_masked_ones_are_left_out(
     assert found["full_vote"]["success"] == 1.0
     assert full["low"] <= full["success"] <= full["high"]
     assert full["split"] == "new_parameters"
+    assert (full["iteration_s"], full["peak_mb"]) == (72, 800)
+    assert found["base_x4"]["iteration_s"] is found["base_x4"]["peak_mb"] is None
 
 
 def test_differences_are_paired(learning: ModuleType, study: Path) -> None:
@@ -77,6 +85,17 @@ def test_differences_are_paired(learning: ModuleType, study: Path) -> None:
     assert full["beats_base_x4_low"] <= full["over_base_x4"] <= full["over_high"]
     # Every episode gains by 1 or by nothing but one, so no resample can lose.
     assert full["beats_base_x4_low"] >= 0
+
+
+def test_full_is_compared_with_every_other_row(learning: ModuleType, study: Path) -> None:
+    found = learning.figures(learning.rows(study))["comparisons"]
+    by_name = {line["other"]: line for line in found}
+    assert set(by_name) == {
+        "base_x1", "base_x4", "full_vote", "independent_voters", "independent_voters_greedy"
+    }  # fmt: skip
+    assert by_name["base_x4"]["gap"] == 0.875 - 0.5
+    assert by_name["base_x4"]["each_seed"] == pytest.approx([2 / 3 - 0.5, 1.0 - 0.5])
+    assert by_name["independent_voters"]["gap"] == 0.875 - 0.75
 
 
 def test_voters_without_edges_have_no_team(learning: ModuleType, study: Path) -> None:

@@ -72,7 +72,12 @@ def _output(output: NotebookNode) -> NotebookNode:
         if len(data.get("text/plain", "")) > LONGEST_TEXT:
             data["text/plain"] = data["text/plain"][:LONGEST_TEXT] + " ..."
     if "metadata" in output:
-        output.metadata = nbformat.from_dict({})
+        sizes = {
+            kind: {name: said[name] for name in ("width", "height") if name in said}
+            for kind, said in output.metadata.items()
+            if kind.startswith("image/")
+        }
+        output.metadata = nbformat.from_dict({kind: size for kind, size in sizes.items() if size})
     return output
 
 
