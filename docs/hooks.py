@@ -14,7 +14,7 @@ _PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
 }
-_FILES = re.compile(r"\[([^\]]+)\]\((?:\.\./)?(LICENSE|demos/notebooks)\)")
+_FILES = re.compile(r"\[([^\]]+)\]\((?:\.\./)*(LICENSE|demos/[\w./]+)\)")
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -25,8 +25,10 @@ def on_files(files: Files, config: Any) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
+def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     """Point links to them at their pages; a file that is no page is only named."""
-    for name, page in _PAGES.items():
-        markdown = re.sub(rf"\]\((?:\.\./)?{re.escape(name)}(#[^)]*)?\)", rf"]({page}\1)", markdown)
+    up = "../" * page.file.src_uri.count("/")
+    for name, place in _PAGES.items():
+        link = rf"\]\((?:\.\./)*{re.escape(name)}(#[^)]*)?\)"
+        markdown = re.sub(link, rf"]({up}{place}\1)", markdown)
     return _FILES.sub(r"\1", markdown)

@@ -100,10 +100,11 @@ AgentView = Literal["same", "shuffle"] | Window
 def windows(parts: int, copies: int = 1) -> tuple[Window, ...]:
     """All windows of a screen, one for each agent of a team.
 
-    >>> [window.order(10) for window in windows(4)]
-    [[0, 1], [2, 3, 4], [5, 6], [7, 8, 9]]
-    >>> [window.order(8) for window in windows(4, copies=2)]
-    [[0, 1, 2, 3], [2, 3, 4, 5], [4, 5, 6, 7], [0, 1, 6, 7]]
+    Examples:
+        >>> [window.order(10) for window in windows(4)]
+        [[0, 1], [2, 3, 4], [5, 6], [7, 8, 9]]
+        >>> [window.order(8) for window in windows(4, copies=2)]
+        [[0, 1, 2, 3], [2, 3, 4, 5], [4, 5, 6, 7], [0, 1, 6, 7]]
     """
     return tuple(Window(part=k, parts=parts, copies=copies) for k in range(parts))
 
