@@ -31,3 +31,5 @@ _NUMBERS = [str(i) for i in range(21)]
 _PUNCTUATION = list(""".,:;"'!?@#>&-/()*+=<$%_|^~`[]{}""")
 
 GENERAL_WORDS: tuple[str, ...] = tuple(dict.fromkeys([*_UI.split(), *_NUMBERS, *_PUNCTUATION]))
+KNOWN_WORDS = tuple(word for word in GENERAL_WORDS if word.isalpha() and len(word) > 2)
+"""Those that lessons on invented screens may use beside words that no agent knows."""

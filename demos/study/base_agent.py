@@ -13,14 +13,12 @@ import torch
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, tasks, vocabulary
 from swarm_ui.nodes.codec import Codec
 from swarm_ui.nodes.local import LocalModel
-from swarm_ui.nodes.vocabulary import GENERAL_WORDS
+from swarm_ui.nodes.vocabulary import KNOWN_WORDS
 from swarm_ui.optim import parallel
 from swarm_ui.optim.stage1 import Progress, Stage1Config, train
 from swarm_ui.optim.synthesis.curriculum import Mix, Stream
 from swarm_ui.optim.synthesis.demonstrations import walk
 from swarm_ui.optim.synthesis.scene import Lesson
-
-KNOWN_WORDS = tuple(w for w in GENERAL_WORDS if w.isalpha() and len(w) > 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable
 
 from study.arms import rollout_arm
-from study.base_agent import KNOWN_WORDS
 from study.settings import Settings
 from study.team import World, own_graph, team_config
 from swarm_ui.environment import Environment
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.node import derive
 from swarm_ui.nodes.local import LocalModel
+from swarm_ui.nodes.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.pairs import PreferencePair
 from swarm_ui.optim.synthesis.rehearsal import Rehearsal
 from swarm_ui.optim.team_update import update_team

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from study.arms import rollout_arm
-from study.base_agent import KNOWN_WORDS
 from study.console import Bar
 from study.results import Work
 from study.settings import Settings
@@ -18,6 +17,7 @@ from study.work import sample, used
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.node import derive
 from swarm_ui.nodes.local import LocalModel
+from swarm_ui.nodes.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.adapters import UpdateConfig
 from swarm_ui.optim.adversary_scripted import ScriptedAdversary
 from swarm_ui.optim.edge_files import save_edges

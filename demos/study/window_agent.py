@@ -11,10 +11,10 @@ from pathlib import Path
 
 import torch
 
-from study.base_agent import KNOWN_WORDS
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, tasks
 from swarm_ui.nodes.codec import PASS
 from swarm_ui.nodes.local import BASE_AGENT, LocalModel
+from swarm_ui.nodes.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.stage1 import Progress, Stage1Config, train
 from swarm_ui.optim.synthesis.curriculum import COLLEAGUES, Mix, Stream
 from swarm_ui.optim.synthesis.windows import Moment, WindowMix, WindowStream, moments

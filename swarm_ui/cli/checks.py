@@ -30,7 +30,7 @@ _EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "tensorboard": ("learning curves in TensorBoard", ("tensorboard",)),
     "telemetry": ("spans of runs", ("opentelemetry",)),
     "notebook": ("notebooks", ("jupyterlab", "ipykernel")),
-    "ray": ("clusters", ("ray",)),
+    "ray": ("Ray, which nothing here uses yet", ("ray",)),
 }  # fmt: skip
 
 

@@ -139,8 +139,10 @@ def following(job: Training) -> str:
 
 async def train(job: Training, model: Any, out: Output) -> Sequence[IterationMetrics]:
     """Train, or go on; returns the figures of all iterations."""
+    from swarm_ui.nodes.vocabulary import KNOWN_WORDS
     from swarm_ui.optim.adversary_scripted import ScriptedAdversary
     from swarm_ui.optim.edge_files import save_edges
+    from swarm_ui.optim.synthesis.rehearsal import Rehearsal
     from swarm_ui.optim.trainer import TeamTrainer
 
     config, settings = job.config, team_config(job.config)
@@ -163,6 +165,7 @@ async def train(job: Training, model: Any, out: Output) -> Sequence[IterationMet
                     config=settings,
                     critic=_critic(config, job.critic),
                     adversary=ScriptedAdversary(),
+                    rehearse=Rehearsal(KNOWN_WORDS),
                     folder=job.run.path,
                     progress=lambda at: _move(bar, at),
                     on_episodes=lambda k, episodes: _keep(job.run, k, episodes),

@@ -1,0 +1,87 @@
+"""Which MiniWoB++ pages a team goes on with, and which are held out: fixed before any run.
+
+From the proposal of the feasibility probe, with two changes. The base agent solves many of the
+pages proposed for training by now, so more candidates stand beside them; and held-out pages that
+nobody has looked at stand beside those that were looked at while the walker was built. A look at
+training seeds drops the candidates that teach nothing; held-out pages with a trained page in their
+family are *near*, the others *far*.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+
+from swarm_ui.node import derive
+from swarm_ui.rollout import Job
+
+CANDIDATES: dict[str, str] = {
+    "choose-list": "list", "click-button": "button", "click-button-sequence": "button",
+    "click-checkboxes": "checkboxes", "click-checkboxes-soft": "checkboxes",
+    "click-checkboxes-transfer": "checkboxes", "click-collapsible-nodelay": "collapsible",
+    "click-color": "color", "click-dialog": "dialog", "click-menu": "menu",
+    "click-menu-2": "menu", "click-pie-nodelay": "pie", "click-shape": "shape",
+    "click-tab": "tab", "click-tab-2-easy": "tab", "click-widget": "widget",
+    "email-inbox-delete": "email", "email-inbox-noscroll": "email",
+    "email-inbox-star-reply": "email", "form-sequence-3": "form", "identify-shape": "shape",
+    "login-user": "login", "multi-layouts": "multi", "navigate-tree": "tree",
+    "read-table": "table", "social-media": "social", "use-autocomplete-nodelay": "autocomplete",
+}  # fmt: skip
+"""Pages that may be trained on, with their family."""
+
+HELD_OUT: dict[str, str] = {
+    "buy-ticket": "ticket", "click-checkboxes-large": "checkboxes",
+    "click-collapsible-2": "collapsible", "click-collapsible-2-nodelay": "collapsible",
+    "click-dialog-2": "dialog", "click-pie": "pie", "click-scroll-list": "scroll",
+    "click-tab-2": "tab", "click-tab-2-hard": "tab", "click-tab-2-medium": "tab",
+    "count-shape": "shape", "email-inbox": "email", "email-inbox-nl-turk": "email",
+    "enter-time": "time", "form-sequence-2": "form", "hot-cold": "hot", "login-user-popup": "login",
+    "multi-orderings": "multi", "phone-book": "book", "read-table-2": "table",
+    "scroll-text-2": "scroll", "search-engine": "search", "sign-agreement": "agreement",
+    "social-media-all": "social", "social-media-some": "social", "stock-market": "stock",
+    "tic-tac-toe": "board", "use-autocomplete": "autocomplete",
+}  # fmt: skip
+"""Pages that are never trained on, with their family."""
+
+EASY: tuple[str, ...] = (
+    "click-link", "click-option", "click-test-2", "enter-password", "enter-text",
+    "enter-text-dynamic", "focus-text-2", "unicode-test",
+)  # fmt: skip
+"""Pages that the base agent solves: what may be forgotten."""
+
+TRAIN_SEEDS = range(1_000_000)
+LOOK_SEEDS = range(1_000_000, 2_000_000)
+"""Of training too, but not of the updates: the look, and whatever was tuned."""
+TEST_SEEDS = range(5_000_000, 6_000_000)
+
+
+def kept(look: Mapping[str, Sequence[float | None]], *, share: float = 0.05) -> tuple[str, ...]:
+    """The candidates that are neither solved nor failed (nearly) always.
+
+    Args:
+        look: outcomes of each candidate on training seeds; ``None``: masked.
+        share: nearer than this to 0 or 1 a page teaches nothing.
+    """
+    rates = {
+        task: sum(seen) / len(seen)
+        for task, values in look.items()
+        if (seen := [v for v in values if v is not None])
+    }
+    return tuple(task for task in look if share <= rates.get(task, 0.0) <= 1.0 - share)
+
+
+def splits(trained: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Pages of each web split, given those that are trained on."""
+    families = {CANDIDATES[task] for task in trained}
+    near = tuple(task for task, family in HELD_OUT.items() if family in families)
+    far = tuple(task for task in HELD_OUT if task not in near)
+    return {"web": tuple(trained), "web_near": near, "web_far": far, "web_easy": EASY}
+
+
+def drawn(what: str, tasks: Sequence[str], each: int, seeds: range) -> list[Job]:
+    """``each`` episodes of every page; always the same for the same ``what``."""
+    return [
+        (task, random.Random(derive(6, "continuation", what, task, k)).choice(seeds))
+        for task in tasks
+        for k in range(each)
+    ]
