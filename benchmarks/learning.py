@@ -28,7 +28,9 @@ episodes, cpu_s}`` (CPU-seconds of training, mean over seeds; also seconds of an
 memory of the training process); ``full`` also carries
 ``beats_base_x4_low``, the lower end of the difference; ``comparisons`` of ``{split, other, gap,
 low, high, each_seed}``, *full* minus the other. ``--recorded`` prints the last full run that
-was kept in benchmarks/results/learning.json, with commit, seeds and machine. ``--quick`` trains
+was kept in benchmarks/results/learning.json, with commit, seeds and machine, and what the recorded
+run of demos/study_continuation.py adds: *web_before*, the phone's team on real MiniWoB++ pages, and
+*web_after*, when it went on learning there. ``--quick`` trains
 for seconds, to try the script; its figures mean nothing.
 """
 
@@ -53,6 +55,7 @@ sys.path.insert(0, str(HERE.parent / "demos"))  # the demo's own training, arms 
 
 from learning_report import SPLITS, markdown, picture, show  # noqa: E402
 from rich.console import Console  # noqa: E402
+from study import continuation_report as continuation  # noqa: E402
 from study.results import Results  # noqa: E402
 from study.settings import Settings  # noqa: E402
 from study.variants import BY_NAME, FULL, RECORDED, VARIANTS  # noqa: E402
@@ -216,6 +219,7 @@ def recorded() -> dict[str, Any]:
         raise SystemExit(f"{RECORD.name}: no full run was kept yet; run with --out FOLDER --record")
     found = json.loads(RECORD.read_text(encoding="utf-8"))
     assert isinstance(found, dict)
+    found["rows"] += [row for row in continuation.rows() if row["name"].startswith("web_")]
     return found
 
 

@@ -55,7 +55,25 @@ def show(data: dict[str, Any], console: Console) -> None:
             for line in lines:
                 table.add_row(*line)
             console.print(table)
+    if (pages := _web(data)) is not None:
+        console.print(pages)
     console.print(_NOTE)
+
+
+def _web(data: dict[str, Any]) -> Table | None:
+    """What went on learning on real pages; one agent, greedy."""
+    rows = [line for line in data["rows"] if line["split"].startswith("web")]
+    if not rows:
+        return None
+    table = Table(title="real MiniWoB++ pages: success, % [95 %, over tasks]")
+    for column in ("policy", "pages", "success", "each seed", "tasks"):
+        table.add_column(column, justify="left" if column in ("policy", "pages") else "right")
+    for line in rows:
+        table.add_row(
+            line["name"], line["split"], _percent(line["success"], line["low"], line["high"]),
+            " ".join(f"{100 * v:.1f}" for v in line["by_seed"]), str(line["tasks"]),
+        )  # fmt: skip
+    return table
 
 
 def markdown(data: dict[str, Any]) -> str:

@@ -66,7 +66,8 @@ def _study(given: argparse.Namespace, folder: Path) -> None:
 
     settings = Settings(agent=given.agent)
     check_learning(settings)
-    from study.continuation import QUICK, Continuation, Course
+    from study.continuation import Continuation
+    from study.continuation_course import QUICK, Course
 
     seeds: Sequence[int] = given.seeds[:1] if given.quick else given.seeds
     with Screen() as screen:

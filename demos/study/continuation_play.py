@@ -23,7 +23,7 @@ from swarm_ui.rollout import Job, rollout_many
 from swarm_ui.trace import Episode
 
 if TYPE_CHECKING:
-    from study.continuation import Course
+    from study.continuation_course import Course
 
 _TOGETHER = 64
 
