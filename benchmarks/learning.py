@@ -26,7 +26,8 @@ has each seed's own value. Differences resample the same episodes on both sides.
 Prints tables; the last line is JSON: ``rows`` of ``{name, split, success, low, high, seeds,
 episodes, cpu_s}`` (CPU-seconds of training, mean over seeds; also seconds of an iteration and peak
 memory of the training process); ``full`` also carries
-``beats_base_x4_low``, the lower end of the difference; ``comparisons`` of ``{split, other, gap,
+``beats_base_x4_low``, the lower end of the difference; what a vote or a team gains over one of its
+own agents is ``over_own_agent``; ``comparisons`` of ``{split, other, gap,
 low, high, each_seed}``, *full* minus the other. ``--recorded`` prints the last full run that
 was kept in benchmarks/results/learning.json, with commit, seeds and machine, and what the recorded
 run of demos/study_continuation.py adds: *web_before*, the phone's team on real MiniWoB++ pages, and
@@ -47,7 +48,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import mean
+from statistics import fmean, mean
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
@@ -160,7 +161,7 @@ def costs(cells: Sequence[Path]) -> tuple[float | None, float | None]:
 def bootstrap(values: Sequence[float]) -> tuple[float, float]:
     """95 % percentile interval of a mean over episodes."""
     rng, n = random.Random(0), len(values)
-    means = sorted(mean(rng.choices(values, k=n)) for _ in range(RESAMPLES))
+    means = sorted(fmean(rng.choices(values, k=n)) for _ in range(RESAMPLES))
     return means[int(0.025 * RESAMPLES)], means[int(0.975 * RESAMPLES)]
 
 
@@ -179,9 +180,12 @@ def figures(found: Sequence[Row]) -> dict[str, Any]:
         }  # fmt: skip
         base = by_place.get(("base_x4", row.split))
         if base is not None and row is not base and len(base.outcomes) == len(row.outcomes):
-            gaps = [a - mean(b) for a, b in zip(each, base.outcomes, strict=True)]
-            down, up = bootstrap(gaps)
-            line |= {"over_base_x4": mean(gaps), "beats_base_x4_low": down, "over_high": up}
+            gap, down, up = paired(row, base)
+            line |= {"over_base_x4": gap, "beats_base_x4_low": down, "over_high": up}
+        own = by_place.get((row.name.removesuffix("_vote") + "_greedy", row.split))
+        if own is not None and len(own.outcomes) == len(row.outcomes):
+            gap, down, up = paired(row, own)
+            line |= {"over_own_agent": gap, "over_own_low": down, "over_own_high": up}
         lines.append(line)
     return {"rows": lines, "comparisons": comparisons(found)}
 
@@ -194,16 +198,21 @@ def comparisons(found: Sequence[Row]) -> list[dict[str, Any]]:
         mine = full.get(row.split)
         if mine is None or row is mine or len(mine.outcomes) != len(row.outcomes):
             continue
-        gaps = [mean(a) - mean(b) for a, b in zip(mine.outcomes, row.outcomes, strict=True)]
-        low, high = bootstrap(gaps)
+        gap, low, high = paired(mine, row)
         ours, theirs = by_seed(mine.outcomes), by_seed(row.outcomes)
         theirs = theirs * len(ours) if len(theirs) == 1 else theirs
         each = [a - b for a, b in zip(ours, theirs, strict=False)]
         lines.append(
-            {"split": SPLITS[row.split], "other": row.name, "gap": mean(gaps), "low": low,
+            {"split": SPLITS[row.split], "other": row.name, "gap": gap, "low": low,
              "high": high, "each_seed": each}
         )  # fmt: skip
     return lines
+
+
+def paired(ours: Row, theirs: Row) -> tuple[float, float, float]:
+    """Mean difference on the same episodes, and its interval."""
+    gaps = [mean(a) - mean(b) for a, b in zip(ours.outcomes, theirs.outcomes, strict=True)]
+    return mean(gaps), *bootstrap(gaps)
 
 
 def by_seed(outcomes: Matrix) -> list[float]:

@@ -94,7 +94,15 @@ def _tables(data: dict[str, Any], split: str) -> list[tuple[str, list[str], list
     return [
         (
             "success, % [95 %]",
-            ["policy", *_ARMS.values(), "over base ×4", "CPU s", "s/iteration", "peak MB"],
+            [
+                "policy",
+                *_ARMS.values(),
+                "vote minus one agent",
+                "over base ×4",
+                "CPU s",
+                "s/iteration",
+                "peak MB",
+            ],
             [_row(rows, name) for name in LABELS if name in rows],
         ),
         (
@@ -114,9 +122,14 @@ def _row(rows: dict[str, Line], name: str) -> list[str]:
     gap = "–"
     if "over_base_x4" in main:
         gap = _percent(main["over_base_x4"], main["beats_base_x4_low"], main["over_high"], "+")
+    vote = main if _ALONE.get(name) == "_vote" else rows.get(name + "_vote", {})
+    own = "–"
+    if "over_own_agent" in vote:
+        own = _percent(vote["over_own_agent"], vote["over_own_low"], vote["over_own_high"], "+")
     return [
         LABELS[name],
         *("–" if a is None else _percent(a["success"], a["low"], a["high"]) for a in arms.values()),
+        own,
         gap,
         *(f"{main[k]:.0f}" if main.get(k) else "–" for k in _COSTS),
     ]
@@ -173,7 +186,7 @@ def picture(data: dict[str, Any], path: Path) -> None:
         "agents; bars: 95 %, over episodes. Simulated phone, scripted critic",
         fontsize=9,
     )
-    figure.savefig(path, dpi=150)
+    figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
 def _finder(rows: Sequence[Line], split: str) -> Callable[[str], Line | None]:

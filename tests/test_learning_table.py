@@ -115,3 +115,18 @@ def test_the_interval_of_a_mean(learning: ModuleType) -> None:
     low, high = learning.bootstrap([0.0] * 50 + [1.0] * 50)
     assert (low, high) == (pytest.approx(0.4, abs=0.03), pytest.approx(0.6, abs=0.03))
     assert learning.bootstrap([1.0] * 10) == (1.0, 1.0)
+
+
+def test_the_page_of_results_shows_the_recorded_run(learning: ModuleType) -> None:
+    data = learning.recorded()
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    assert learning.markdown(data) in page
+    phone = {line["name"] for line in data["rows"] if line["split"] == "new_apps"}
+    assert phone >= {
+        "untrained", "base_x1", "base_x4", "full", "rft", "without_cr", "without_edge_update",
+        "independent_voters", "learned_edges", "more_stage1", "critic_imitation",
+    }  # fmt: skip
+    web = {line["name"] for line in data["rows"] if line["split"] == "web"}
+    assert web >= {"web_before", "web_after"}
+    full = [line for line in data["rows"] if line["name"] == "full"]
+    assert all("beats_base_x4_low" in line and line["seeds"] == 3 for line in full)
