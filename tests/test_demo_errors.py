@@ -26,7 +26,7 @@ def refused(*arguments: object, cwd: Path, **extra: str) -> str:
     [
         (["--nonsense"], "--nonsense"),
         (["--seed", "x"], "--seed"),
-        (["--agents", "1"], "--agents must be from 2"),
+        (["--agents", "0"], "--agents must be from 1"),
         (["--critic-noise", "3"], "--critic-noise"),
         (["--density", "1"], "--density"),
         (["--model", "m"], "--base-url"),
