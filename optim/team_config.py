@@ -74,8 +74,9 @@ class TeamConfig:
     bootstrap: float = 0.5
     """Share of the other nodes' pairs that each node also learns from, drawn anew for each."""
     rehearsal: float = 0.0
-    """Share of the examples of each update that are of what the agents could do before, so that
-    they do not forget it; needs somebody to hand them in (``TeamTrainer(rehearse=...)``)."""
+    """Share of the examples of each update (before equal ones are merged) that are of what the
+    agents could do before, so that they do not forget it; needs somebody to hand them in
+    (``TeamTrainer(rehearse=...)``)."""
     pairs: PairConfig = field(default_factory=PairConfig)
     advantage: By = "state"
     """What a message's credit is compared with, for ``update.method="pg"``: see

@@ -38,6 +38,7 @@ def update_team(
         adapters: by node; nodes may share one.
         config: decides whether this is a shared iteration.
         iteration: counted from 0.
+        rehearse: hands in what is repeated beside them, as much as ``config.rehearsal`` says.
         done: called with (updates done, updates in all).
     """
     trainer = AdapterTrainer(model, config.update_at(iteration))
