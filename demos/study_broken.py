@@ -18,11 +18,12 @@ from pathlib import Path
 
 import msgspec
 from study.console import Screen
+from study.ending import told
 from study.quiet import hush_transformers
 from study.session import check_learning
 from study.settings import Settings
 
-from swarm_ui.errors import ConfigError, SwarmError
+from swarm_ui.errors import ConfigError
 from swarm_ui.rundir import write_atomic
 
 
@@ -34,6 +35,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     noise: float
 
 
+@told
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -47,20 +49,13 @@ def main() -> int:
     parser.add_argument("--kinds", nargs="+", default=["random", "wrong"])
     parser.add_argument("--summarise", action="store_true", help="print what is there as Markdown")
     given = parser.parse_args()
-    try:
-        check_learning(Settings())
-        if not given.summarise:
-            study(given)
-        from study.broken_report import summary
+    check_learning(Settings())
+    if not given.summarise:
+        study(given)
+    from study.broken_report import summary
 
-        print(summary(given.out))
-        return 0
-    except SwarmError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("stopped; the same command goes on", file=sys.stderr)
-        return 130
+    print(summary(given.out))
+    return 0
 
 
 def study(given: argparse.Namespace) -> None:

@@ -19,13 +19,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from study.console import Screen
+from study.ending import told
 from study.session import agent_folder, check_learning
-
-from swarm_ui.errors import SwarmError
 
 ARMS = ("web", "control", "traces", "rehearsed")
 
 
+@told
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -47,18 +47,11 @@ def main() -> int:
     given = parser.parse_args()
     if given.out is None and not given.quick:
         parser.error("--out FOLDER is needed (or --quick)")
-    try:
-        with tempfile.TemporaryDirectory() as beside:
-            folder = given.out or Path(beside) / "quick"
-            if not given.summarise:
-                _study(given, folder)
-            return _summarise(folder, given.record)
-    except SwarmError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("stopped; the same command goes on", file=sys.stderr)
-        return 130
+    with tempfile.TemporaryDirectory() as beside:
+        folder = given.out or Path(beside) / "quick"
+        if not given.summarise:
+            _study(given, folder)
+        return _summarise(folder, given.record)
 
 
 def _study(given: argparse.Namespace, folder: Path) -> None:

@@ -18,13 +18,15 @@ from pathlib import Path
 
 import msgspec
 from study.console import Screen
+from study.ending import told
 from study.session import check_learning
 from study.settings import Settings, plain
 
-from swarm_ui.errors import ConfigError, SwarmError
+from swarm_ui.errors import ConfigError
 from swarm_ui.rundir import write_atomic
 
 
+@told
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -48,20 +50,13 @@ def main() -> int:
         episodes_other=0,
         processes=1,
     )
-    try:
-        check_learning(settings)
-        if not given.summarise:
-            study(given, settings)
-        from study.critics_report import summary
+    check_learning(settings)
+    if not given.summarise:
+        study(given, settings)
+    from study.critics_report import summary
 
-        print(summary(given.out))
-        return 0
-    except SwarmError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("stopped; the same command goes on", file=sys.stderr)
-        return 130
+    print(summary(given.out))
+    return 0
 
 
 def study(given: argparse.Namespace, settings: Settings) -> None:

@@ -22,12 +22,13 @@ import msgspec
 from study import web
 from study.arms import Arm
 from study.console import Screen
+from study.ending import told
 from study.session import agent_folder, check_learning
 from study.settings import Settings
 
 from swarm_ui.action import Action
 from swarm_ui.environments.miniwob import REFERENCE_TASKS, MiniWobBrowser, blind_tasks
-from swarm_ui.errors import ConfigError, SwarmError
+from swarm_ui.errors import ConfigError
 from swarm_ui.model import ChatModel, Request
 from swarm_ui.nodes.scripted import ScriptedModel
 from swarm_ui.optim.stats import outcomes, wilson
@@ -47,6 +48,7 @@ class Outcomes(msgspec.Struct, kw_only=True):
     tasks: dict[str, tuple[float | None, ...]] = {}
 
 
+@told
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -58,19 +60,12 @@ def main() -> int:
     parser.add_argument("--random", action="store_true", help="the control: random actions")
     parser.add_argument("--blind", action="store_true", help="the tasks that nobody looked at")
     given = parser.parse_args()
-    try:
-        settings = Settings(agent=given.agent)
-        binary = web.checked_browser()
-        check_learning(settings)
-        tasks = blind_tasks() if given.blind else REFERENCE_TASKS
-        agent = agent_folder(settings)
-        measured = asyncio.run(_measure(given, tasks, agent, binary))
-    except SwarmError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("stopped; the same command goes on", file=sys.stderr)
-        return 130
+    settings = Settings(agent=given.agent)
+    binary = web.checked_browser()
+    check_learning(settings)
+    tasks = blind_tasks() if given.blind else REFERENCE_TASKS
+    agent = agent_folder(settings)
+    measured = asyncio.run(_measure(given, tasks, agent, binary))
     print(markdown(measured))
     return 0
 

@@ -24,13 +24,14 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 from study.arms import trained_arms
+from study.ending import told
 from study.phone import CONCURRENCY, TEST_DRAW
 from study.session import agent_folder, check_learning
 from study.settings import Settings, restored
 
 from swarm_ui.environment import Environment
 from swarm_ui.environments.phone import VALIDATION_SEEDS, PhoneEnvironment, draw_jobs, tasks
-from swarm_ui.errors import ConfigError, SwarmError
+from swarm_ui.errors import ConfigError
 from swarm_ui.graph import CollabGraph
 from swarm_ui.optim.critic import ScriptedCritic
 from swarm_ui.optim.grading import alone
@@ -144,6 +145,7 @@ def watched(path: Path, episodes: int) -> list[Played]:
     return list(watch.found.values())
 
 
+@told
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -151,12 +153,8 @@ def main() -> int:
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN")
     parser.add_argument("--episodes", type=int, default=152, help="of each run (default: 152)")
     given = parser.parse_args()
-    try:
-        check_learning(Settings())
-        episodes = [e for path in given.runs for e in watched(path, given.episodes)]
-    except SwarmError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    check_learning(Settings())
+    episodes = [e for path in given.runs for e in watched(path, given.episodes)]
     steps = [s for e in episodes for s in e]
     silent, talking = figures(steps, 0), figures(steps, 1)
     gaps = difference(episodes)

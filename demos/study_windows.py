@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from study.console import Bar, Screen
+from study.ending import told
 from study.quiet import hush_transformers
 from study.session import check_learning
 from study.settings import Settings
 
-from swarm_ui.errors import ConfigError, SwarmError
+from swarm_ui.errors import ConfigError
 from swarm_ui.rundir import write_atomic
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Folder of the agent; empty: trained here."""
 
 
+@told
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -82,19 +84,12 @@ def main() -> int:
         steps=given.steps,
         agent="" if given.agent is None else str(given.agent),
     )
-    try:
-        check_learning(Settings())
-        study = Study(given.out, options)
-        if not given.summarise:
-            study.run()
-        print(study.summary())
-        return 0
-    except SwarmError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("stopped; the same command goes on", file=sys.stderr)
-        return 130
+    check_learning(Settings())
+    study = Study(given.out, options)
+    if not given.summarise:
+        study.run()
+    print(study.summary())
+    return 0
 
 
 class Study:
