@@ -5,8 +5,8 @@ python benchmarks/credit.py [--quick] [--episodes 40] [--split new_templates] [-
 Part one rolls out a team of the shipped base agent on the simulated phone (4 agents at temperature
 0.8, 2 rounds over a random DAG, majority vote) and has all assigners judge the same episodes;
 the reference is the environment's own solver. Part two learns the vote game of
-``optim/credit/votegame.py`` with critics of different errors, alone and with the learned weight,
-over 20 seeds. Prints tables; the last line is JSON with ``auc``, ``inside`` (of two
+``optim/credit/analysis/vote_game.py`` with critics of different errors, alone and with the learned
+weight, over 20 seeds. Prints tables; the last line is JSON with ``auc``, ``inside`` (of two
 colleagues in one decision, is the right one above the wrong one) and ``calls`` by assigner, and
 ``votegame``: by critic, the difference to learning without one (percentage points, 95 %).
 """
@@ -24,30 +24,34 @@ from rich.console import Console
 
 from swarm_ui.credit import CreditAssigner, EpisodeAssigner
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs, tasks
-from swarm_ui.graph import CollabGraph
-from swarm_ui.nodes.local import BASE_AGENT, LocalModel
-from swarm_ui.optim.credit.assess import EachDecision, recall_states
-from swarm_ui.optim.credit.calibration import calibration
-from swarm_ui.optim.credit.coalitions import ShapleyCredit
-from swarm_ui.optim.credit.compare import Comparison, assess_all, compare
-from swarm_ui.optim.credit.counterfactual import Counterfactual
-from swarm_ui.optim.credit.noise import NoisyCritic
-from swarm_ui.optim.credit.plots import plot_comparison, plot_reliability
-from swarm_ui.optim.credit.progress import AgreementCredit, NoveltyCredit, ProgressCredit
-from swarm_ui.optim.credit.tables import (
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.graph.topology import random_dag
+from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
+from swarm_ui.optim.credit.analysis.calibration import calibration
+from swarm_ui.optim.credit.analysis.compare import Comparison, assess_all, compare
+from swarm_ui.optim.credit.analysis.credit_plots import plot_comparison, plot_reliability
+from swarm_ui.optim.credit.analysis.credit_tables import (
     calibration_table,
     comparison_table,
     judgement_table,
     ranks_table,
 )
-from swarm_ui.optim.credit.values import CriticValue, OutcomeValue
-from swarm_ui.optim.credit.votegame import VoteGame, play
-from swarm_ui.optim.critic import OutcomeCredit, ScriptedCritic
-from swarm_ui.optim.stats import Interval, over_seeds
-from swarm_ui.policy import GraphPolicy
-from swarm_ui.records import write_jsonl
-from swarm_ui.rollout import rollout_many
-from swarm_ui.topology import random_dag
+from swarm_ui.optim.credit.analysis.vote_game import VoteGame, play
+from swarm_ui.optim.credit.assigners.assigner import EachDecision, recall_states
+from swarm_ui.optim.credit.assigners.counterfactual import Counterfactual
+from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
+from swarm_ui.optim.credit.assigners.noisy_critic import NoisyCritic
+from swarm_ui.optim.credit.assigners.progress_credit import (
+    AgreementCredit,
+    NoveltyCredit,
+    ProgressCredit,
+)
+from swarm_ui.optim.credit.assigners.shapley_credit import ShapleyCredit
+from swarm_ui.optim.credit.assigners.values import CriticValue, OutcomeValue
+from swarm_ui.rollout.episodes import rollout_many
+from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.stats import Interval, over_seeds
+from swarm_ui.trace.jsonl import write_jsonl
 
 NAMES = [f"agent_{k}" for k in range(4)]
 SPLITS = ("train", "new_templates", "new_apps", "extended_train")

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from swarm_ui.optim.edge_space import EdgeSample, EdgeSpace
+from swarm_ui.optim.edges.space import EdgeSample, EdgeSpace
 
 HONEST = 0.8
 OWN = 0.7

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from edge_families import FAMILIES, Family, Outcome
 
-from swarm_ui.optim.edge_optimizer import EdgeLearner, EdgeOptimizer, gptswarm_rule
-from swarm_ui.optim.edge_sequential import SequentialEdges
-from swarm_ui.optim.edge_space import EdgeSample
-from swarm_ui.optim.edge_thompson import ThompsonEdges
-from swarm_ui.optim.edges import EdgeDistribution
+from swarm_ui.optim.edges.distribution import EdgeDistribution
+from swarm_ui.optim.edges.optimizer import EdgeLearner, EdgeOptimizer, gptswarm_rule
+from swarm_ui.optim.edges.sequential import SequentialEdges
+from swarm_ui.optim.edges.space import EdgeSample
+from swarm_ui.optim.edges.thompson import ThompsonEdges
 
 EVERY = 16
 """Evaluations between two looks."""

@@ -53,8 +53,8 @@ from rich.console import Console
 from rich.table import Table
 from timing import NoResult, Runner, progress
 
-from swarm_ui.optim.edge_sequential import SequentialEdges
-from swarm_ui.optim.edges import EdgeDistribution
+from swarm_ui.optim.edges.distribution import EdgeDistribution
+from swarm_ui.optim.edges.sequential import SequentialEdges
 
 HERE = Path(__file__).parent
 SIZES = (5, 10, 50, 100, 200)

@@ -62,7 +62,7 @@ from study.settings import Settings  # noqa: E402
 from study.variants import BY_NAME, FULL, RECORDED, VARIANTS  # noqa: E402
 
 from swarm_ui.errors import SwarmError  # noqa: E402
-from swarm_ui.rundir import RunDirectory, write_atomic  # noqa: E402
+from swarm_ui.storage.run_directory import RunDirectory, write_atomic  # noqa: E402
 
 RECORD = HERE / "results" / "learning.json"
 RESAMPLES = 4000

@@ -38,12 +38,12 @@ from swarm_ui.action import Action
 from swarm_ui.environment import Step
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs
 from swarm_ui.environments.phone.tasks import CORE
-from swarm_ui.graph import CollabGraph
+from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import Completion, Decision, Request
-from swarm_ui.nodes.local import LocalModel
+from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.observation import Observation
-from swarm_ui.policy import GraphPolicy
-from swarm_ui.rollout import rollout_many
+from swarm_ui.rollout.episodes import rollout_many
+from swarm_ui.rollout.policy import GraphPolicy
 
 REQUESTS = 64
 ADAPTERS = 4

@@ -52,21 +52,21 @@ from torch import Tensor
 
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs
 from swarm_ui.environments.phone.tasks import CORE
-from swarm_ui.graph import CollabGraph
-from swarm_ui.nodes.local import LocalModel
-from swarm_ui.optim.adapters import AdapterTrainer, UpdateConfig
-from swarm_ui.optim.adversary_scripted import ScriptedAdversary
-from swarm_ui.optim.batches import Row, schedule
-from swarm_ui.optim.critic import ScriptedCritic
-from swarm_ui.optim.encoding import encode_pairs
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.metrics import IterationMetrics
-from swarm_ui.optim.pairs import PreferencePair, make_pairs
-from swarm_ui.optim.referee import Referee
-from swarm_ui.optim.team_config import TeamConfig
-from swarm_ui.optim.team_update import update_team
+from swarm_ui.optim.preferences.pairs import PreferencePair, make_pairs
+from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
+from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
 from swarm_ui.optim.trainer import TeamTrainer
-from swarm_ui.policy import GraphPolicy
-from swarm_ui.rollout import Job, rollout_many
+from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, UpdateConfig
+from swarm_ui.optim.update.batches import Row, schedule
+from swarm_ui.optim.update.encoding import encode_pairs
+from swarm_ui.optim.update.team_update import update_team
+from swarm_ui.rollout.episodes import Job, rollout_many
+from swarm_ui.rollout.policy import GraphPolicy
 
 AGENTS, ROUNDS = 4, 3
 NAMES = [f"agent_{k}" for k in range(AGENTS)]
@@ -101,7 +101,7 @@ def sample_pairs(episodes: int) -> list[PreferencePair]:
     model = LocalModel.load()
     for name in NAMES:
         model.add_adapter(name)
-    referee = Referee(ScriptedCritic(PhoneEnvironment), ScriptedAdversary(), guide=0.7)
+    referee = RolloutSupervisor(ScriptedCritic(PhoneEnvironment), ScriptedAdversary(), guide=0.7)
     played = asyncio.run(
         rollout_many(
             PhoneEnvironment, GraphPolicy(team(model)), jobs(0, episodes, random.Random(0)),

@@ -17,7 +17,7 @@ from study.session import Session, check_learning, check_out, opened, wanted
 from study.settings import Settings
 
 from swarm_ui.errors import SwarmError
-from swarm_ui.rundir import RunDirectory
+from swarm_ui.storage.run_directory import RunDirectory
 
 
 def check(settings: Settings) -> None:

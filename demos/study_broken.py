@@ -24,7 +24,7 @@ from study.session import check_learning
 from study.settings import Settings
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.rundir import write_atomic
+from swarm_ui.storage.run_directory import write_atomic
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +63,7 @@ def study(given: argparse.Namespace) -> None:
     import torch
     from study.broken import ARMS, KINDS, BrokenCase, ladder
 
-    from swarm_ui.nodes.local import BASE_AGENT, LocalModel
+    from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
 
     unknown = set(given.kinds) - set(KINDS)
     if unknown:

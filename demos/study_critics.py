@@ -23,7 +23,7 @@ from study.session import check_learning
 from study.settings import Settings, plain
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.rundir import write_atomic
+from swarm_ui.storage.run_directory import write_atomic
 
 
 @told

@@ -30,10 +30,10 @@ from swarm_ui.action import Action
 from swarm_ui.environments.miniwob import REFERENCE_TASKS, MiniWobBrowser, blind_tasks
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import ChatModel, Request
-from swarm_ui.nodes.scripted import ScriptedModel
-from swarm_ui.optim.stats import outcomes, wilson
-from swarm_ui.rundir import write_atomic
-from swarm_ui.trace import Episode
+from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+from swarm_ui.stats import outcomes, wilson
+from swarm_ui.storage.run_directory import write_atomic
+from swarm_ui.trace.records import Episode
 
 _RANDOM = "random actions"
 ARM = Arm(name="base-greedy", label="base, greedy")
@@ -75,7 +75,7 @@ async def _measure(
 ) -> Outcomes:
     from study.simulated import moving
 
-    from swarm_ui.nodes.local import LocalModel
+    from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 
     measured = _before(given.out, _RANDOM if given.random else str(agent))
     model: ChatModel

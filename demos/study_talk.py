@@ -32,13 +32,13 @@ from study.settings import Settings, restored
 from swarm_ui.environment import Environment
 from swarm_ui.environments.phone import VALIDATION_SEEDS, PhoneEnvironment, draw_jobs, tasks
 from swarm_ui.errors import ConfigError
-from swarm_ui.graph import CollabGraph
-from swarm_ui.optim.critic import ScriptedCritic
-from swarm_ui.optim.grading import alone
-from swarm_ui.policy import GraphPolicy
-from swarm_ui.rollout import Guidance, rollout_many
-from swarm_ui.rundir import RunDirectory
-from swarm_ui.trace import Trace
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim.preferences.grading import alone
+from swarm_ui.rollout.episodes import Intervention, rollout_many
+from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.storage.run_directory import RunDirectory
+from swarm_ui.trace.records import Trace
 
 RESAMPLES = 2000
 ROWS = {
@@ -70,7 +70,9 @@ class Watch:
         """By number of the episode."""
         self._team, self._critic = team, ScriptedCritic(PhoneEnvironment)
 
-    async def __call__(self, index: int, trace: Trace, environment: Environment) -> Guidance | None:
+    async def __call__(
+        self, index: int, trace: Trace, environment: Environment
+    ) -> Intervention | None:
         assert isinstance(environment, PhoneEnvironment)
         state = environment.snapshot()
         talk = await self._team.run(trace.observation, seed=trace.seed, run=trace.run)
@@ -123,7 +125,7 @@ def difference(episodes: Sequence[Played]) -> dict[str, tuple[float, float, floa
 
 def watched(path: Path, episodes: int) -> list[Played]:
     """Play one run's team."""
-    from swarm_ui.nodes.local import LocalModel
+    from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 
     run = RunDirectory.open_existing(path)
     settings = restored(run.config(), str(path))

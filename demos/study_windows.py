@@ -24,14 +24,14 @@ from study.session import check_learning
 from study.settings import Settings
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.rundir import write_atomic
+from swarm_ui.storage.run_directory import write_atomic
 
 if TYPE_CHECKING:
     from study.window_edges import Method
     from study.windows import WindowArm
 
-    from swarm_ui.nodes.local import LocalModel
-    from swarm_ui.rollout import Job
+    from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+    from swarm_ui.rollout.episodes import Job
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -104,7 +104,7 @@ class Study:
         from study.window_edges import METHODS
         from study.windows import control_arms, test_jobs
 
-        from swarm_ui.nodes.local import LocalModel
+        from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 
         torch.set_num_threads(1)  # a tiny network gains nothing from a second one
         hush_transformers()
@@ -161,7 +161,7 @@ class Study:
         if not folder.exists():
             from study.window_agent import WindowAgentConfig, make_window_agent
 
-            from swarm_ui.optim.stage1 import Progress
+            from swarm_ui.optim.stage1.supervised import Progress
 
             config = WindowAgentConfig.of(self._options.steps)
             with screen.bar("training the window agent", self._options.steps) as bar:

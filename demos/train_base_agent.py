@@ -23,7 +23,7 @@ from rich.progress import (
 )
 from study.base_agent import BaseAgentConfig, make_base_agent
 
-from swarm_ui.optim.stage1 import Progress, Stage1Config
+from swarm_ui.optim.stage1.supervised import Progress, Stage1Config
 
 
 class Report:

@@ -5,7 +5,7 @@ if __name__ == "nodes":  # the folder was imported by its bare name, from a chec
 
 from swarm_ui.nodes.agent import AgentNode
 from swarm_ui.nodes.function import FunctionNode, function_node
-from swarm_ui.nodes.scripted import ScriptedModel
+from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.nodes.vote import MajorityVote, ProbabilityVote
 
 __all__ = [

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from swarm_ui.action import Action, Pass, Unparsed, parse_action, parse_reply
+from swarm_ui.action import Abstain, Action, Unparsed, parse_action, parse_reply
 from swarm_ui.errors import ModelError
 from swarm_ui.message import Message
 from swarm_ui.model import ChatModel, Completion, Decision, Request, StreamingModel
 from swarm_ui.node import NodeContext, NodeReply
-from swarm_ui.nodes.coalesce import ASKING
+from swarm_ui.nodes.models.batcher import ASKING
 from swarm_ui.observation import Observation
-from swarm_ui.trace import hear
+from swarm_ui.trace.records import hear
 from swarm_ui.view import AgentView, View, Window, identity, shuffled, windowed
 
 
@@ -89,7 +89,7 @@ class AgentNode:
         action, error = None, None
         if isinstance(shown, Unparsed):
             error = shown.reason
-        elif not isinstance(shown, Pass):
+        elif not isinstance(shown, Abstain):
             if not view.partial or _known(shown, decision):
                 action = view.to_screen(shown)
             if action is None:

@@ -6,13 +6,13 @@ import random
 from collections.abc import Iterable, Sequence
 
 from swarm_ui.errors import ConfigError, GraphError
-from swarm_ui.graph import CollabGraph, Views, VoteRule
+from swarm_ui.graph.graph import CollabGraph, Views, VoteRule
+from swarm_ui.graph.shapes import Shape
+from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.model import ChatModel, ScoringModel
 from swarm_ui.node import Node, Scope, Ties
 from swarm_ui.nodes.agent import AgentNode
 from swarm_ui.nodes.vote import MajorityVote, ProbabilityVote
-from swarm_ui.shapes import Shape
-from swarm_ui.topology import Edge, random_dag
 from swarm_ui.view import AgentView, windows
 
 
@@ -32,7 +32,7 @@ def collaborative(
     max_tokens: int,
     timeout: float | None,
 ) -> CollabGraph:
-    """See :meth:`swarm_ui.graph.CollabGraph.collaborative`."""
+    """See :meth:`swarm_ui.graph.graph.CollabGraph.collaborative`."""
     if agents < 1:
         raise GraphError(f"a team needs at least one agent, got {agents}")
     spoken = [None] * agents if adapters is None else list(adapters)
@@ -100,6 +100,6 @@ def solo(
     max_tokens: int,
     timeout: float | None,
 ) -> CollabGraph:
-    """See :meth:`swarm_ui.graph.CollabGraph.solo`."""
+    """See :meth:`swarm_ui.graph.graph.CollabGraph.solo`."""
     agent = AgentNode("agent_0", model, adapter, temperature, view, max_tokens, timeout)
     return CollabGraph([agent], name="solo")

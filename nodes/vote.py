@@ -8,22 +8,22 @@ from dataclasses import dataclass
 from math import exp, fsum
 from typing import Literal
 
-from swarm_ui.action import Action, ActionKey, Pass
+from swarm_ui.action import Abstain, Action, ActionKey
 from swarm_ui.errors import ConfigError, ModelError
-from swarm_ui.message import Message, passes
+from swarm_ui.message import Message, abstains
 from swarm_ui.model import Request, ScoringModel
 from swarm_ui.node import ModelNode, NodeContext, NodeReply, Scope, Source, Ties
-from swarm_ui.nodes.coalesce import ASKING
-from swarm_ui.nodes.tally import best, candidates, exact, hierarchical, nearest_top
+from swarm_ui.nodes.models.batcher import ASKING
+from swarm_ui.nodes.voting_rules import best, candidates, exact, hierarchical, nearest_top
 
 NO_PROPOSAL = NodeReply(error="nobody proposed a valid action", ballot={})
-ALL_PASSED = NodeReply(content=Pass().json(), ballot={})
+ALL_PASSED = NodeReply(content=Abstain().json(), ballot={})
 """The vote passes too, which is no failure; the step is lost."""
 
 
 def _nothing(inbox: Sequence[Message]) -> NodeReply:
     """What a vote without proposals says."""
-    return ALL_PASSED if inbox and all(passes(message) for message in inbox) else NO_PROPOSAL
+    return ALL_PASSED if inbox and all(abstains(message) for message in inbox) else NO_PROPOSAL
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import msgspec
 
-from swarm_ui.optim.adapters import UpdateStats
-from swarm_ui.optim.advantages import ScoredReply
-from swarm_ui.optim.edge_optimizer import EdgeUpdate
-from swarm_ui.optim.grading import graded_proposals
-from swarm_ui.optim.pairs import PreferencePair
-from swarm_ui.trace import EdgeName, Episode
+from swarm_ui.optim.edges.optimizer import EdgeUpdate
+from swarm_ui.optim.preferences.advantages import ScoredReply
+from swarm_ui.optim.preferences.grading import graded_proposals
+from swarm_ui.optim.preferences.pairs import PreferencePair
+from swarm_ui.optim.update.adapter_trainer import UpdateStats
+from swarm_ui.trace.records import EdgeName, Episode
 
 
 class GraphMetrics(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from swarm_ui.errors import ConfigError, MissingExtra
-from swarm_ui.optim.stats import Interval
-from swarm_ui.trace import EdgeName
+from swarm_ui.stats import Interval
+from swarm_ui.trace.records import EdgeName
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,7 +71,8 @@ def plot_edges(probabilities: Mapping[EdgeName, float], path: Path) -> None:
     """Probability of each edge, sender by row and listener by column.
 
     Args:
-        probabilities: such as :meth:`~swarm_ui.optim.edges.EdgeDistribution.marginals` gives.
+        probabilities: such as
+        :meth:`~swarm_ui.optim.edges.distribution.EdgeDistribution.marginals` gives.
         path: ``.png`` or ``.svg``.
     """
     names = sorted({name for edge in probabilities for name in edge})

@@ -22,17 +22,15 @@ import torch
 
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.errors import BudgetExceeded, ConfigError, ModelError, ModelUnavailable
-from swarm_ui.graph import CollabGraph
+from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.node import derive
-from swarm_ui.optim.adapter_groups import given_adapters, speaking_with
-from swarm_ui.optim.advantages import ScoredReply, scored_replies
-from swarm_ui.optim.adversary import Adversary
-from swarm_ui.optim.credit.mixture import TrustedCritic
+from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.credit.assigners.critic import OutcomeCredit
+from swarm_ui.optim.credit.assigners.mixture import TrustedCritic
 from swarm_ui.optim.credit.trust import CriticTrust
-from swarm_ui.optim.critic import OutcomeCredit
-from swarm_ui.optim.edge_credit import episode_edge_credit
-from swarm_ui.optim.edge_optimizer import EdgeOptimizer, EdgeUpdate
-from swarm_ui.optim.edges import EdgeDistribution, EdgeSample
+from swarm_ui.optim.edges.credit import episode_edge_credit
+from swarm_ui.optim.edges.distribution import EdgeDistribution, EdgeSample
+from swarm_ui.optim.edges.optimizer import EdgeOptimizer, EdgeUpdate
 from swarm_ui.optim.metrics import (
     GraphMetrics,
     IterationMetrics,
@@ -42,19 +40,21 @@ from swarm_ui.optim.metrics import (
     peak_memory_mb,
     success_rate,
 )
-from swarm_ui.optim.outage import Played, play_through
-from swarm_ui.optim.pairs import PreferencePair, make_pairs
-from swarm_ui.optim.progress import Pace, Progress
+from swarm_ui.optim.preferences.advantages import ScoredReply, scored_replies
+from swarm_ui.optim.preferences.adversary import Adversary
+from swarm_ui.optim.preferences.pairs import PreferencePair, make_pairs
 from swarm_ui.optim.protocols import Trainable
-from swarm_ui.optim.referee import Referee
-from swarm_ui.optim.team_config import TeamConfig
-from swarm_ui.optim.team_state import TeamState, TeamStore
-from swarm_ui.optim.team_update import Rehearse, update_team
+from swarm_ui.optim.retry import Played, play_through
+from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
+from swarm_ui.optim.state import TeamState, TeamStore
 from swarm_ui.optim.tensorboard import TensorBoard
-from swarm_ui.policy import GraphPolicy
-from swarm_ui.rollout import Job, MakeEnvironment, rollout_many
-from swarm_ui.rollout import Progress as Count
-from swarm_ui.trace import Episode
+from swarm_ui.optim.training_progress import Pace, Progress
+from swarm_ui.optim.update.adapter_groups import given_adapters, speaking_with
+from swarm_ui.optim.update.team_update import Rehearse, update_team
+from swarm_ui.rollout.episodes import Job, MakeEnvironment, rollout_many
+from swarm_ui.rollout.episodes import Progress as Count
+from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.trace.records import Episode
 
 SampleJobs = Callable[[int, int, random.Random], Sequence[Job]]
 """``(iteration, how many, rng) -> jobs``: the training episodes of an iteration."""
@@ -96,7 +96,7 @@ class TeamTrainer:
                 graph's agents ask.
             graph: the team, with the temperatures, rounds and vote of the rollouts. In
                 ``trainer.graph`` its agents speak with the adapters that are trained.
-            make_environment: see :func:`swarm_ui.rollout.rollout_many`.
+            make_environment: see :func:`swarm_ui.rollout.episodes.rollout_many`.
             sample_jobs: training episodes; must not be those of a test.
             config: settings.
             critic: gives credit to each message; ``None``: the outcome is everybody's credit
@@ -239,7 +239,7 @@ class TeamTrainer:
         total, before = sum(map(len, shares)), 0
         played: list[_Played] = []
         for number, (sample, jobs) in enumerate(zip(samples, shares, strict=True)):
-            referee = Referee(
+            referee = RolloutSupervisor(
                 self._critic,
                 self._adversary,
                 guide=0.0 if self._critic is None else self.config.guide,
@@ -263,7 +263,7 @@ class TeamTrainer:
         iteration: int,
         policy: GraphPolicy,
         jobs: Sequence[Job],
-        referee: Referee,
+        referee: RolloutSupervisor,
         progress: Count,
     ) -> Played:
         """The episodes of one graph, those that an outage of a model spoilt played again."""
@@ -406,7 +406,7 @@ class _Played(NamedTuple):
     sample: EdgeSample | None
     own_edges: tuple[tuple[str, str], ...]
     episodes: list[Episode]
-    referee: Referee
+    referee: RolloutSupervisor
     again: int
 
     def metrics(self) -> GraphMetrics:

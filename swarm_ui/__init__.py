@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from swarm_ui import shapes
-from swarm_ui.action import Action, Pass, Unparsed, parse_action
+from swarm_ui.action import Abstain, Action, Unparsed, parse_action
 from swarm_ui.budget import Price
 from swarm_ui.credit import CreditAssigner, CreditTable
+from swarm_ui.engine.executor import execute
+from swarm_ui.engine.limits import Limits
 from swarm_ui.environment import Environment, Graded, Restorable, Step
 from swarm_ui.errors import (
     BudgetExceeded,
@@ -32,10 +33,9 @@ from swarm_ui.errors import (
     SwarmError,
     TraceError,
 )
-from swarm_ui.executor import execute
-from swarm_ui.graph import CollabGraph
-from swarm_ui.lazy import open_jsonl
-from swarm_ui.limits import Limits
+from swarm_ui.graph import shapes
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.graph.topology import random_dag
 from swarm_ui.message import Heard, Message, Usage
 from swarm_ui.model import (
     ChatMessage,
@@ -50,10 +50,19 @@ from swarm_ui.model import (
 )
 from swarm_ui.node import Node, NodeContext, NodeReply
 from swarm_ui.observation import Element, Observation, render
-from swarm_ui.policy import Cascade, GraphPolicy, LoopGuard, Policy, Scroller
-from swarm_ui.pool import EnvironmentPool, Restarts
 from swarm_ui.prompts import chat_of, transcript
-from swarm_ui.records import (
+from swarm_ui.rollout.episodes import Intervention, rollout_many, rollout_stream
+from swarm_ui.rollout.policy import (
+    Cascade,
+    GraphPolicy,
+    LoopEscapePolicy,
+    Policy,
+    SlidingWindowPolicy,
+)
+from swarm_ui.rollout.pool import EnvironmentPool, Restarts
+from swarm_ui.storage import DirectoryStore, SQLiteStore
+from swarm_ui.storage.protocol import KeptRun, RunRecord
+from swarm_ui.trace.jsonl import (
     append_jsonl,
     iter_jsonl,
     read_jsonl,
@@ -61,11 +70,8 @@ from swarm_ui.records import (
     trace_schema,
     write_jsonl,
 )
-from swarm_ui.rollout import Guidance, rollout_many, rollout_stream
-from swarm_ui.store import KeptRun, RunRecord
-from swarm_ui.stores import DirectoryStore, SQLiteStore
-from swarm_ui.topology import random_dag
-from swarm_ui.trace import Call, Episode, StepRecord, Trace
+from swarm_ui.trace.reader import open_jsonl
+from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 from swarm_ui.view import View, Window, windows
 
 if TYPE_CHECKING:
@@ -74,6 +80,7 @@ if TYPE_CHECKING:
 _FROM_NODES = ("AgentNode", "MajorityVote", "ProbabilityVote", "function_node")
 
 __all__ = [
+    "Abstain",
     "Action",
     "AgentNode",
     "BudgetExceeded",
@@ -96,12 +103,12 @@ __all__ = [
     "Graded",
     "GraphError",
     "GraphPolicy",
-    "Guidance",
     "Heard",
+    "Intervention",
     "KeptRun",
     "LearningError",
     "Limits",
-    "LoopGuard",
+    "LoopEscapePolicy",
     "MajorityVote",
     "Message",
     "MissingExtra",
@@ -112,7 +119,6 @@ __all__ = [
     "NodeReply",
     "NodeTimeout",
     "Observation",
-    "Pass",
     "Policy",
     "Price",
     "ProbabilityVote",
@@ -123,7 +129,7 @@ __all__ = [
     "SQLiteStore",
     "SamplingModel",
     "ScoringModel",
-    "Scroller",
+    "SlidingWindowPolicy",
     "Step",
     "StepRecord",
     "StreamingModel",

@@ -11,7 +11,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from swarm_ui.jsontext import last_object
+from swarm_ui.json_text import last_object
 
 ActionType = Literal[
     "click",
@@ -147,7 +147,7 @@ class Unparsed(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Pass(msgspec.Struct, frozen=True):
+class Abstain(msgspec.Struct, frozen=True):
     """Nothing to propose: what an agent may say that sees only a part of the screen."""
 
     def json(self) -> str:
@@ -155,11 +155,11 @@ class Pass(msgspec.Struct, frozen=True):
         return '{"action_type":"pass"}'
 
 
-def parse_reply(reply: str) -> Action | Pass | Unparsed:
+def parse_reply(reply: str) -> Action | Abstain | Unparsed:
     """As :func:`parse_action`, for an agent that may pass."""
     found = last_object(reply)
     if found is not None and found.value.get("action_type") == "pass":
-        return Pass()
+        return Abstain()
     return parse_action(reply)
 
 

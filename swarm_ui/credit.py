@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from swarm_ui.trace import Episode, Trace
+from swarm_ui.trace.records import Episode, Trace
 
 Matrix = tuple[tuple[float | None, ...], ...]
 """``[rounds, agents]`` as in ``trace.agents``; ``None`` = unscored."""
@@ -60,7 +60,7 @@ class EpisodeAssigner(Protocol):
     """Gives credit to all messages of an episode that is over: the one protocol of all assigners.
 
     What needs only a decision is a :class:`CreditAssigner` and can be asked while the episode
-    runs; :class:`swarm_ui.optim.credit.assess.EachDecision` makes it one of these.
+    runs; :class:`swarm_ui.optim.credit.assigners.assigner.EachDecision` makes it one of these.
     """
 
     @property

@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from swarm_ui.trace import Episode, Trace
+    from swarm_ui.trace.records import Episode, Trace
 
 
 class SwarmError(Exception):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from swarm_ui.action import Action, Pass, parse_reply
+from swarm_ui.action import Abstain, Action, parse_reply
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -41,11 +41,11 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     successors see of a failed node (a tombstone)."""
 
 
-def passes(message: Message) -> bool:
+def abstains(message: Message) -> bool:
     """Whether it says that there is nothing to propose: neither a proposal nor a failure."""
     if message.action is not None or message.error is not None:
         return False
-    return isinstance(parse_reply(message.content), Pass)
+    return isinstance(parse_reply(message.content), Abstain)
 
 
 class Heard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

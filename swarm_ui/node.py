@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkab
 import msgspec
 
 from swarm_ui.action import Action
-from swarm_ui.events import Token
+from swarm_ui.engine.events import Token
 from swarm_ui.message import Message, Usage
 from swarm_ui.model import ChatModel, Decision, Request
 from swarm_ui.observation import Observation
-from swarm_ui.trace import Call
+from swarm_ui.trace.records import Call
 from swarm_ui.view import View
 
 if TYPE_CHECKING:
-    from swarm_ui.limits import Limits
-    from swarm_ui.session import Session
+    from swarm_ui.engine.limits import Limits
+    from swarm_ui.engine.run_context import RunContext
 
 Scope = Literal["last", "all"]
 Ties = Literal["seed", "top"]
@@ -103,7 +103,7 @@ class NodeContext(msgspec.Struct):
     run_seed: int
     own: Message | None
     """The node's own message of the last round; also the first of the inbox."""
-    session: Session
+    session: RunContext
     """What the whole run shares."""
     witness: Witness
 

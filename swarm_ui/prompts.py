@@ -14,7 +14,7 @@ import msgspec
 
 from swarm_ui.action import ACTION_TYPES, Action
 from swarm_ui.errors import ModelError, TraceError
-from swarm_ui.jsontext import objects
+from swarm_ui.json_text import objects
 from swarm_ui.message import Heard
 from swarm_ui.model import ChatMessage, Decision, Request
 from swarm_ui.observation import Element, Observation, Past, render

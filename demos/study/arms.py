@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from study.settings import Settings
-from swarm_ui.graph import CollabGraph
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.model import ChatModel
 from swarm_ui.node import derive
-from swarm_ui.policy import GraphPolicy, LoopGuard, Policy
-from swarm_ui.topology import Edge, random_dag
+from swarm_ui.rollout.policy import GraphPolicy, LoopEscapePolicy, Policy
 
 _REPLY_TOKENS = 256
 
@@ -38,7 +38,7 @@ class Arm:
     def policy(self, model: ChatModel) -> Policy:
         """The arm in the flesh."""
         if self.guard:
-            return LoopGuard.greedy(model, adapter=self._adapters()[0])
+            return LoopEscapePolicy.greedy(model, adapter=self._adapters()[0])
         return GraphPolicy(self.graph(model), name=self.label)
 
     def graph(self, model: ChatModel) -> CollabGraph:

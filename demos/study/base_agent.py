@@ -11,14 +11,14 @@ from pathlib import Path
 import torch
 
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, tasks, vocabulary
-from swarm_ui.nodes.codec import Codec
-from swarm_ui.nodes.local import LocalModel
-from swarm_ui.nodes.vocabulary import KNOWN_WORDS
-from swarm_ui.optim import parallel
-from swarm_ui.optim.stage1 import Progress, Stage1Config, train
-from swarm_ui.optim.synthesis.curriculum import Mix, Stream
-from swarm_ui.optim.synthesis.demonstrations import walk
-from swarm_ui.optim.synthesis.scene import Lesson
+from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer
+from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
+from swarm_ui.optim.stage1.supervised import Progress, Stage1Config, train
+from swarm_ui.optim.stage1.synthesis.curriculum import Mix, Stream
+from swarm_ui.optim.stage1.synthesis.demonstrations import walk
+from swarm_ui.optim.stage1.synthesis.scene import Lesson
+from swarm_ui.optim.update import parallel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ def _train(rank: int, work: _Work) -> None:
     config = work.config
     if work.start is None:
         learner = LocalModel.untrained(
-            Codec(vocabulary()),
+            ScreenTokenizer(vocabulary()),
             width=config.width,
             layers=config.layers,
             heads=config.heads,

@@ -20,21 +20,21 @@ from swarm_ui.environments.phone import (
     draw_jobs,
     tasks,
 )
-from swarm_ui.graph import CollabGraph
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.graph.topology import forward_edges, shuffled
 from swarm_ui.message import Message
 from swarm_ui.model import ChatModel, Decision
 from swarm_ui.node import NodeContext, NodeReply, derive
 from swarm_ui.nodes.agent import AgentNode
 from swarm_ui.observation import Observation
-from swarm_ui.optim.adversary_scripted import ScriptedAdversary
-from swarm_ui.optim.critic import ScriptedCritic
-from swarm_ui.optim.edge_audit import AgentAudit, find_broken
-from swarm_ui.optim.referee import Referee
-from swarm_ui.optim.repair import silenced
-from swarm_ui.policy import GraphPolicy
-from swarm_ui.rollout import Job, Observe, rollout_many
-from swarm_ui.topology import forward_edges, shuffled
-from swarm_ui.trace import Episode
+from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim.edges.audit import AgentAudit, find_broken
+from swarm_ui.optim.edges.prune_agents import silenced
+from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
+from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
+from swarm_ui.rollout.episodes import Intervene, Job, rollout_many
+from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.trace.records import Episode
 from swarm_ui.view import windows
 
 AGENTS = 4
@@ -190,7 +190,7 @@ class BrokenCase:
     ) -> list[Episode]:
         """Episodes of one arm; ``graded``: with a critic's credit, which is only written down."""
         critic = ScriptedCritic(self._phone(), flips=self.noise, seed=derive(self.seed, "critic"))
-        observe: Observe | None = Referee(critic) if graded else None
+        observe: Intervene | None = RolloutSupervisor(critic) if graded else None
         policy, size = self.policy(arm, cut), min(CONCURRENCY, len(jobs))
         return asyncio.run(
             rollout_many(self._phone(), policy, jobs, concurrency=size, observe=observe)

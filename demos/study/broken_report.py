@@ -11,8 +11,8 @@ import msgspec
 
 from study.broken import ARMS, KINDS, SIGHTS, BrokenCell, Kind, Sight
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.stats import Interval, over_seeds, paired_difference, wilson
-from swarm_ui.rundir import write_atomic
+from swarm_ui.stats import Interval, over_seeds, paired_difference, wilson
+from swarm_ui.storage.run_directory import write_atomic
 
 _LABEL = "The phone is simulated, the critic scripted: scores on it are not AndroidWorld scores."
 

@@ -34,16 +34,16 @@ from swarm_ui.environments.mind2web import Mind2Web
 from swarm_ui.environments.miniwob import MiniWobBrowser
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError
-from swarm_ui.nodes.local import LocalModel
-from swarm_ui.nodes.vocabulary import KNOWN_WORDS
-from swarm_ui.optim.critic import ScriptedCritic
-from swarm_ui.optim.pairs import PairConfig
-from swarm_ui.optim.progress import Progress
-from swarm_ui.optim.stats import outcomes
-from swarm_ui.optim.synthesis.rehearsal import Rehearsal
+from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
+from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim.preferences.pairs import PairConfig
+from swarm_ui.optim.stage1.synthesis.rehearsal import Rehearsal
 from swarm_ui.optim.trainer import SampleJobs, TeamTrainer
-from swarm_ui.rollout import Job
-from swarm_ui.rundir import RunDirectory, write_atomic
+from swarm_ui.optim.training_progress import Progress
+from swarm_ui.rollout.episodes import Job
+from swarm_ui.stats import outcomes
+from swarm_ui.storage.run_directory import RunDirectory, write_atomic
 
 _LOOK = Arm(name="look", label="base, sampled", temperature=0.8)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.pool import Job
-from swarm_ui.rundir import write_atomic
+from swarm_ui.rollout.pool import Job
+from swarm_ui.storage.run_directory import write_atomic
 
 CELL_VERSION = 1
 PHONE_SPLITS = ("new_parameters", "new_apps")

@@ -12,13 +12,13 @@ from study.settings import Settings
 from study.team import team_config
 from swarm_ui.action import Action
 from swarm_ui.node import derive
-from swarm_ui.nodes.local import LocalModel
-from swarm_ui.nodes.vocabulary import KNOWN_WORDS
-from swarm_ui.optim.pairs import PreferencePair
-from swarm_ui.optim.synthesis.curriculum import Mix, Stream
-from swarm_ui.optim.synthesis.scene import Lesson
-from swarm_ui.optim.team_config import TeamConfig
-from swarm_ui.optim.team_update import update_team
+from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
+from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.preferences.pairs import PreferencePair
+from swarm_ui.optim.stage1.synthesis.curriculum import Mix, Stream
+from swarm_ui.optim.stage1.synthesis.scene import Lesson
+from swarm_ui.optim.update.team_update import update_team
 
 _PROBE_STEPS = 12
 

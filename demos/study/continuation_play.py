@@ -17,10 +17,10 @@ from swarm_ui.environments.mind2web import Mind2Web
 from swarm_ui.environments.miniwob import MiniWobBrowser
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.environments.phone import jobs as phone_jobs
-from swarm_ui.nodes.local import LocalModel
-from swarm_ui.optim.stats import outcomes
-from swarm_ui.rollout import Job, rollout_many
-from swarm_ui.trace import Episode
+from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.rollout.episodes import Job, rollout_many
+from swarm_ui.stats import outcomes
+from swarm_ui.trace.records import Episode
 
 if TYPE_CHECKING:
     from study.continuation_course import Course

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 from study.continuation_cells import PHONE_SPLITS, TRACE_SPLITS, Cell, Played
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.stats import over_seeds
-from swarm_ui.rundir import write_atomic
+from swarm_ui.stats import over_seeds
+from swarm_ui.storage.run_directory import write_atomic
 
 RECORD = Path(__file__).resolve().parents[2] / "benchmarks" / "results" / "continuation.json"
 RESAMPLES = 4000

@@ -16,7 +16,7 @@ from typing import Any
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.node import derive
-from swarm_ui.rundir import write_atomic
+from swarm_ui.storage.run_directory import write_atomic
 
 _CITIES = ("Oakley", "Milford", "Ashton", "Bexley", "Corby", "Dover", "Ely", "Frome", "Hythe",
            "Leeds", "Ripon", "Wells")  # fmt: skip

@@ -19,16 +19,16 @@ from study.settings import Settings
 from study.team import team_config
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.environments.phone import PhoneEnvironment
+from swarm_ui.graph.topology import random_dag
 from swarm_ui.node import derive
-from swarm_ui.nodes.local import BASE_AGENT, LocalModel
-from swarm_ui.optim.adversary_scripted import ScriptedAdversary
-from swarm_ui.optim.credit.noise import NoisyCritic
-from swarm_ui.optim.critic import ScriptedCritic
-from swarm_ui.optim.progress import Progress
-from swarm_ui.optim.team_config import TrustMode
+from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
+from swarm_ui.optim.config import TrustMode
+from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim.credit.assigners.noisy_critic import NoisyCritic
+from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.trainer import TeamTrainer
-from swarm_ui.rollout import Job, rollout_many
-from swarm_ui.topology import random_dag
+from swarm_ui.optim.training_progress import Progress
+from swarm_ui.rollout.episodes import Job, rollout_many
 
 WITHOUT = "without"
 

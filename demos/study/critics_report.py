@@ -12,8 +12,8 @@ import msgspec
 
 from study.critics import CRITICS, TRUST, WITHOUT, CriticCell
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.stats import Interval, Outcomes, over_seeds, paired_difference, wilson
-from swarm_ui.rundir import write_atomic
+from swarm_ui.stats import Interval, Outcomes, over_seeds, paired_difference, wilson
+from swarm_ui.storage.run_directory import write_atomic
 
 T = TypeVar("T")
 _LABEL = "The phone is simulated, the critics scripted: scores on it are not AndroidWorld scores."

@@ -11,7 +11,7 @@ from study.report import finish
 from study.results import Work
 from study.session import Session
 from study.work import used
-from swarm_ui.nodes.local import LocalModel
+from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 
 _ARMS = ("base-greedy", "base-vote")
 

@@ -19,7 +19,7 @@ from study.results import Work
 from study.session import Session
 from study.settings import Settings
 from swarm_ui.credit import CreditAssigner
-from swarm_ui.environments.androidworld import AndroidWorldEnvironment
+from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment
 from swarm_ui.environments.miniwob import (
     REFERENCE_TASKS,
     MiniWobBrowser,
@@ -27,13 +27,13 @@ from swarm_ui.environments.miniwob import (
 )
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError
+from swarm_ui.graph.topology import random_dag
 from swarm_ui.model import ChatModel
 from swarm_ui.node import derive
-from swarm_ui.nodes.openai_model import OpenAIModel
-from swarm_ui.optim.critic_llm import LLMCritic
-from swarm_ui.optim.referee import Referee
-from swarm_ui.rollout import Job, MakeEnvironment
-from swarm_ui.topology import random_dag
+from swarm_ui.nodes.models.openai.model import OpenAIModel
+from swarm_ui.optim.credit.assigners.llm_critic import LLMCritic
+from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
+from swarm_ui.rollout.episodes import Job, MakeEnvironment
 
 _EPISODES_AT_ONCE = 8
 _DEVICE_SPLIT = "device"
@@ -122,7 +122,7 @@ async def compare(
             place.make_environment,
             concurrency=place.concurrency,
             work=work,
-            observe=None if place.critic is None else Referee(place.critic, seed=seed),
+            observe=None if place.critic is None else RolloutSupervisor(place.critic, seed=seed),
         )
 
 

@@ -12,10 +12,10 @@ from study.console import Bar, Screen
 from study.results import ArmResult, Results, Work
 from study.work import PIECE, Lanes, Piece, Played, sample
 from swarm_ui.node import derive
-from swarm_ui.policy import Policy
-from swarm_ui.rollout import Job, MakeEnvironment, Observe, rollout_many
-from swarm_ui.rundir import RunDirectory
-from swarm_ui.trace import Episode
+from swarm_ui.rollout.episodes import Intervene, Job, MakeEnvironment, rollout_many
+from swarm_ui.rollout.policy import Policy
+from swarm_ui.storage.run_directory import RunDirectory
+from swarm_ui.trace.records import Episode
 
 _KEPT = 6
 """Episodes of each arm that are kept whole."""
@@ -82,14 +82,14 @@ class Evaluation:
         *,
         concurrency: int,
         work: Callable[[Work | None], Work],
-        observe: Observe | None = None,
+        observe: Intervene | None = None,
         max_steps: int | None = None,
     ) -> None:
         """Play one plan's episodes in this process.
 
         Args:
             work: counts what the model does: called before with ``None``, then with what it gave.
-            observe: gives credit; see :func:`swarm_ui.rollout.rollout_many`.
+            observe: gives credit; see :func:`swarm_ui.rollout.episodes.rollout_many`.
         """
         with self._screen.bar(f"{plan.split}: {plan.arm.label}", len(plan.jobs)) as bar:
             before, began = work(None), time.perf_counter()

@@ -17,14 +17,14 @@ from study.team import World, own_graph, team_config
 from swarm_ui.environment import Environment
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.node import derive
-from swarm_ui.nodes.local import LocalModel
-from swarm_ui.nodes.vocabulary import KNOWN_WORDS
-from swarm_ui.optim.pairs import PreferencePair
-from swarm_ui.optim.synthesis.rehearsal import Rehearsal
-from swarm_ui.optim.team_update import update_team
-from swarm_ui.policy import GraphPolicy
-from swarm_ui.rollout import Guidance, rollout_many
-from swarm_ui.trace import Trace
+from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
+from swarm_ui.optim.preferences.pairs import PreferencePair
+from swarm_ui.optim.stage1.synthesis.rehearsal import Rehearsal
+from swarm_ui.optim.update.team_update import update_team
+from swarm_ui.rollout.episodes import Intervention, rollout_many
+from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.trace.records import Trace
 
 
 class Shown:
@@ -35,7 +35,9 @@ class Shown:
         self.pairs: list[PreferencePair] = []
         self._guide, self._seed = guide, seed
 
-    async def __call__(self, index: int, trace: Trace, environment: Environment) -> Guidance | None:
+    async def __call__(
+        self, index: int, trace: Trace, environment: Environment
+    ) -> Intervention | None:
         assert isinstance(environment, PhoneEnvironment)
         right = environment.expert()
         for call in trace.calls:
@@ -48,7 +50,7 @@ class Shown:
                     )
                 )  # fmt: skip
         draw = random.Random(derive(self._seed, trace.run, trace.seed)).random()
-        return Guidance(execute=right) if draw < self._guide else None
+        return Intervention(execute=right) if draw < self._guide else None
 
 
 async def imitate(

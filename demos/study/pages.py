@@ -12,7 +12,7 @@ from study.session import Session
 from study.simulated import play_on_pages, stage_two
 from study.team import World
 from swarm_ui.environments.miniwob import REFERENCE_TASKS, MiniWobBrowser, MiniWobEnvironment
-from swarm_ui.nodes.local import LocalModel
+from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 
 _ARMS = ("base-greedy", "base-vote", "trained-greedy", "trained-vote", "trained-team")
 _PAGES = 16

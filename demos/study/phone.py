@@ -16,8 +16,8 @@ from swarm_ui.environments.phone import (
 )
 from swarm_ui.errors import ConfigError
 from swarm_ui.node import derive
-from swarm_ui.optim.critic import ScriptedCritic
-from swarm_ui.rollout import Job
+from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.rollout.episodes import Job
 
 TEST_DRAW = 1
 """Seed of the draw of test episodes: the same for every run, so that runs can be compared."""

@@ -23,9 +23,9 @@ from study.team import Trained, World, own_graph, rollout_work, train_team, unse
 from study.variants import Variant
 from study.work import Lanes
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.nodes.local import LocalModel
-from swarm_ui.optim.stage1 import Progress, Stage1Config
-from swarm_ui.rundir import RunDirectory
+from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.optim.stage1.supervised import Progress, Stage1Config
+from swarm_ui.storage.run_directory import RunDirectory
 
 BASE_CELL = "base"
 UNTRAINED_CELL = "untrained"

@@ -13,7 +13,6 @@ from study.results import Results
 from study.settings import Settings, plain
 from study.tables import CURVE_SPLIT, grouped, report_tables, speed_line, terminal
 from swarm_ui.optim.plots import plot_credit, plot_edges, plot_success
-from swarm_ui.optim.stats import Interval, wilson
 from swarm_ui.report import (
     Curve,
     CurvePoint,
@@ -25,8 +24,9 @@ from swarm_ui.report import (
     credit_map,
     write_report,
 )
-from swarm_ui.rundir import RunDirectory
-from swarm_ui.trace import Episode
+from swarm_ui.stats import Interval, wilson
+from swarm_ui.storage.run_directory import RunDirectory
+from swarm_ui.trace.records import Episode
 
 _SHOWN_PER_ARM = 2
 _SHOWN = 14

@@ -9,10 +9,10 @@ import msgspec
 
 from study.arms import BASE, ORDER, TRAINED
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.stats import Interval, paired_difference, wilson
-from swarm_ui.rollout import Job
-from swarm_ui.rundir import write_atomic
-from swarm_ui.topology import Edge
+from swarm_ui.graph.topology import Edge
+from swarm_ui.rollout.episodes import Job
+from swarm_ui.stats import Interval, paired_difference, wilson
+from swarm_ui.storage.run_directory import write_atomic
 
 RESULTS_VERSION = 1
 

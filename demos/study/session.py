@@ -13,7 +13,7 @@ from study.quiet import hush_transformers
 from study.results import Results
 from study.settings import Settings, plain, restored
 from swarm_ui.errors import ConfigError, MissingExtra
-from swarm_ui.rundir import RunDirectory
+from swarm_ui.storage.run_directory import RunDirectory
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def check_out(path: Path | None) -> None:
 def agent_folder(settings: Settings) -> Path:
     if settings.agent is not None:
         return Path(settings.agent)
-    from swarm_ui.nodes.local import BASE_AGENT
+    from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT
 
     return BASE_AGENT
 
@@ -101,6 +101,6 @@ def check_learning(settings: Settings) -> None:
     torch.set_num_threads(1)
     hush_transformers()
     if not settings.from_scratch:
-        from swarm_ui.nodes.local import LocalModel
+        from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 
         LocalModel.load(agent_folder(settings))

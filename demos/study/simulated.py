@@ -21,8 +21,8 @@ from study.team import Trained, World, kept_adapters, rollout_work, train_team
 from study.work import Lanes, used
 from swarm_ui.environments.miniwob import REFERENCE_TASKS, MiniWobBrowser
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.nodes.local import LocalModel
-from swarm_ui.trace import Episode
+from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.trace.records import Episode
 
 _ELSEWHERE = frozenset({BASE, "base-vote", TRAINED, "trained-vote"})
 """Arms that are measured on new templates and apps too; the DAG costs twice the vote."""

@@ -6,8 +6,8 @@ from rich import box
 from rich.table import Table
 
 from study.results import Results, Row, split_order
-from swarm_ui.optim.stats import Interval
 from swarm_ui.report import Estimate, ReportTable, TableCell
+from swarm_ui.stats import Interval
 
 CURVE_SPLIT = "validation"
 """Measured for the learning curve, not for the table."""

@@ -15,22 +15,22 @@ from study.results import Work
 from study.settings import Settings
 from study.work import sample, used
 from swarm_ui.credit import CreditAssigner
+from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.node import derive
-from swarm_ui.nodes.local import LocalModel
-from swarm_ui.nodes.vocabulary import KNOWN_WORDS
-from swarm_ui.optim.adapters import UpdateConfig
-from swarm_ui.optim.adversary_scripted import ScriptedAdversary
-from swarm_ui.optim.edge_files import save_edges
+from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
+from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.edges.files import save_edges
 from swarm_ui.optim.metrics import IterationMetrics
-from swarm_ui.optim.progress import Progress
-from swarm_ui.optim.synthesis.rehearsal import Rehearsal
-from swarm_ui.optim.team_config import TeamConfig
+from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
+from swarm_ui.optim.stage1.synthesis.rehearsal import Rehearsal
 from swarm_ui.optim.trainer import SampleJobs, TeamResult, TeamTrainer
+from swarm_ui.optim.training_progress import Progress
+from swarm_ui.optim.update.adapter_trainer import UpdateConfig
 from swarm_ui.report import credit_map
-from swarm_ui.rollout import MakeEnvironment
-from swarm_ui.rundir import RunDirectory, write_atomic
-from swarm_ui.topology import Edge, random_dag
-from swarm_ui.trace import Episode
+from swarm_ui.rollout.episodes import MakeEnvironment
+from swarm_ui.storage.run_directory import RunDirectory, write_atomic
+from swarm_ui.trace.records import Episode
 
 _UPDATE_SHARE = 0.5
 """Where the bar stands within an iteration when its rollouts are done."""

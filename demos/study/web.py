@@ -18,9 +18,9 @@ from swarm_ui.environments.miniwob import (
 from swarm_ui.environments.miniwob.browser import INSTALL_HINT
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.node import derive
-from swarm_ui.policy import Policy
-from swarm_ui.rollout import Job, rollout_many
-from swarm_ui.trace import Episode
+from swarm_ui.rollout.episodes import Job, rollout_many
+from swarm_ui.rollout.policy import Policy
+from swarm_ui.trace.records import Episode
 
 PAGES = 8
 LINGER = 0.004

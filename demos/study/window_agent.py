@@ -12,13 +12,13 @@ from pathlib import Path
 import torch
 
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, tasks
-from swarm_ui.nodes.codec import PASS
-from swarm_ui.nodes.local import BASE_AGENT, LocalModel
-from swarm_ui.nodes.vocabulary import KNOWN_WORDS
-from swarm_ui.optim.stage1 import Progress, Stage1Config, train
-from swarm_ui.optim.synthesis.curriculum import COLLEAGUES, Mix, Stream
-from swarm_ui.optim.synthesis.windows import Moment, WindowMix, WindowStream, moments
-from swarm_ui.rundir import write_atomic
+from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
+from swarm_ui.nodes.models.tiny_agent.tokenizer import PASS
+from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
+from swarm_ui.optim.stage1.supervised import Progress, Stage1Config, train
+from swarm_ui.optim.stage1.synthesis.curriculum import COLLEAGUES, Mix, Stream
+from swarm_ui.optim.stage1.synthesis.window_lessons import Moment, WindowMix, WindowStream, moments
+from swarm_ui.storage.run_directory import write_atomic
 
 MEMORY = 1
 """Past actions that agents are told on long screens."""

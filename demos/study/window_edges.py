@@ -14,15 +14,15 @@ import torch
 from study.window_agent import MEMORY
 from study.windows import NAMES, WindowArm, tuning_jobs
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.graph import CollabGraph
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.graph.topology import Edge
 from swarm_ui.model import ChatModel
-from swarm_ui.optim.edge_optimizer import EdgeOptimizer, EdgeUpdate
-from swarm_ui.optim.edge_space import EdgeSample
-from swarm_ui.optim.edge_thompson import ThompsonEdges
-from swarm_ui.optim.edges import EdgeDistribution
-from swarm_ui.policy import GraphPolicy
-from swarm_ui.rollout import Job, rollout_many
-from swarm_ui.topology import Edge
+from swarm_ui.optim.edges.distribution import EdgeDistribution
+from swarm_ui.optim.edges.optimizer import EdgeOptimizer, EdgeUpdate
+from swarm_ui.optim.edges.space import EdgeSample
+from swarm_ui.optim.edges.thompson import ThompsonEdges
+from swarm_ui.rollout.episodes import Job, rollout_many
+from swarm_ui.rollout.policy import GraphPolicy
 
 BUDGET = 800
 """Episodes that one run of edge learning may play."""

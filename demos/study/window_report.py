@@ -8,9 +8,9 @@ from statistics import fmean, pstdev
 from study.window_edges import METHODS, LearnedEdges
 from study.windows import NAMES, Played, control_arms
 from swarm_ui.environments.phone.tasks import TEMPLATES
-from swarm_ui.optim.stats import Outcomes, over_seeds, paired_difference, table, wilson
-from swarm_ui.rollout import Job
-from swarm_ui.topology import Edge
+from swarm_ui.graph.topology import Edge
+from swarm_ui.rollout.episodes import Job
+from swarm_ui.stats import Outcomes, over_seeds, paired_difference, table, wilson
 
 _BASE = "no-edges"
 _FAMILIES = ("form", "toggle", "delete", "answer", "other")

@@ -22,13 +22,13 @@ from swarm_ui.environments.phone import (
     tasks,
 )
 from swarm_ui.environments.phone.tasks import TEMPLATES
-from swarm_ui.graph import CollabGraph
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.model import ChatModel
 from swarm_ui.node import Ties, derive
-from swarm_ui.policy import GraphPolicy, Policy, Scroller
-from swarm_ui.rollout import Job, rollout_many
-from swarm_ui.topology import Edge, random_dag
-from swarm_ui.trace import Episode
+from swarm_ui.rollout.episodes import Job, rollout_many
+from swarm_ui.rollout.policy import GraphPolicy, Policy, SlidingWindowPolicy
+from swarm_ui.trace.records import Episode
 from swarm_ui.view import Window, windows
 
 AGENTS = 4
@@ -65,7 +65,9 @@ class WindowArm:
     def policy(self, model: ChatModel) -> Policy:
         """The arm in the flesh."""
         if self.kind == "scroll":
-            return Scroller(model, parts=AGENTS, max_tokens=_REPLY_TOKENS, name=self.label)
+            return SlidingWindowPolicy(
+                model, parts=AGENTS, max_tokens=_REPLY_TOKENS, name=self.label
+            )
         if self.kind != "team":
             copies = AGENTS if self.kind == "whole" else self.copies
             view = Window(part=self.part, parts=AGENTS, copies=copies)

@@ -26,11 +26,11 @@ from study.arms import Arm
 from study.quiet import hush_transformers
 from study.results import Work
 from swarm_ui.errors import SwarmError
-from swarm_ui.rollout import Job, rollout_many
-from swarm_ui.trace import Episode
+from swarm_ui.rollout.episodes import Job, rollout_many
+from swarm_ui.trace.records import Episode
 
 if TYPE_CHECKING:
-    from swarm_ui.nodes.local import LocalModel
+    from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 
 PIECE = 64
 """Episodes that are played together: enough to fill the batches."""
@@ -149,7 +149,7 @@ def sample(episodes: Sequence[Episode]) -> tuple[Episode, ...]:
 
 @lru_cache(maxsize=2)
 def _model(agent: str, adapters: str | None) -> LocalModel:
-    from swarm_ui.nodes.local import LocalModel
+    from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 
     model = LocalModel.load(Path(agent))
     if adapters is not None:

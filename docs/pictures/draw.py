@@ -18,15 +18,15 @@ import torch
 from PIL import Image, ImageDraw, ImageFont
 
 from swarm_ui import CollabGraph, Episode, GraphPolicy, StepRecord
-from swarm_ui.draw import edges_svg
 from swarm_ui.environments.phone import PhoneEnvironment, draw_jobs, tasks
-from swarm_ui.nodes.local import BASE_AGENT, LocalModel
-from swarm_ui.optim.critic import ScriptedCritic
-from swarm_ui.optim.edge_credit import episode_edge_credit
-from swarm_ui.optim.edge_optimizer import EdgeOptimizer
-from swarm_ui.optim.edges import EdgeDistribution
+from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
+from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim.edges.credit import episode_edge_credit
+from swarm_ui.optim.edges.distribution import EdgeDistribution
+from swarm_ui.optim.edges.optimizer import EdgeOptimizer
 from swarm_ui.optim.plots import plot_credit
-from swarm_ui.rollout import Guidance, rollout
+from swarm_ui.rollout.episodes import Intervention, rollout
+from swarm_ui.viz import edges_svg
 
 NAMES = [f"agent_{k}" for k in range(3)]
 TASKS = ("contacts-add", "contacts-edit-phone", "notes-create")
@@ -53,9 +53,9 @@ async def played(team: CollabGraph, task: str, seed: int) -> Episode:
     phone = PhoneEnvironment(screenshots=True)
     critic = ScriptedCritic(PhoneEnvironment)
 
-    async def observe(index: int, trace: object, environment: PhoneEnvironment) -> Guidance:
+    async def observe(index: int, trace: object, environment: PhoneEnvironment) -> Intervention:
         table = await critic.assign(trace, environment.snapshot())  # type: ignore[arg-type]
-        return Guidance(credit=table.values)
+        return Intervention(credit=table.values)
 
     return await rollout(phone, GraphPolicy(team), task=task, seed=seed, observe=observe)  # type: ignore[arg-type]
 

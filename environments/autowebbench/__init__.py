@@ -7,7 +7,7 @@ only"). Do not redistribute the test files, nor traces of episodes on them.
     import asyncio
     from swarm_ui import CollabGraph, GraphPolicy, rollout_many
     from swarm_ui.environments.autowebbench import AutoWebBench, synthetic
-    from swarm_ui.nodes.scripted import ScriptedModel
+    from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 
     async def main() -> None:
         data = AutoWebBench(synthetic(), "en/ood")     # or AutoWebBench("~/AutoWebGLM", ...)
@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from swarm_ui.environments.autowebbench.calls import Call, official_call, strict_call
+from swarm_ui.environments.autowebbench.call_syntax import Call, official_call, strict_call
 from swarm_ui.environments.autowebbench.data import SPLITS, AutoWebBench, AutoWebBenchStep, Split
 from swarm_ui.environments.autowebbench.metrics import (
     Prediction,

@@ -11,14 +11,14 @@ import msgspec
 
 from swarm_ui.action import Action, ActionType
 from swarm_ui.environments.autowebbench import metrics
-from swarm_ui.environments.autowebbench.calls import Call, strict_call, to_action, to_text
+from swarm_ui.environments.autowebbench.call_syntax import Call, strict_call, to_action, to_text
 from swarm_ui.environments.autowebbench.page import Source, read_commands, read_page, read_source
-from swarm_ui.environments.measures import RESAMPLES, Scores
-from swarm_ui.environments.teacher_forced import NONE_OF_THESE, TeacherForced
+from swarm_ui.environments.recorded.benchmark_scores import RESAMPLES, Scores
+from swarm_ui.environments.recorded.teacher_forced import NONE_OF_THESE, TeacherForced
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element, Observation, Past
-from swarm_ui.rollout import Job
-from swarm_ui.trace import Episode
+from swarm_ui.rollout.episodes import Job
+from swarm_ui.trace.records import Episode
 
 Split = Literal["en/ind", "en/ood", "zh/ind", "zh/ood"]
 SPLITS: tuple[str, ...] = get_args(Split)
@@ -28,7 +28,7 @@ ACTIONS: tuple[ActionType, ...] = (
     "answer", "status",
 )  # fmt: skip
 """What an agent is told it can do; for the functions behind them see
-:func:`swarm_ui.environments.autowebbench.calls.to_text`."""
+:func:`swarm_ui.environments.autowebbench.call_syntax.to_text`."""
 
 
 class _Record(msgspec.Struct):
@@ -139,7 +139,8 @@ class AutoWebBench:
 
 
 class AutoWebBenchStep:
-    """A page of a recording; see :class:`~swarm_ui.environments.teacher_forced.GoldStep`."""
+    """A page of a recording; see
+    :class:`~swarm_ui.environments.recorded.teacher_forced.GoldStep`."""
 
     def __init__(self, source: Source, labels: tuple[str, ...], where: str, words: int) -> None:
         self.labels = labels

@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from swarm_ui.environments.autowebbench.calls import Call, official_call, strict_call
-from swarm_ui.environments.measures import RESAMPLES, Question, Scores, measured
-from swarm_ui.environments.teacher_forced import answers
+from swarm_ui.environments.autowebbench.call_syntax import Call, official_call, strict_call
+from swarm_ui.environments.recorded.benchmark_scores import RESAMPLES, Question, Scores, measured
+from swarm_ui.environments.recorded.teacher_forced import answers
 from swarm_ui.errors import ConfigError
-from swarm_ui.trace import Episode
+from swarm_ui.trace.records import Episode
 
 if TYPE_CHECKING:
     from swarm_ui.environments.autowebbench.data import AutoWebBench

@@ -12,8 +12,8 @@ import re
 import msgspec
 
 from swarm_ui.action import Action
-from swarm_ui.environments.autowebbench.calls import FUNCTIONS, strict_call, to_action
-from swarm_ui.environments.roles import role_of
+from swarm_ui.environments.autowebbench.call_syntax import FUNCTIONS, strict_call, to_action
+from swarm_ui.environments.recorded.web_roles import role_of
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element, Past
 

@@ -8,18 +8,18 @@ from functools import cached_property
 from pathlib import Path
 
 from swarm_ui.action import Action, ActionType
-from swarm_ui.environments.measures import RESAMPLES, Scores
 from swarm_ui.environments.mind2web import metrics
+from swarm_ui.environments.mind2web.candidate_ranks import Ranker, ranker
 from swarm_ui.environments.mind2web.files import Files, Split
 from swarm_ui.environments.mind2web.page import in_document_order, read_texts, to_element
-from swarm_ui.environments.mind2web.ranks import Ranker, ranker
-from swarm_ui.environments.mind2web.records import Candidate, Recorded, RecordedTask
-from swarm_ui.environments.roles import role_of
-from swarm_ui.environments.teacher_forced import NONE_OF_THESE, TeacherForced
+from swarm_ui.environments.mind2web.raw_records import Candidate, Recorded, RecordedTask
+from swarm_ui.environments.recorded.benchmark_scores import RESAMPLES, Scores
+from swarm_ui.environments.recorded.teacher_forced import NONE_OF_THESE, TeacherForced
+from swarm_ui.environments.recorded.web_roles import role_of
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Observation, Past
-from swarm_ui.rollout import Job
-from swarm_ui.trace import Episode
+from swarm_ui.rollout.episodes import Job
+from swarm_ui.trace.records import Episode
 
 ACTIONS: tuple[ActionType, ...] = ("click", "input_text", "select", "wait")
 """What an agent is told it can do; ``wait`` says "none of these"."""
@@ -41,8 +41,8 @@ class Mind2Web:
         top_k: how many candidates an agent sees of each page; ``None``: all (hundreds).
         ranks: what prunes them: ``"built-in"`` (words shared with the goal; far below
             Mind2Web's own), ``"data"`` (``rank`` or ``score`` of each candidate), a file of JSON
-            lines or a mapping (see :mod:`swarm_ui.environments.mind2web.ranks`). Ranks begin
-            with 0.
+            lines or a mapping (see :mod:`swarm_ui.environments.mind2web.candidate_ranks`). Ranks
+            begin with 0.
         words: most words shown of an element's text.
         screenshots: put a PNG into every observation (multimodal copy only).
 
@@ -117,7 +117,8 @@ class Mind2Web:
 
 
 class Mind2WebStep:
-    """A page of a recording; see :class:`~swarm_ui.environments.teacher_forced.GoldStep`."""
+    """A page of a recording; see
+    :class:`~swarm_ui.environments.recorded.teacher_forced.GoldStep`."""
 
     def __init__(
         self, task: RecordedTask, recorded: Recorded, by: Ranker, top_k: int | None, words: int

@@ -13,9 +13,7 @@ from typing import Any, Literal, Protocol, get_args
 
 import msgspec
 
-from swarm_ui.environments.mind2web.lines import Lines
-from swarm_ui.environments.mind2web.pictures import picture_beside
-from swarm_ui.environments.mind2web.records import (
+from swarm_ui.environments.mind2web.raw_records import (
     ROW_FIELDS,
     Picture,
     RecordedTask,
@@ -23,6 +21,8 @@ from swarm_ui.environments.mind2web.records import (
     read_task,
     wrong_record,
 )
+from swarm_ui.environments.mind2web.screenshots import picture_beside
+from swarm_ui.environments.recorded.mapped_lines import Lines
 from swarm_ui.errors import ConfigError, MissingExtra
 
 Split = Literal["train", "test_task", "test_website", "test_domain"]

@@ -22,9 +22,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from swarm_ui.environments.measures import Question, Scores, measured
-from swarm_ui.environments.teacher_forced import answers
-from swarm_ui.trace import Episode
+from swarm_ui.environments.recorded.benchmark_scores import Question, Scores, measured
+from swarm_ui.environments.recorded.teacher_forced import answers
+from swarm_ui.trace.records import Episode
 
 if TYPE_CHECKING:
     from swarm_ui.environments.mind2web.data import Mind2Web

@@ -8,8 +8,8 @@ from xml.parsers import expat
 
 import msgspec
 
-from swarm_ui.environments.mind2web.records import Candidate
-from swarm_ui.environments.roles import role_of
+from swarm_ui.environments.mind2web.raw_records import Candidate
+from swarm_ui.environments.recorded.web_roles import role_of
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element
 

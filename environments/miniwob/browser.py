@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from swarm_ui.environments.miniwob.cdp import Connection
-from swarm_ui.environments.miniwob.wire import Pipe, Socket, Wire
+from swarm_ui.environments.miniwob.cdp_transport import Pipe, Socket, Transport
 from swarm_ui.errors import ConfigError, EnvironmentFault
 
 BROWSER_VARIABLE = "SWARM_UI_BROWSER"
@@ -184,7 +184,7 @@ class Browser:
     async def _connect(self, binary: Path, reads: int, writes: int) -> None:
         """Open the wire and wait until the browser answers."""
         connection = self._connection = Connection()
-        wire: Wire
+        wire: Transport
         if PIPES:
             wire = await Pipe.open(reads, writes, connection.receive, connection.lose)
         else:

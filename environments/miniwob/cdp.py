@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from swarm_ui.environments.miniwob.wire import Wire
+from swarm_ui.environments.miniwob.cdp_transport import Transport
 from swarm_ui.errors import EnvironmentFault
 
 CALL_TIMEOUT = 20.0
@@ -22,13 +22,13 @@ class Connection:
     """To one browser. A call that cannot be answered raises :class:`EnvironmentFault`."""
 
     def __init__(self) -> None:
-        self._wire: Wire | None = None
+        self._wire: Transport | None = None
         self._next = 0
         self._waiting: dict[int, tuple[str, asyncio.Future[Reply]]] = {}
         self._listeners: dict[str, Listener] = {}
         self._lost: str | None = None
 
-    def use(self, wire: Wire) -> None:
+    def use(self, wire: Transport) -> None:
         """Talk over a wire, which tells :meth:`receive` and :meth:`lose` what it hears."""
         self._wire = wire
 

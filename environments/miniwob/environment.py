@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from swarm_ui.action import Action, ActionType, Direction
 from swarm_ui.environment import Step
-from swarm_ui.environments.miniwob.hand import KEYS
+from swarm_ui.environments.miniwob.input import KEYS
 from swarm_ui.environments.miniwob.page import Page, Screen
 from swarm_ui.environments.miniwob.tasks import all_html_tasks, fields_of
 from swarm_ui.errors import ConfigError, EnvironmentFault

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from swarm_ui.action import Action
-from swarm_ui.environments.miniwob import hand
+from swarm_ui.environments.miniwob import input
 from swarm_ui.environments.miniwob.cdp import CALL_TIMEOUT, Connection, Reply
 from swarm_ui.environments.miniwob.tasks import html_folder, keeps_state
 from swarm_ui.errors import EnvironmentFault
@@ -124,7 +124,7 @@ class Page:
             await self._navigate(task)
         touched, self._touched = self._touched, False
         if touched:  # the mouse still rests where the last episode left it
-            await hand.leave(self)
+            await input.leave(self)
         return await self._settled(await self._screen("reset", seed, touched))
 
     async def act(self, action: Action, *, by_hand: bool = False) -> Screen:
@@ -142,7 +142,7 @@ class Page:
             aim = msgspec.json.decode(await self._value("aim", request), type=Aim)
         if not aim.note:
             self._touched = True
-            await hand.perform(self, action, aim.at, aim.to)
+            await input.perform(self, action, aim.at, aim.to)
             await self.frame()
         return await self._settled(await self._screen("look", aim.note))
 

@@ -8,14 +8,14 @@ import msgspec
 
 from swarm_ui.action import Action, ActionType
 from swarm_ui.environment import Step
-from swarm_ui.environments.phone.act import act
-from swarm_ui.environments.phone.aim import same
-from swarm_ui.environments.phone.device import Device
-from swarm_ui.environments.phone.episode import Assignment, assign
-from swarm_ui.environments.phone.layout import View, long_view, view
-from swarm_ui.environments.phone.repair import repairs
-from swarm_ui.environments.phone.solver import FAR, Intent, distance, solve
+from swarm_ui.environments.phone.device.actions import act
+from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.expert.solver import FAR, Intent, distance, solve
+from swarm_ui.environments.phone.expert.subgoals import repairs
+from swarm_ui.environments.phone.goal import same
 from swarm_ui.environments.phone.tasks import TEMPLATES
+from swarm_ui.environments.phone.tasks.assignment import Assignment, assign
+from swarm_ui.environments.phone.ui.layout import View, long_view, view
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Element, Observation, Past
 
@@ -227,10 +227,10 @@ class PhoneEnvironment:
     def picture(self) -> bytes:
         """The present screen as a PNG."""
         if self._device.system is not None:
-            from swarm_ui.environments.phone.picture_whole import draw_whole
+            from swarm_ui.environments.phone.render.full_screenshot import draw_whole
 
             return draw_whole(self._view)
-        from swarm_ui.environments.phone.picture import draw_screen
+        from swarm_ui.environments.phone.render.screenshot import draw_screen
 
         return draw_screen(self._view)
 

@@ -10,7 +10,7 @@ Three ways of holding out, each by construction:
 
 - **parameters**: a seed's range decides the split of its values (names, titles, numbers, also of
   records that only distract); no value of ``TEST_SEEDS`` occurs under ``TRAIN_SEEDS``
-  (:mod:`swarm_ui.environments.phone.draw`).
+  (:mod:`swarm_ui.environments.phone.parameters`).
 - **templates**: every template is in exactly one of ``train``, ``validation``, ``new_templates``
   and ``new_apps``.
 - **apps**: ``TEST_APPS`` are opened by templates of ``new_apps`` only, and are not even installed
@@ -24,7 +24,7 @@ import random
 from typing import Literal
 
 from swarm_ui.environments.phone.apps import APPS, CORE_APPS
-from swarm_ui.environments.phone.draw import ParameterSplit
+from swarm_ui.environments.phone.parameters import ParameterSplit
 from swarm_ui.environments.phone.tasks import TEMPLATES
 from swarm_ui.environments.phone.tasks.template import TemplateSplit
 from swarm_ui.errors import ConfigError

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from swarm_ui.environments.phone.apps import APPS
 from swarm_ui.environments.phone.apps.settings import CHOICES, SWITCHES
-from swarm_ui.environments.phone.schema import Table
+from swarm_ui.environments.phone.device.schema import Table
 from swarm_ui.environments.phone.splits import TRAIN_APPS
 from swarm_ui.environments.phone.tasks import TEMPLATES
-from swarm_ui.environments.phone.words import DISTRACTORS, FIRST, LAST, NOUNS, VERBS
+from swarm_ui.environments.phone.word_pools import DISTRACTORS, FIRST, LAST, NOUNS, VERBS
 
 _CHROME = (
     "home list new detail edit confirm remove reply category choice cancel more timers on off "

@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 from swarm_ui.action import Action
 from swarm_ui.environment import Environment
+from swarm_ui.environments.play.page_state import state
 from swarm_ui.environments.play.server import Answer, Server
-from swarm_ui.environments.play.sitting import Sitting
-from swarm_ui.environments.play.state import state
-from swarm_ui.records import Anywhere
-from swarm_ui.trace import Episode
+from swarm_ui.environments.play.session import PlaySession
+from swarm_ui.trace.jsonl import Anywhere
+from swarm_ui.trace.records import Episode
 
 
 async def play_in_browser(
@@ -42,7 +42,7 @@ async def play_in_browser(
     Returns:
         the episode; ``None`` if nothing was done. One that was given up has no outcome.
     """
-    sitting = Sitting(env, path, actor)
+    sitting = PlaySession(env, path, actor)
     await sitting.begin(task, seed)
     over = asyncio.Event()
     table = _Table(sitting, task, str(path) if path is not None else "")
@@ -59,7 +59,7 @@ async def play_in_browser(
 class _Table:
     """Answers what the page asks, one thing after the other."""
 
-    def __init__(self, sitting: Sitting, task: str, path: str) -> None:
+    def __init__(self, sitting: PlaySession, task: str, path: str) -> None:
         self._sitting, self._task, self._path = sitting, task, path
         self._turn = asyncio.Lock()
 

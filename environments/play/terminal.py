@@ -12,11 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from swarm_ui.environment import Environment
-from swarm_ui.environments.play.commands import HELP, Mistake, read_command
-from swarm_ui.environments.play.sitting import Sitting
+from swarm_ui.environments.play.session import PlaySession
+from swarm_ui.environments.play.terminal_commands import HELP, Mistake, read_command
 from swarm_ui.observation import Element
-from swarm_ui.records import Anywhere
-from swarm_ui.trace import Episode
+from swarm_ui.trace.jsonl import Anywhere
+from swarm_ui.trace.records import Episode
 
 PROMPT = "> "
 
@@ -46,7 +46,7 @@ async def play_in_terminal(
     """
     console = console or Console()
     read = read or _read_line
-    sitting = Sitting(env, path, actor)
+    sitting = PlaySession(env, path, actor)
     await sitting.begin(task, seed)
     try:
         _show(console, sitting)
@@ -81,7 +81,7 @@ async def play_in_terminal(
     return sitting.episode
 
 
-def _show(console: Console, sitting: Sitting) -> None:
+def _show(console: Console, sitting: PlaySession) -> None:
     screen = sitting.screen
     console.rule(Text(_plain(screen.app or "screen")))
     console.print(Text("Task  ", "dim") + Text(_plain(screen.goal), "bold"))

@@ -7,12 +7,12 @@ They nest in any order, and keep the inner world's snapshots and grades where it
 
 from __future__ import annotations
 
+from swarm_ui.environments.wrappers.action_filter import ActionFilter
 from swarm_ui.environments.wrappers.confirm import Ask, Confirm, Question
-from swarm_ui.environments.wrappers.faults import FaultInjector
-from swarm_ui.environments.wrappers.filter import ActionFilter
-from swarm_ui.environments.wrappers.limit import StepLimit
+from swarm_ui.environments.wrappers.fault_injection import FaultInjector
 from swarm_ui.environments.wrappers.recorder import Recorder
 from swarm_ui.environments.wrappers.rules import DELETION, PAYMENT, SENDING, Rule
+from swarm_ui.environments.wrappers.step_limit import StepLimit
 from swarm_ui.environments.wrappers.wrapper import Wrapper
 
 __all__ = [

@@ -9,7 +9,7 @@ import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.environment import Environment
-from swarm_ui.environments.wrappers.refusing import Refusing
+from swarm_ui.environments.wrappers.refusal import Refusing
 from swarm_ui.environments.wrappers.rules import DELETION, PAYMENT, SENDING, Rule, first_match
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Observation

@@ -13,8 +13,8 @@ from swarm_ui.errors import ConfigError, EnvironmentFault, TraceError
 from swarm_ui.message import Message
 from swarm_ui.node import derive
 from swarm_ui.observation import Observation
-from swarm_ui.records import Anywhere, append_jsonl
-from swarm_ui.trace import Call, Episode, StepRecord, Trace
+from swarm_ui.trace.jsonl import Anywhere, append_jsonl
+from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 
 SOLVED = 1.0
 

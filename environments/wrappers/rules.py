@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from swarm_ui.action import Action
-from swarm_ui.environments.wrappers.folding import found
+from swarm_ui.environments.wrappers.text_folding import found
 from swarm_ui.observation import Element, Observation
 
 Place = Literal["label", "app", "text"]
@@ -24,7 +24,8 @@ UNKNOWN = "something on the screen that is {rule} has no known place, so pointin
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """Words that make an action match, wherever and however they are written.
 
-    A star lets a word go on: ``"delet*"``. See :mod:`swarm_ui.environments.wrappers.folding` for
+    A star lets a word go on: ``"delet*"``. See :mod:`swarm_ui.environments.wrappers.text_folding`
+    for
     what counts as the same word; the words are searched, never the other way round, so that more
     is matched than meant rather than less.
     """

@@ -27,8 +27,8 @@ What is left, as it is in the package's own code:
 - A decision by majority breaks ties with the process's ``random``, not with the run's seed.
 """
 
-from swarm_ui.nodes.gptswarm.agent import GPTSwarmGraph, import_graph
+from swarm_ui.nodes.gptswarm.agent_graph import GPTSwarmGraph, import_graph
 from swarm_ui.nodes.gptswarm.operation import GPTSwarmNode
-from swarm_ui.nodes.gptswarm.team import ImportedSwarm, import_swarm
+from swarm_ui.nodes.gptswarm.swarm_import import ImportedSwarm, import_swarm
 
 __all__ = ["GPTSwarmGraph", "GPTSwarmNode", "ImportedSwarm", "import_graph", "import_swarm"]

@@ -10,10 +10,16 @@ from typing import Any, Literal
 from swarm_ui.message import Message
 from swarm_ui.model import ChatModel
 from swarm_ui.node import NodeContext, NodeReply
-from swarm_ui.nodes.gptswarm.asking import Asked, Ledger
-from swarm_ui.nodes.gptswarm.beside import beside
-from swarm_ui.nodes.gptswarm.private import Failures, blocks, check_is, model_of, private_copies
-from swarm_ui.nodes.gptswarm.records import MakeTask, Sends, answer, joined, opened, seal, task_of
+from swarm_ui.nodes.gptswarm.model_stand_in import Asked, Ledger
+from swarm_ui.nodes.gptswarm.payloads import MakeTask, Sends, answer, joined, opened, seal, task_of
+from swarm_ui.nodes.gptswarm.private_copies import (
+    Failures,
+    blocks,
+    check_is,
+    model_of,
+    private_copies,
+)
+from swarm_ui.nodes.gptswarm.worker_loop import beside
 
 Given = Literal["if_alone", "never", "only", "joined"]
 

@@ -25,20 +25,20 @@ from rich.console import Console
 from swarm_ui.credit import EpisodeAssigner
 from swarm_ui.environment import Graded
 from swarm_ui.errors import ConfigError, SwarmError
-from swarm_ui.optim.credit.assess import EachDecision, recall_states
-from swarm_ui.optim.credit.calibration import calibration
-from swarm_ui.optim.credit.compare import RecordedCredit, assess_all, compare
-from swarm_ui.optim.credit.plots import plot_comparison, plot_reliability
-from swarm_ui.optim.credit.progress import AgreementCredit, NoveltyCredit
-from swarm_ui.optim.credit.tables import (
+from swarm_ui.optim.credit.analysis.calibration import calibration
+from swarm_ui.optim.credit.analysis.compare import RecordedCredit, assess_all, compare
+from swarm_ui.optim.credit.analysis.credit_plots import plot_comparison, plot_reliability
+from swarm_ui.optim.credit.analysis.credit_tables import (
     calibration_table,
     comparison_table,
     judgement_table,
     ranks_table,
 )
-from swarm_ui.optim.critic import OutcomeCredit, ScriptedCritic
-from swarm_ui.records import read_jsonl
-from swarm_ui.trace import Episode
+from swarm_ui.optim.credit.assigners.assigner import EachDecision, recall_states
+from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
+from swarm_ui.optim.credit.assigners.progress_credit import AgreementCredit, NoveltyCredit
+from swarm_ui.trace.jsonl import read_jsonl
+from swarm_ui.trace.records import Episode
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

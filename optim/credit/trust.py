@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.trace import Episode
+from swarm_ui.trace.records import Episode
 
 _CLIP = 0.999
 """Correlations are cut here: the transform to a normal scale ends at 1."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from swarm_ui.action import Action, Pass
+from swarm_ui.action import Abstain, Action
 from swarm_ui.model import Decision
 from swarm_ui.prompts import decision_chat
 
 if TYPE_CHECKING:
-    from swarm_ui.optim.pairs import PreferencePair
-    from swarm_ui.optim.synthesis.questions import Quiz
-    from swarm_ui.optim.synthesis.scene import Lesson
+    from swarm_ui.optim.preferences.pairs import PreferencePair
+    from swarm_ui.optim.stage1.synthesis.questions import Quiz
+    from swarm_ui.optim.stage1.synthesis.scene import Lesson
 
 
 def prompt(decision: Decision) -> list[dict[str, str]]:
@@ -19,7 +19,7 @@ def prompt(decision: Decision) -> list[dict[str, str]]:
     return [{"role": turn.role, "content": turn.content} for turn in decision_chat(decision)]
 
 
-def reply(action: Action | Pass) -> dict[str, str]:
+def reply(action: Action | Abstain) -> dict[str, str]:
     return {"role": "assistant", "content": f"Action: {action.json()}"}
 
 

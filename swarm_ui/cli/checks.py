@@ -162,7 +162,7 @@ def _browser() -> Iterator[Check]:
 
 
 def _android() -> Iterator[Check]:
-    from swarm_ui.environments.androidworld_emulator import Emulator
+    from swarm_ui.environments.androidworld.emulator import Emulator
 
     device = Emulator()
     adb = shutil.which(os.path.expanduser(device.adb_path)) or shutil.which("adb")
@@ -210,7 +210,7 @@ def _endpoint(url: str | None, model: str | None, key_env: str) -> Iterator[Chec
             do="to look at one: swarm-ui doctor --url http://localhost:8000/v1",
         )
         return
-    from swarm_ui.nodes.openai_wire import without_credentials
+    from swarm_ui.nodes.models.openai.replies import without_credentials
 
     shown = without_credentials(address)
     try:
@@ -229,9 +229,9 @@ async def _served(url: str, model: str | None, key_env: str) -> tuple[str, ...]:
     import random
 
     from swarm_ui.budget import Budget
-    from swarm_ui.nodes.openai_endpoint import Endpoint
-    from swarm_ui.nodes.openai_limits import Limits
-    from swarm_ui.nodes.openai_model import OpenAIModel
+    from swarm_ui.nodes.models.openai.endpoint import Endpoint
+    from swarm_ui.nodes.models.openai.model import OpenAIModel
+    from swarm_ui.nodes.models.openai.rate_limits import RateLimits
 
     if model is not None:
         named = OpenAIModel(model, url, api_key_env=key_env)
@@ -239,7 +239,7 @@ async def _served(url: str, model: str | None, key_env: str) -> tuple[str, ...]:
             return await named.check()
         finally:
             await named.close()
-    once = Limits(rate_limit=None, period=1.0, tokens_per_minute=None, concurrency=1,
+    once = RateLimits(rate_limit=None, period=1.0, tokens_per_minute=None, concurrency=1,
                   timeout=5.0, retries=0, backoff=0.0, longest_wait=0.0)  # fmt: skip
     endpoint = Endpoint("any", url, key=None, key_env=key_env, limits=once, budget=Budget(),
                         rng=random.Random())  # fmt: skip

@@ -15,10 +15,10 @@ from rich.table import Table
 from swarm_ui.cli.output import table
 from swarm_ui.cli.results import load
 from swarm_ui.errors import ConfigError
-from swarm_ui.records import iter_jsonl
+from swarm_ui.trace.jsonl import iter_jsonl
 
 if TYPE_CHECKING:
-    from swarm_ui.optim.stats import Interval
+    from swarm_ui.stats import Interval
 
 Outcomes = dict[tuple[str, str, int, int], float | None]
 """By split, task, seed, and number among equals."""
@@ -150,7 +150,7 @@ def _numbered(found: Iterable[tuple[str, str, int, float | None]]) -> Outcomes:
 
 
 def _row(name: str, a: Outcomes, b: Outcomes, keys: list[tuple[str, str, int, int]]) -> Compared:
-    from swarm_ui.optim.stats import bootstrap_difference, paired_difference, wilson
+    from swarm_ui.stats import bootstrap_difference, paired_difference, wilson
 
     ours, theirs = [a[key] for key in keys], [b[key] for key in keys]
     both = [(x, y) for x, y in zip(ours, theirs, strict=True) if x is not None and y is not None]

@@ -81,7 +81,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     team: TeamSection = TeamSection()
     run: RunSection = RunSection()
     train: dict[str, Any] = {}
-    """Settings of :class:`swarm_ui.optim.team_config.TeamConfig`, checked where it is used."""
+    """Settings of :class:`swarm_ui.optim.config.TeamConfig`, checked where it is used."""
 
 
 _WORDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false",
@@ -164,7 +164,7 @@ def checked(draft: Draft, *, train: bool = False, look: Look | None = None) -> C
         for path, said in look(msgspec.convert(sound, Config), good):
             mistakes.append(f"{_place(path, draft.places)}{said}")
     if train and isinstance(draft.values.get("train", {}), dict):
-        from swarm_ui.optim.team_config import TeamConfig
+        from swarm_ui.optim.config import TeamConfig
 
         _check(TeamConfig, draft.values.get("train", {}), ("train",), draft.places, mistakes)
     mistakes = list(dict.fromkeys(mistakes))

@@ -12,11 +12,11 @@ from typing import Any
 
 from swarm_ui.cli import chats, playing, teams
 from swarm_ui.errors import ConfigError
-from swarm_ui.graph import CollabGraph
-from swarm_ui.records import iter_jsonl, write_jsonl
-from swarm_ui.rundir import RunDirectory
-from swarm_ui.topology import Edge
-from swarm_ui.trace import Episode
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.graph.topology import Edge
+from swarm_ui.storage.run_directory import RunDirectory
+from swarm_ui.trace.jsonl import iter_jsonl, write_jsonl
+from swarm_ui.trace.records import Episode
 
 
 def adapters(run: Path, out: Path) -> list[str]:
@@ -63,7 +63,7 @@ def _episodes(run: RunDirectory, solved: bool) -> Iterator[Episode]:
 
 def _pairs(run: RunDirectory, solved: bool) -> str:
     """Pairs of the episodes whose messages have credit."""
-    from swarm_ui.optim.pairs import make_pairs
+    from swarm_ui.optim.preferences.pairs import make_pairs
 
     found = make_pairs(_episodes(run, solved), random.Random(0))
     if not found:
@@ -83,7 +83,7 @@ def learned(run: RunDirectory) -> bool:
 def _team(run: RunDirectory) -> tuple[tuple[str, ...], tuple[Edge, ...]]:
     """Agents and edges: learned, else as configured, else those of the last decision recorded."""
     if learned(run) and (run.edges / "distribution.safetensors").is_file():
-        from swarm_ui.optim.edge_files import read_edges
+        from swarm_ui.optim.edges.files import read_edges
 
         distribution = read_edges(run.edges / "distribution.safetensors")
         return tuple(distribution.names), tuple(distribution.mode().edges)
@@ -102,7 +102,7 @@ def _team(run: RunDirectory) -> tuple[tuple[str, ...], tuple[Edge, ...]]:
 
 def _graph(agents: tuple[str, ...], edges: tuple[Edge, ...]) -> CollabGraph:
     """A team to be drawn; its model is never asked."""
-    from swarm_ui.nodes.scripted import ScriptedModel
+    from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 
     if len(agents) == 1:
         return CollabGraph.solo(ScriptedModel([]))
@@ -115,7 +115,7 @@ def _edges(run: RunDirectory) -> dict[str, Any]:
     document: dict[str, Any] = {"agents": list(agents), "edges": [list(edge) for edge in edges]}
     path = run.edges / "distribution.safetensors"
     if path.is_file():
-        from swarm_ui.optim.edge_files import read_edges
+        from swarm_ui.optim.edges.files import read_edges
 
         distribution = read_edges(path)
         document["learned"] = learned(run)

@@ -82,7 +82,7 @@ def described(section: ModelSection) -> str:
     """What answers, in words, without a credential."""
     kind = kind_of(section)
     if kind == "endpoint":
-        from swarm_ui.nodes.openai_wire import without_credentials
+        from swarm_ui.nodes.models.openai.replies import without_credentials
 
         where = section.url or os.environ.get("OPENAI_BASE_URL", "")
         return f"{section.name} at {without_credentials(where)}"
@@ -146,14 +146,14 @@ def _agent(section: ModelSection) -> Any:
     """The base agent, or another of its kind."""
     import torch
 
-    from swarm_ui.nodes.local import BASE_AGENT, LocalModel
+    from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
 
     torch.set_num_threads(1)  # small matrices: more threads only fight each other
     return LocalModel.load(BASE_AGENT if section.name == "base" else Path(section.name))
 
 
 def _causal(section: ModelSection) -> Any:
-    from swarm_ui.nodes.causal import CausalModel
+    from swarm_ui.nodes.models.transformers.causal_model import CausalModel
 
     return CausalModel.from_pretrained(Path(section.name), device=section.device)
 
@@ -219,7 +219,7 @@ def made(name: str, kind: type | None = None) -> Any:
 
 
 def _endpoint(section: ModelSection) -> Any:
-    from swarm_ui.nodes.openai_model import OpenAIModel
+    from swarm_ui.nodes.models.openai.model import OpenAIModel
 
     return OpenAIModel(
         section.name,
@@ -238,8 +238,8 @@ def _scripted(path: Path) -> Any:
     """Replies from a text file, one a line, over and over; or as they were in a trace file."""
     from itertools import cycle
 
-    from swarm_ui.nodes.scripted import ScriptedModel
-    from swarm_ui.records import read_jsonl
+    from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+    from swarm_ui.trace.jsonl import read_jsonl
 
     if path.suffix == ".jsonl":
         return ScriptedModel.from_trace(read_jsonl(path))

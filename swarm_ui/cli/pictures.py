@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from swarm_ui.errors import SwarmError
-from swarm_ui.rollout import WAIT
-from swarm_ui.trace import Episode, StepRecord
+from swarm_ui.rollout.episodes import WAIT
+from swarm_ui.trace.records import Episode, StepRecord
 
 
 def with_pictures(episodes: Sequence[Episode]) -> list[Episode]:

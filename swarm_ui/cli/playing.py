@@ -17,12 +17,12 @@ from swarm_ui.cli.config import Config, Draft, EnvironmentSection, Finding, chec
 from swarm_ui.cli.output import Output
 from swarm_ui.cli.results import Results, counted, episodes_of
 from swarm_ui.errors import BudgetExceeded, ConfigError
-from swarm_ui.policy import Policy
-from swarm_ui.pool import EnvironmentPool, Job, Restarts
-from swarm_ui.records import append_jsonl, repair_jsonl, write_jsonl
-from swarm_ui.rollout import rollout_stream
-from swarm_ui.rundir import RunDirectory
-from swarm_ui.trace import Episode
+from swarm_ui.rollout.episodes import rollout_stream
+from swarm_ui.rollout.policy import Policy
+from swarm_ui.rollout.pool import EnvironmentPool, Job, Restarts
+from swarm_ui.storage.run_directory import RunDirectory
+from swarm_ui.trace.jsonl import append_jsonl, repair_jsonl, write_jsonl
+from swarm_ui.trace.records import Episode
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ import msgspec
 
 from swarm_ui.cli import models, playing, teams
 from swarm_ui.cli.config import Config, Draft, checked, plain
+from swarm_ui.engine.replay import replay
 from swarm_ui.errors import ConfigError
+from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Message
-from swarm_ui.records import iter_jsonl
-from swarm_ui.replay import replay
-from swarm_ui.topology import Edge
-from swarm_ui.trace import Episode, Trace
+from swarm_ui.trace.jsonl import iter_jsonl
+from swarm_ui.trace.records import Episode, Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,8 @@ from swarm_ui.cli.pictures import with_pictures
 from swarm_ui.cli.results import Results, episodes_of, total
 from swarm_ui.errors import SwarmError
 from swarm_ui.report import ReportData, credit_map, page, write_report
-from swarm_ui.rundir import RunDirectory, write_atomic
-from swarm_ui.trace import Episode
+from swarm_ui.storage.run_directory import RunDirectory, write_atomic
+from swarm_ui.trace.records import Episode
 
 _PICTURED = 30
 """Episodes whose screens are drawn as pictures, failed ones first."""
@@ -31,7 +31,7 @@ def report(run: RunDirectory, results: Results) -> Path:
 
 def training_report(run: RunDirectory) -> Path:
     """Write the report of a training run; returns its path."""
-    from swarm_ui.report.gather import gathered
+    from swarm_ui.report.run_reader import gathered
 
     kept = [e for part in gathered(run.path).sets for e in part.episodes]
     data = ReportData(

@@ -10,16 +10,17 @@ from rich.table import Table
 
 from swarm_ui.cli.output import table
 from swarm_ui.errors import ConfigError
-from swarm_ui.pool import Job
-from swarm_ui.records import iter_jsonl
-from swarm_ui.rundir import write_atomic
-from swarm_ui.trace import Episode
+from swarm_ui.rollout.pool import Job
+from swarm_ui.storage.run_directory import write_atomic
+from swarm_ui.trace.jsonl import iter_jsonl
+from swarm_ui.trace.records import Episode
 
 VERSION = 1
 
 
 class Measure(msgspec.Struct, frozen=True, kw_only=True):
-    """A figure of a benchmark's own; see :class:`swarm_ui.environments.measures.Measure`."""
+    """A figure of a benchmark's own; see
+    :class:`swarm_ui.environments.recorded.benchmark_scores.Measure`."""
 
     name: str
     value: float
@@ -141,7 +142,7 @@ def counted(
 
 def results_table(results: Results) -> Table:
     """One row a plan, and one for all where there are several."""
-    from swarm_ui.optim.stats import wilson
+    from swarm_ui.stats import wilson
 
     policies = list(dict.fromkeys(plan.policy for plan in results.plans if plan.policy))
     made = table(
@@ -215,7 +216,7 @@ def episodes_of(folder: Path, name: str) -> list[Episode]:
 
 def machine(results: Results) -> dict[str, object]:
     """The figures for ``--json``."""
-    from swarm_ui.optim.stats import over_seeds, wilson
+    from swarm_ui.stats import over_seeds, wilson
 
     def rate(values: Sequence[float | None]) -> object:
         found = wilson(values)

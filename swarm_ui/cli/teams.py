@@ -6,13 +6,13 @@ import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from swarm_ui import shapes
 from swarm_ui.cli.config import TeamSection
 from swarm_ui.errors import ConfigError
-from swarm_ui.graph import CollabGraph
+from swarm_ui.graph import shapes
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.model import ChatModel
-from swarm_ui.policy import GraphPolicy
-from swarm_ui.topology import Edge, random_dag
+from swarm_ui.rollout.policy import GraphPolicy
 
 LEARNED = Path("edges/distribution.safetensors")
 """In the folder of a training run: its edge distribution."""
@@ -53,7 +53,7 @@ def edges_of(team: TeamSection) -> tuple[Edge, ...]:
 
 def _learned(run: Path, names: Sequence[str]) -> tuple[Edge, ...]:
     """The most probable graph of what a run learned."""
-    from swarm_ui.optim.edge_files import read_edges
+    from swarm_ui.optim.edges.files import read_edges
 
     distribution = read_edges(run / LEARNED)
     if set(distribution.names) != set(names):

@@ -16,15 +16,15 @@ from swarm_ui.cli.config import Config, Draft, plain
 from swarm_ui.cli.output import Bar, Output
 from swarm_ui.cli.playing import amended, configured
 from swarm_ui.errors import ConfigError
-from swarm_ui.pool import Job
-from swarm_ui.report.data import EpisodeSet, credit_map
-from swarm_ui.rundir import RunDirectory
+from swarm_ui.report.contents import EpisodeSet, credit_map
+from swarm_ui.rollout.pool import Job
+from swarm_ui.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
+    from swarm_ui.optim.config import TeamConfig
     from swarm_ui.optim.metrics import IterationMetrics
-    from swarm_ui.optim.progress import Progress
-    from swarm_ui.optim.team_config import TeamConfig
-    from swarm_ui.trace import Episode
+    from swarm_ui.optim.training_progress import Progress
+    from swarm_ui.trace.records import Episode
 
 _PHASES = {"rollout": (0, 50), "update": (50, 50), "checkpoint": (100, 0), "iteration": (0, 0)}
 """Where a phase begins, in hundredths of an iteration, and how long it is."""
@@ -48,7 +48,7 @@ class Training:
 
 def team_config(config: Config) -> TeamConfig:
     """``[train]``, checked before."""
-    from swarm_ui.optim.team_config import TeamConfig
+    from swarm_ui.optim.config import TeamConfig
 
     return msgspec.convert(config.train, TeamConfig)
 
@@ -139,10 +139,10 @@ def following(job: Training) -> str:
 
 async def train(job: Training, model: Any, out: Output) -> Sequence[IterationMetrics]:
     """Train, or go on; returns the figures of all iterations."""
-    from swarm_ui.nodes.vocabulary import KNOWN_WORDS
-    from swarm_ui.optim.adversary_scripted import ScriptedAdversary
-    from swarm_ui.optim.edge_files import save_edges
-    from swarm_ui.optim.synthesis.rehearsal import Rehearsal
+    from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
+    from swarm_ui.optim.edges.files import save_edges
+    from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
+    from swarm_ui.optim.stage1.synthesis.rehearsal import Rehearsal
     from swarm_ui.optim.trainer import TeamTrainer
 
     config, settings = job.config, team_config(job.config)
@@ -185,14 +185,14 @@ def _critic(config: Config, wanted: bool) -> Any:
     if not wanted or config.environment.name != "phone":
         return None
     from swarm_ui.environments.phone import PhoneEnvironment
-    from swarm_ui.optim.critic import ScriptedCritic
+    from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 
     return ScriptedCritic(PhoneEnvironment, seed=config.environment.seed)
 
 
 def _keep(run: RunDirectory, iteration: int, episodes: Sequence[Episode]) -> None:
     """Credit and cost of all episodes, and a few of them, failed ones first."""
-    from swarm_ui.report.tally import Tally
+    from swarm_ui.report.totals import Tally
 
     work = Tally.of_episodes([EpisodeSet(name="all", episodes=episodes)]).costs["all"]
     run.log({"kind": "rollouts", "iteration": iteration, "decisions": work.decisions,

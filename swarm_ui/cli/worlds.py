@@ -17,8 +17,8 @@ from swarm_ui.cli.results import Measure, Played
 from swarm_ui.environment import Environment
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.node import derive
-from swarm_ui.pool import Job, MakeEnvironment
-from swarm_ui.trace import Episode
+from swarm_ui.rollout.pool import Job, MakeEnvironment
+from swarm_ui.trace.records import Episode
 
 NAMES = ("phone", "miniwob", "androidworld", "handset", "mind2web")
 LABELS = {
@@ -136,8 +136,8 @@ async def opened(section: EnvironmentSection) -> AsyncIterator[World]:
             open_page = browser.open_page
             yield World(lambda: MiniWobEnvironment(open_page, screenshots=shots), label)
     elif section.name in ("androidworld", "handset"):
-        from swarm_ui.environments.androidworld_emulator import Emulator
-        from swarm_ui.environments.androidworld_process import AndroidWorldProcess, Settings
+        from swarm_ui.environments.androidworld.emulator import Emulator
+        from swarm_ui.environments.androidworld.process import AndroidWorldProcess, Settings
 
         if section.name == "handset":
             simulated = Settings(device="handset", screenshots=shots)

@@ -4,7 +4,7 @@ write_report(run.path)  # all that the run's folder has to show
 write_report(run.path, ReportData(title=..., summary=..., tables=(...,), episodes=sample))
 """
 
-from swarm_ui.report.data import (
+from swarm_ui.report.contents import (
     Curve,
     CurvePoint,
     EdgeFrame,
@@ -20,8 +20,8 @@ from swarm_ui.report.data import (
     TableCell,
     credit_map,
 )
-from swarm_ui.report.gather import gathered
 from swarm_ui.report.page import page, write_report
+from swarm_ui.report.run_reader import gathered
 
 __all__ = [
     "Curve",

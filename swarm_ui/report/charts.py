@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from swarm_ui.report.data import Curve, CurvePoint, HeatMap, Series
-from swarm_ui.report.markup import Attribute, Markup, join, tag
+from swarm_ui.report.contents import Curve, CurvePoint, HeatMap, Series
+from swarm_ui.report.html import Attribute, Markup, join, tag
 
 _WIDTH, _HEIGHT = 560, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 14, 12, 42

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.report.charts import curve, heat_map
-from swarm_ui.report.chunks import Packed, elements, joined, packed
-from swarm_ui.report.data import Picture, ReportData
-from swarm_ui.report.drawing import graph
-from swarm_ui.report.gather import filled, gathered
-from swarm_ui.report.markup import Markup, escape, join, tag
-from swarm_ui.report.tables import table
+from swarm_ui.report.compressed_episodes import Packed, elements, joined, packed
+from swarm_ui.report.contents import Picture, ReportData
+from swarm_ui.report.graph_drawing import graph
+from swarm_ui.report.html import Markup, escape, join, tag
+from swarm_ui.report.html_tables import table
+from swarm_ui.report.run_reader import filled, gathered
 from swarm_ui.report.viewer import embedded
-from swarm_ui.rundir import write_atomic
+from swarm_ui.storage.run_directory import write_atomic
 
 SCRIPTS = ("dom.js", "pieces.js", "edges.js", "screen.js", "talk.js", "list.js", "viewer.js")
 """Run as one script, in this order, in a scope of their own."""

@@ -11,8 +11,8 @@ import msgspec
 from swarm_ui.action import Action
 from swarm_ui.message import Message
 from swarm_ui.observation import Element, Observation
-from swarm_ui.report.markup import Markup
-from swarm_ui.trace import Call, Episode, StepRecord, Trace
+from swarm_ui.report.html import Markup
+from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from swarm_ui.environments.phone.app import App, Setting
 from swarm_ui.environments.phone.apps.around import AROUND
 from swarm_ui.environments.phone.apps.browser import BROWSER
 from swarm_ui.environments.phone.apps.calendar import CALENDAR
@@ -22,7 +21,8 @@ from swarm_ui.environments.phone.apps.recipes import RECIPES
 from swarm_ui.environments.phone.apps.recorder import RECORDER
 from swarm_ui.environments.phone.apps.settings import BATTERY, SETTINGS
 from swarm_ui.environments.phone.apps.tasks import TASKS
-from swarm_ui.environments.phone.schema import Table
+from swarm_ui.environments.phone.device.app import App, Setting
+from swarm_ui.environments.phone.device.schema import Table
 
 _CORE = (
     SETTINGS, CONTACTS, MESSAGES, CLOCK, NOTES, TASKS, EXPENSES, CALENDAR, RECIPES, MUSIC,

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.app import App
-from swarm_ui.environments.phone.device import Device
-from swarm_ui.environments.phone.draw import Draw
-from swarm_ui.environments.phone.effects import Go, Launch
-from swarm_ui.environments.phone.gestures import (
+from swarm_ui.environments.phone.device.app import App
+from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.effects import Go, Launch
+from swarm_ui.environments.phone.device.gestures import (
     ClearNotices,
     DismissNotice,
     OpenNotice,
     PutBack,
     system,
 )
-from swarm_ui.environments.phone.schema import Table
-from swarm_ui.environments.phone.screen import Screen, Widget
-from swarm_ui.environments.phone.system import HISTORY
+from swarm_ui.environments.phone.device.schema import Table
+from swarm_ui.environments.phone.device.system import HISTORY
+from swarm_ui.environments.phone.parameters import Draw
+from swarm_ui.environments.phone.ui.screen import Screen, Widget
 
 DRAWER_PAGE = 12
 """Icons of the drawer that are shown at a time."""

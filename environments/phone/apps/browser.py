@@ -5,13 +5,13 @@ Which pages there are is part of the episode. It works only while wifi is on.
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.app import App
-from swarm_ui.environments.phone.device import Device
-from swarm_ui.environments.phone.draw import Draw
-from swarm_ui.environments.phone.effects import Copy, Flip, Go
-from swarm_ui.environments.phone.gestures import Download, Search
-from swarm_ui.environments.phone.schema import Field, Table
-from swarm_ui.environments.phone.screen import Path, Screen, Widget
+from swarm_ui.environments.phone.device.app import App
+from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.effects import Copy, Flip, Go
+from swarm_ui.environments.phone.device.gestures import Download, Search
+from swarm_ui.environments.phone.device.schema import Field, Table
+from swarm_ui.environments.phone.parameters import Draw
+from swarm_ui.environments.phone.ui.screen import Path, Screen, Widget
 
 ROOT = Screen("browser")
 PAGE = Table(

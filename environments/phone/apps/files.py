@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.app import App
-from swarm_ui.environments.phone.device import Device, Row
-from swarm_ui.environments.phone.draw import Draw
-from swarm_ui.environments.phone.effects import Back, Copy, Flip, Go, Update
-from swarm_ui.environments.phone.gestures import PutFileBack, Trash
-from swarm_ui.environments.phone.records import PAGE, WHOLE, form, pages_of
-from swarm_ui.environments.phone.schema import Field, Table
-from swarm_ui.environments.phone.screen import Path, Screen, Widget, Zone
+from swarm_ui.environments.phone.device.app import App
+from swarm_ui.environments.phone.device.device import Device, Row
+from swarm_ui.environments.phone.device.effects import Back, Copy, Flip, Go, Update
+from swarm_ui.environments.phone.device.gestures import PutFileBack, Trash
+from swarm_ui.environments.phone.device.schema import Field, Table
+from swarm_ui.environments.phone.parameters import Draw
+from swarm_ui.environments.phone.ui.record_screens import PAGE, WHOLE, form, pages_of
+from swarm_ui.environments.phone.ui.screen import Path, Screen, Widget, Zone
 
 ROOT = Screen("files")
 FOLDERS = ("documents", "downloads", "pictures", "recordings")

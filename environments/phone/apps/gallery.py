@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.app import App
 from swarm_ui.environments.phone.apps.files import file_list, file_screen, last_of_app, of_app
 from swarm_ui.environments.phone.apps.messages import MESSAGE
-from swarm_ui.environments.phone.device import Device
-from swarm_ui.environments.phone.draw import Draw
-from swarm_ui.environments.phone.gestures import Share
-from swarm_ui.environments.phone.schema import Table
-from swarm_ui.environments.phone.screen import Screen, Widget
+from swarm_ui.environments.phone.device.app import App
+from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.gestures import Share
+from swarm_ui.environments.phone.device.schema import Table
+from swarm_ui.environments.phone.parameters import Draw
+from swarm_ui.environments.phone.ui.screen import Screen, Widget
 
 
 def build(device: Device, screen: Screen) -> list[Widget]:

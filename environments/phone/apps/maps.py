@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.app import App
-from swarm_ui.environments.phone.device import Device
-from swarm_ui.environments.phone.draw import Draw
-from swarm_ui.environments.phone.effects import Copy, Flip, Go
-from swarm_ui.environments.phone.gestures import Search
-from swarm_ui.environments.phone.schema import Field, Table
-from swarm_ui.environments.phone.screen import Path, Screen, Widget
+from swarm_ui.environments.phone.device.app import App
+from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.effects import Copy, Flip, Go
+from swarm_ui.environments.phone.device.gestures import Search
+from swarm_ui.environments.phone.device.schema import Field, Table
+from swarm_ui.environments.phone.parameters import Draw
+from swarm_ui.environments.phone.ui.screen import Path, Screen, Widget
 
 ROOT = Screen("maps")
 PLACE = Table(

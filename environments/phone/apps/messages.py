@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.app import App
-from swarm_ui.environments.phone.device import Device
-from swarm_ui.environments.phone.draw import Draw
-from swarm_ui.environments.phone.effects import Go
-from swarm_ui.environments.phone.effects import Insert as Send
-from swarm_ui.environments.phone.gestures import Pick
-from swarm_ui.environments.phone.records import PAGE, WHOLE, form, pages_of, record_screen
-from swarm_ui.environments.phone.schema import Field, Table
-from swarm_ui.environments.phone.screen import Path, Screen, Widget
+from swarm_ui.environments.phone.device.app import App
+from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.effects import Go
+from swarm_ui.environments.phone.device.effects import Insert as Send
+from swarm_ui.environments.phone.device.gestures import Pick
+from swarm_ui.environments.phone.device.schema import Field, Table
+from swarm_ui.environments.phone.parameters import Draw
+from swarm_ui.environments.phone.ui.record_screens import (
+    PAGE,
+    WHOLE,
+    form,
+    pages_of,
+    record_screen,
+)
+from swarm_ui.environments.phone.ui.screen import Path, Screen, Widget
 
 MESSAGE = Table(
     name="message",

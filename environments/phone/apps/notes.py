@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.app import App
-from swarm_ui.environments.phone.device import Device
-from swarm_ui.environments.phone.draw import Draw
-from swarm_ui.environments.phone.records import record_screen
-from swarm_ui.environments.phone.schema import Field, Table
-from swarm_ui.environments.phone.screen import Screen, Widget
+from swarm_ui.environments.phone.device.app import App
+from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.schema import Field, Table
+from swarm_ui.environments.phone.parameters import Draw
+from swarm_ui.environments.phone.ui.record_screens import record_screen
+from swarm_ui.environments.phone.ui.screen import Screen, Widget
 
 NOTE = Table(
     name="note",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from swarm_ui.environments.phone.app import App, Setting
-from swarm_ui.environments.phone.device import Device
-from swarm_ui.environments.phone.draw import Draw
-from swarm_ui.environments.phone.effects import FlipSetting, Go, SetSetting
-from swarm_ui.environments.phone.gestures import Grant
-from swarm_ui.environments.phone.schema import Table
-from swarm_ui.environments.phone.screen import Path, Screen, Widget
-from swarm_ui.environments.phone.system import System
+from swarm_ui.environments.phone.device.app import App, Setting
+from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.effects import FlipSetting, Go, SetSetting
+from swarm_ui.environments.phone.device.gestures import Grant
+from swarm_ui.environments.phone.device.schema import Table
+from swarm_ui.environments.phone.device.system import System
+from swarm_ui.environments.phone.parameters import Draw
+from swarm_ui.environments.phone.ui.screen import Path, Screen, Widget
 
 ROOT = Screen("settings")
 SWITCHES: Mapping[str, tuple[str, ...]] = {

@@ -10,12 +10,12 @@ from swarm_ui.environments.phone.tasks import (
     lists,
     people,
     pictures,
-    shell,
     storage,
     system,
+    system_ui,
     times,
     unseen,
-    unseen_whole,
+    unseen_full,
 )
 from swarm_ui.environments.phone.tasks.template import Template
 
@@ -27,7 +27,7 @@ CORE: Mapping[str, Template] = {
 """The templates of the published study, on the plain phone. They never change."""
 EXTENDED: Mapping[str, Template] = {
     template.name: template
-    for part in (shell, storage, pictures, errands, unseen_whole)
+    for part in (system_ui, storage, pictures, errands, unseen_full)
     for template in part.TEMPLATES
 }
 """Templates on a whole phone, for a harder study."""

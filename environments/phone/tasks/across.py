@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.aim import Aim, Create, Source
 from swarm_ui.environments.phone.apps.calendar import EVENT
 from swarm_ui.environments.phone.apps.clock import ALARM
 from swarm_ui.environments.phone.apps.contacts import CONTACT
@@ -10,9 +9,10 @@ from swarm_ui.environments.phone.apps.expenses import EXPENSE
 from swarm_ui.environments.phone.apps.messages import MESSAGE
 from swarm_ui.environments.phone.apps.notes import NOTE
 from swarm_ui.environments.phone.apps.tasks import TASK
-from swarm_ui.environments.phone.device import Device
-from swarm_ui.environments.phone.draw import Draw
-from swarm_ui.environments.phone.schema import Table
+from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.schema import Table
+from swarm_ui.environments.phone.goal import Create, Goal, Source
+from swarm_ui.environments.phone.parameters import Draw
 from swarm_ui.environments.phone.tasks.makers import a_row, sample, tick
 from swarm_ui.environments.phone.tasks.template import Make, Template
 
@@ -20,7 +20,7 @@ from swarm_ui.environments.phone.tasks.template import Make, Template
 def carry(origin: Table, field: str, into: Table, slot: str, *given: str) -> Make:
     """A new record in ``into`` whose ``slot`` holds ``field`` of a record of ``origin``."""
 
-    def make(draw: Draw, device: Device) -> Aim:
+    def make(draw: Draw, device: Device) -> Goal:
         row = a_row(draw, device, origin)
         found = device.tables[origin.name][row]
         record = sample(draw, into)
@@ -28,7 +28,7 @@ def carry(origin: Table, field: str, into: Table, slot: str, *given: str) -> Mak
         fields = {slot: found[field], **words}
         source = Source(table=origin.name, row=row, field=field, value=found[field])
         want = Create(table=into.name, fields=fields, source=source)
-        return Aim(words={f"the_{origin.title}": found[origin.title], **words}, wants=(want,))
+        return Goal(words={f"the_{origin.title}": found[origin.title], **words}, wants=(want,))
 
     return make
 
@@ -39,9 +39,9 @@ _phone_to_message = carry(CONTACT, "phone", MESSAGE, "text", "to")
 _one_task = tick(TASK, 1)
 
 
-def _phone_to_message_and_task(draw: Draw, device: Device) -> Aim:
+def _phone_to_message_and_task(draw: Draw, device: Device) -> Goal:
     one, two = _phone_to_message(draw, device), _one_task(draw, device)
-    return Aim(words={**one.words, **two.words}, wants=(*one.wants, *two.wants))
+    return Goal(words={**one.words, **two.words}, wants=(*one.wants, *two.wants))
 
 
 TEMPLATES = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.aim import Aim, Change, Create, Put, Source, Want
 from swarm_ui.environments.phone.apps.browser import PAGE
 from swarm_ui.environments.phone.apps.calendar import EVENT
 from swarm_ui.environments.phone.apps.clock import ALARM
@@ -11,14 +10,15 @@ from swarm_ui.environments.phone.apps.expenses import EXPENSE
 from swarm_ui.environments.phone.apps.messages import MESSAGE
 from swarm_ui.environments.phone.apps.notes import NOTE
 from swarm_ui.environments.phone.apps.tasks import TASK
-from swarm_ui.environments.phone.device import Device
-from swarm_ui.environments.phone.draw import Draw
+from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.goal import Change, Create, Goal, Put, Source, Want
+from swarm_ui.environments.phone.parameters import Draw
 from swarm_ui.environments.phone.tasks.makers import a_row, sample, tick, values
 from swarm_ui.environments.phone.tasks.pictures import add_page, download, photo
 from swarm_ui.environments.phone.tasks.template import Template
 
 
-def _event_alarm_message(draw: Draw, device: Device) -> Aim:
+def _event_alarm_message(draw: Draw, device: Device) -> Goal:
     """The time of an event as an alarm and in a message."""
     row = a_row(draw, device, EVENT)
     event = device.tables["event"][row]
@@ -28,10 +28,10 @@ def _event_alarm_message(draw: Draw, device: Device) -> Aim:
         Create(table=ALARM.name, fields={"time": event["time"]}, source=source),
         Create(table=MESSAGE.name, fields={"to": to, "text": event["time"]}, source=source),
     )
-    return Aim(words={"title": event["title"], "to": to}, wants=wants)
+    return Goal(words={"title": event["title"], "to": to}, wants=wants)
 
 
-def _trip(draw: Draw, device: Device) -> Aim:
+def _trip(draw: Draw, device: Device) -> Goal:
     """An event, a task, an expense."""
     event = values(draw, EVENT, ("title", "time", "day"))
     task, expense = values(draw, TASK, ("task",)), values(draw, EXPENSE, ("item", "amount"))
@@ -39,10 +39,10 @@ def _trip(draw: Draw, device: Device) -> Aim:
         Create(table=table.name, fields=fields)
         for table, fields in ((EVENT, event), (TASK, task), (EXPENSE, expense))
     )
-    return Aim(words={**event, **task, **expense}, wants=wants)
+    return Goal(words={**event, **task, **expense}, wants=wants)
 
 
-def _party(draw: Draw, device: Device) -> Aim:
+def _party(draw: Draw, device: Device) -> Goal:
     """A contact, an event, an alarm and a message."""
     contact, event = (
         values(draw, CONTACT, ("name", "phone", "email")),
@@ -58,10 +58,10 @@ def _party(draw: Draw, device: Device) -> Aim:
             (MESSAGE, message),
         )
     )
-    return Aim(words={**contact, **event, **alarm, **message}, wants=wants)
+    return Goal(words={**contact, **event, **alarm, **message}, wants=wants)
 
 
-def _page_contact_message(draw: Draw, device: Device) -> Aim:
+def _page_contact_message(draw: Draw, device: Device) -> Goal:
     """A phone number from the web in contacts, and a price from there in a message."""
     key, page = add_page(draw, device)
     name, to = draw.person(), draw.first()
@@ -71,10 +71,10 @@ def _page_contact_message(draw: Draw, device: Device) -> Aim:
         Create(table=CONTACT.name, fields={"name": name, "phone": page["phone"]}, source=phone),
         Create(table=MESSAGE.name, fields={"to": to, "text": page["price"]}, source=price),
     )
-    return Aim(words={"address": page["address"], "name": name, "to": to}, wants=wants)
+    return Goal(words={"address": page["address"], "name": name, "to": to}, wants=wants)
 
 
-def _tidy(draw: Draw, device: Device) -> Aim:
+def _tidy(draw: Draw, device: Device) -> Goal:
     """Two tasks ticked, a note pinned, two switches set."""
     ticked = tick(TASK, 2)(draw, device)
     note = a_row(draw, device, NOTE)
@@ -88,10 +88,10 @@ def _tidy(draw: Draw, device: Device) -> Aim:
         Put(key="bluetooth", value="on"),
         Put(key="dark mode", value="on"),
     )
-    return Aim(words={**ticked.words, "title": title}, wants=wants)
+    return Goal(words={**ticked.words, "title": title}, wants=wants)
 
 
-def _report(draw: Draw, device: Device) -> Aim:
+def _report(draw: Draw, device: Device) -> Goal:
     """A photo taken, a file downloaded and starred, and a note about it."""
     key, page = add_page(draw, device)
     note = values(draw, NOTE, ("title", "body"))
@@ -100,10 +100,10 @@ def _report(draw: Draw, device: Device) -> Aim:
         download(key, page, starred="on"),
         Create(table=NOTE.name, fields=note),
     )
-    return Aim(words={"address": page["address"], **note}, wants=wants)
+    return Goal(words={"address": page["address"], **note}, wants=wants)
 
 
-def _earlier(draw: Draw, device: Device) -> Aim:
+def _earlier(draw: Draw, device: Device) -> Goal:
     """Which of two events on the calendar is earlier in the day."""
     rows = [sample(draw, EVENT) for _ in range(2)]
     keys = [device.insert("event", row) for row in rows]
@@ -113,7 +113,7 @@ def _earlier(draw: Draw, device: Device) -> Aim:
     )
     words = {"title": rows[0]["title"], "title2": rows[1]["title"]}
     earlier = min(rows, key=lambda row: row["time"])
-    return Aim(words=words, answer=earlier["title"], sources=sources)
+    return Goal(words=words, answer=earlier["title"], sources=sources)
 
 
 TEMPLATES = (

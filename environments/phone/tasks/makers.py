@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from swarm_ui.environments.phone.aim import Aim, Change, Create, Delete, Put
 from swarm_ui.environments.phone.apps import APPS, PLACES
-from swarm_ui.environments.phone.device import Device
-from swarm_ui.environments.phone.draw import Draw
-from swarm_ui.environments.phone.schema import Table
+from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.schema import Table
+from swarm_ui.environments.phone.goal import Change, Create, Delete, Goal, Put
+from swarm_ui.environments.phone.parameters import Draw
 from swarm_ui.environments.phone.tasks.template import Make
 
 
@@ -31,9 +31,9 @@ def a_row(draw: Draw, device: Device, table: Table) -> int:
 def create(table: Table, *names: str) -> Make:
     """A new record; ``names`` are the fields that the goal gives."""
 
-    def make(draw: Draw, device: Device) -> Aim:
+    def make(draw: Draw, device: Device) -> Goal:
         fields = values(draw, table, names)
-        return Aim(words=fields, wants=(Create(table=table.name, fields=fields),))
+        return Goal(words=fields, wants=(Create(table=table.name, fields=fields),))
 
     return make
 
@@ -41,10 +41,10 @@ def create(table: Table, *names: str) -> Make:
 def create_two(table: Table, *names: str) -> Make:
     """Two new records; the second one's words end in ``2``."""
 
-    def make(draw: Draw, device: Device) -> Aim:
+    def make(draw: Draw, device: Device) -> Goal:
         one, two = values(draw, table, names), values(draw, table, names)
         wants = tuple(Create(table=table.name, fields=fields) for fields in (one, two))
-        return Aim(words={**one, **{f"{k}2": v for k, v in two.items()}}, wants=wants)
+        return Goal(words={**one, **{f"{k}2": v for k, v in two.items()}}, wants=wants)
 
     return make
 
@@ -52,10 +52,10 @@ def create_two(table: Table, *names: str) -> Make:
 def delete(table: Table) -> Make:
     """A record gone."""
 
-    def make(draw: Draw, device: Device) -> Aim:
+    def make(draw: Draw, device: Device) -> Goal:
         row = a_row(draw, device, table)
         words = {table.title: device.tables[table.name][row][table.title]}
-        return Aim(words=words, wants=(Delete(table=table.name, row=row),))
+        return Goal(words=words, wants=(Delete(table=table.name, row=row),))
 
     return make
 
@@ -63,9 +63,9 @@ def delete(table: Table) -> Make:
 def missing(table: Table) -> Make:
     """Something with a record that is not there."""
 
-    def make(draw: Draw, device: Device) -> Aim:
+    def make(draw: Draw, device: Device) -> Goal:
         words = {table.title: sample(draw, table)[table.title]}
-        return Aim(words=words, look=table.trail, infeasible=True)
+        return Goal(words=words, look=table.trail, infeasible=True)
 
     return make
 
@@ -73,14 +73,14 @@ def missing(table: Table) -> Make:
 def edit(table: Table, *names: str) -> Make:
     """New values in a record."""
 
-    def make(draw: Draw, device: Device) -> Aim:
+    def make(draw: Draw, device: Device) -> Goal:
         row = a_row(draw, device, table)
         before = device.tables[table.name][row]
         fields = values(draw, table, names)
         while any(fields[name] == before[name] for name in names):
             fields = values(draw, table, names)
         want = Change(table=table.name, row=row, fields=fields)
-        return Aim(words={table.title: before[table.title], **fields}, wants=(want,))
+        return Goal(words={table.title: before[table.title], **fields}, wants=(want,))
 
     return make
 
@@ -91,7 +91,7 @@ def flip(table: Table, count: int = 1) -> Make:
     All records chosen stand the other way before.
     """
 
-    def make(draw: Draw, device: Device) -> Aim:
+    def make(draw: Draw, device: Device) -> Goal:
         field, rows = table.switches[0].name, device.tables[table.name]
         state = draw.pick(("on", "on", "off"))
         chosen = draw.rng.sample(list(rows), count)
@@ -100,7 +100,7 @@ def flip(table: Table, count: int = 1) -> Make:
         titles = [rows[row][table.title] for row in chosen]
         words = {f"{table.title}{k or ''}": t for k, t in zip((0, 2, 3), titles, strict=False)}
         wants = tuple(Change(table=table.name, row=r, fields={field: state}) for r in chosen)
-        return Aim(words={**words, "state": state}, wants=wants)
+        return Goal(words={**words, "state": state}, wants=wants)
 
     return make
 
@@ -108,7 +108,7 @@ def flip(table: Table, count: int = 1) -> Make:
 def tick(table: Table, count: int) -> Make:
     """Check boxes that are off ticked; words are titles, numbered from 2."""
 
-    def make(draw: Draw, device: Device) -> Aim:
+    def make(draw: Draw, device: Device) -> Goal:
         field, rows = table.switches[0].name, device.tables[table.name]
         chosen = draw.rng.sample(list(rows), count)
         for row in chosen:
@@ -116,7 +116,7 @@ def tick(table: Table, count: int) -> Make:
         titles = [rows[row][table.title] for row in chosen]
         words = {f"{table.title}{k or ''}": t for k, t in zip((0, 2, 3), titles, strict=False)}
         wants = tuple(Change(table=table.name, row=r, fields={field: "on"}) for r in chosen)
-        return Aim(words=words, wants=wants)
+        return Goal(words=words, wants=wants)
 
     return make
 
@@ -124,11 +124,11 @@ def tick(table: Table, count: int) -> Make:
 def read(table: Table, field: str) -> Make:
     """A value of a record told."""
 
-    def make(draw: Draw, device: Device) -> Aim:
+    def make(draw: Draw, device: Device) -> Goal:
         row = a_row(draw, device, table)
         record = device.tables[table.name][row]
         words = {table.title: record[table.title]}
-        return Aim(words=words, answer=record[field], look=table.path("detail", row))
+        return Goal(words=words, answer=record[field], look=table.path("detail", row))
 
     return make
 
@@ -136,14 +136,14 @@ def read(table: Table, field: str) -> Make:
 def switch(keys: Sequence[str], count: int = 1) -> Make:
     """Switches of the device turned over; words ``switch``, ``state``, numbered from 2."""
 
-    def make(draw: Draw, device: Device) -> Aim:
+    def make(draw: Draw, device: Device) -> Goal:
         words, wants = {}, []
         for k, key in enumerate(draw.rng.sample(list(keys), count)):
             state = "off" if device.settings[key] == "on" else "on"
             suffix = str(k + 1) if k else ""
             words.update({f"switch{suffix}": key, f"state{suffix}": state})
             wants.append(Put(key=key, value=state))
-        return Aim(words=words, wants=tuple(wants))
+        return Goal(words=words, wants=tuple(wants))
 
     return make
 
@@ -151,9 +151,9 @@ def switch(keys: Sequence[str], count: int = 1) -> Make:
 def choice(key: str) -> Make:
     """Another option of a choice of the device; word ``option``."""
 
-    def make(draw: Draw, device: Device) -> Aim:
+    def make(draw: Draw, device: Device) -> Goal:
         others = [option for option in PLACES[key].choices if option != device.settings[key]]
         option = draw.pick(others)
-        return Aim(words={"option": option}, wants=(Put(key=key, value=option),))
+        return Goal(words={"option": option}, wants=(Put(key=key, value=option),))
 
     return make

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.aim import Aim, Create, Delete
 from swarm_ui.environments.phone.apps.contacts import CONTACT
 from swarm_ui.environments.phone.apps.messages import MESSAGE, reply_path
-from swarm_ui.environments.phone.device import Device
-from swarm_ui.environments.phone.draw import Draw
+from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.goal import Create, Delete, Goal
+from swarm_ui.environments.phone.parameters import Draw
 from swarm_ui.environments.phone.tasks.makers import (
     a_row,
     create,
@@ -21,20 +21,20 @@ from swarm_ui.environments.phone.tasks.makers import (
 from swarm_ui.environments.phone.tasks.template import Template
 
 
-def _delete_similar(draw: Draw, device: Device) -> Aim:
+def _delete_similar(draw: Draw, device: Device) -> Goal:
     """Another person has the same first name."""
     row = a_row(draw, device, CONTACT)
     name = device.tables["contact"][row]["name"]
     twin = {**sample(draw, CONTACT), "name": draw.person(name.split()[0])}
     device.insert("contact", twin)
-    return Aim(words={"name": name}, wants=(Delete(table="contact", row=row),))
+    return Goal(words={"name": name}, wants=(Delete(table="contact", row=row),))
 
 
-def _reply(draw: Draw, device: Device) -> Aim:
+def _reply(draw: Draw, device: Device) -> Goal:
     row = a_row(draw, device, MESSAGE)
     fields = {"to": device.tables["message"][row]["to"], "text": draw.phrase(2)}
     want = Create(table="message", fields=fields, path=reply_path(row))
-    return Aim(words=fields, wants=(want,))
+    return Goal(words=fields, wants=(want,))
 
 
 _CONTACTS, _MESSAGES = ("contacts",), ("messages",)

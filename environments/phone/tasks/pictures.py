@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.aim import Aim, At, Change, Create, Put, Source
 from swarm_ui.environments.phone.apps.browser import PAGE, page_path
 from swarm_ui.environments.phone.apps.browser import ROOT as BROWSER
 from swarm_ui.environments.phone.apps.camera import PHOTO_PATH, VIDEO_PATH
 from swarm_ui.environments.phone.apps.contacts import CONTACT
 from swarm_ui.environments.phone.apps.notes import NOTE
-from swarm_ui.environments.phone.device import Device
-from swarm_ui.environments.phone.draw import Draw
-from swarm_ui.environments.phone.gestures import Download, Keep, system
-from swarm_ui.environments.phone.schema import Table
-from swarm_ui.environments.phone.screen import Screen
+from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.gestures import Download, Keep, system
+from swarm_ui.environments.phone.device.schema import Table
+from swarm_ui.environments.phone.goal import At, Change, Create, Goal, Put, Source
+from swarm_ui.environments.phone.parameters import Draw
 from swarm_ui.environments.phone.tasks.makers import sample
 from swarm_ui.environments.phone.tasks.template import Make, Template
+from swarm_ui.environments.phone.ui.screen import Screen
 
 
 def photo(**fields: str) -> Create:
@@ -27,22 +27,22 @@ def photo(**fields: str) -> Create:
 
 
 def _photo(**fields: str) -> Make:
-    return lambda draw, device: Aim(words={}, wants=(photo(**fields),))
+    return lambda draw, device: Goal(words={}, wants=(photo(**fields),))
 
 
-def _photo_denied(draw: Draw, device: Device) -> Aim:
+def _photo_denied(draw: Draw, device: Device) -> Goal:
     device.system = system(device).granted("camera camera", "deny")
-    return Aim(words={}, wants=(photo(),))
+    return Goal(words={}, wants=(photo(),))
 
 
-def _photo_named(draw: Draw, device: Device) -> Aim:
+def _photo_named(draw: Draw, device: Device) -> Goal:
     name = draw.title()
-    return Aim(words={"name": name}, wants=(photo(name=name),))
+    return Goal(words={"name": name}, wants=(photo(name=name),))
 
 
-def _video(draw: Draw, device: Device) -> Aim:
+def _video(draw: Draw, device: Device) -> Goal:
     want = Create(table="file", fields={"kind": "video"}, path=VIDEO_PATH, tap=Keep("video"))
-    return Aim(words={}, wants=(want,))
+    return Goal(words={}, wants=(want,))
 
 
 def add_page(draw: Draw, device: Device, **values: str) -> tuple[int, dict[str, str]]:
@@ -58,71 +58,71 @@ def download(key: int, row: dict[str, str], **fields: str) -> Create:
 
 
 def _bookmark(state: str) -> Make:
-    def make(draw: Draw, device: Device) -> Aim:
+    def make(draw: Draw, device: Device) -> Goal:
         before = "off" if state == "on" else "on"
         key, row = add_page(draw, device, bookmarked=before)
         want = Change(table="page", row=key, fields={"bookmarked": state})
-        return Aim(words={"address": row["address"]}, wants=(want,))
+        return Goal(words={"address": row["address"]}, wants=(want,))
 
     return make
 
 
-def _fact(draw: Draw, device: Device) -> Aim:
+def _fact(draw: Draw, device: Device) -> Goal:
     key, row = add_page(draw, device)
     fact = draw.pick(("phone", "price", "opens"))
     words = {"address": row["address"], "fact": fact}
-    return Aim(words=words, answer=row[fact], look=page_path(key))
+    return Goal(words=words, answer=row[fact], look=page_path(key))
 
 
-def _download(draw: Draw, device: Device) -> Aim:
+def _download(draw: Draw, device: Device) -> Goal:
     key, row = add_page(draw, device)
-    return Aim(words={"address": row["address"]}, wants=(download(key, row),))
+    return Goal(words={"address": row["address"]}, wants=(download(key, row),))
 
 
-def _download_starred(draw: Draw, device: Device) -> Aim:
+def _download_starred(draw: Draw, device: Device) -> Goal:
     key, row = add_page(draw, device)
     words = {"address": row["address"]}
-    return Aim(words=words, wants=(download(key, row, starred="on"),))
+    return Goal(words=words, wants=(download(key, row, starred="on"),))
 
 
-def _download_moved(draw: Draw, device: Device) -> Aim:
+def _download_moved(draw: Draw, device: Device) -> Goal:
     key, row = add_page(draw, device)
     name = draw.title()
     want = download(key, row, folder="documents", name=name)
-    return Aim(words={"address": row["address"], "name": name}, wants=(want,))
+    return Goal(words={"address": row["address"], "name": name}, wants=(want,))
 
 
-def _download_offline(draw: Draw, device: Device) -> Aim:
+def _download_offline(draw: Draw, device: Device) -> Goal:
     device.set("wifi", "off")
     key, row = add_page(draw, device)
     wants = (Put(key="wifi", value="on"), download(key, row))
-    return Aim(words={"address": row["address"]}, wants=wants)
+    return Goal(words={"address": row["address"]}, wants=wants)
 
 
-def _no_page(draw: Draw, device: Device) -> Aim:
+def _no_page(draw: Draw, device: Device) -> Goal:
     words = {"address": draw.address()}
     look = (BROWSER, Screen("browser", "missing", words["address"]))
-    return Aim(words=words, look=look, infeasible=True)
+    return Goal(words=words, look=look, infeasible=True)
 
 
 def _page_in(into: Table, slot: str, field: str, *given: str) -> Make:
     """A fact of a page in a new record."""
 
-    def make(draw: Draw, device: Device) -> Aim:
+    def make(draw: Draw, device: Device) -> Goal:
         key, row = add_page(draw, device)
         record = sample(draw, into)
         words = {name: record[name] for name in given}
         source = Source(table="page", row=key, field=field, value=row[field])
         fields = {slot: row[field], **words}
         want = Create(table=into.name, fields=fields, source=source)
-        return Aim(words={"address": row["address"], **words}, wants=(want,))
+        return Goal(words={"address": row["address"], **words}, wants=(want,))
 
     return make
 
 
-def _show(draw: Draw, device: Device) -> Aim:
+def _show(draw: Draw, device: Device) -> Goal:
     key, row = add_page(draw, device)
-    return Aim(words={"address": row["address"]}, wants=(At(path=page_path(key)),))
+    return Goal(words={"address": row["address"]}, wants=(At(path=page_path(key)),))
 
 
 _CAMERA, _BROWSER = ("camera",), ("browser",)

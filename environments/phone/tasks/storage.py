@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.aim import Aim, At, Change, Delete, Source
 from swarm_ui.environments.phone.apps.files import (
     FOLDERS,
     ROOT,
@@ -12,8 +11,9 @@ from swarm_ui.environments.phone.apps.files import (
     folder,
     in_folder,
 )
-from swarm_ui.environments.phone.device import Device, Row
-from swarm_ui.environments.phone.draw import Draw
+from swarm_ui.environments.phone.device.device import Device, Row
+from swarm_ui.environments.phone.goal import At, Change, Delete, Goal, Source
+from swarm_ui.environments.phone.parameters import Draw
 from swarm_ui.environments.phone.tasks.template import Make, Template
 
 
@@ -26,80 +26,80 @@ def add_file(draw: Draw, device: Device, where: str, **values: str) -> tuple[int
 def _change(via: str, where: str, **changes: str) -> Make:
     """One file with other values."""
 
-    def make(draw: Draw, device: Device) -> Aim:
+    def make(draw: Draw, device: Device) -> Goal:
         opposite = {k: "off" for k in changes if k == "starred"}
         key, row = add_file(draw, device, where, **opposite)
         want = Change(table="file", row=key, fields=changes, via=via)
-        return Aim(words={"name": row["name"]}, wants=(want,))
+        return Goal(words={"name": row["name"]}, wants=(want,))
 
     return make
 
 
 def _delete(via: str, where: str) -> Make:
-    def make(draw: Draw, device: Device) -> Aim:
+    def make(draw: Draw, device: Device) -> Goal:
         key, row = add_file(draw, device, where)
         words = {"name": row["name"]} | ({"folder": where} if via == "files" else {})
-        return Aim(words=words, wants=(Delete(table="file", row=key, via=via),))
+        return Goal(words=words, wants=(Delete(table="file", row=key, via=via),))
 
     return make
 
 
-def _size(draw: Draw, device: Device) -> Aim:
+def _size(draw: Draw, device: Device) -> Goal:
     where = draw.pick(FOLDERS)
     key, row = add_file(draw, device, where)
     words = {"name": row["name"], "folder": where}
-    return Aim(words=words, answer=f"{row['size']} mb", look=file_path(key, row))
+    return Goal(words=words, answer=f"{row['size']} mb", look=file_path(key, row))
 
 
-def _move(draw: Draw, device: Device) -> Aim:
+def _move(draw: Draw, device: Device) -> Goal:
     where = draw.pick(FOLDERS)
     key, row = add_file(draw, device, where)
     to = draw.pick([name for name in FOLDERS if name != where])
     want = Change(table="file", row=key, fields={"folder": to})
-    return Aim(words={"name": row["name"], "folder": where, "to": to}, wants=(want,))
+    return Goal(words={"name": row["name"], "folder": where, "to": to}, wants=(want,))
 
 
-def _rename(draw: Draw, device: Device) -> Aim:
+def _rename(draw: Draw, device: Device) -> Goal:
     key, row = add_file(draw, device, "documents")
     new = draw.title()
     want = Change(table="file", row=key, fields={"name": new})
-    return Aim(words={"name": row["name"], "new": new}, wants=(want,))
+    return Goal(words={"name": row["name"], "new": new}, wants=(want,))
 
 
-def _restore(draw: Draw, device: Device) -> Aim:
+def _restore(draw: Draw, device: Device) -> Goal:
     was = draw.pick(FOLDERS)
     key, row = add_file(draw, device, was, folder=TRASH, was=was)
     add_file(draw, device, was, folder=TRASH, was=was)
     want = Change(table="file", row=key, fields={"folder": was})
-    return Aim(words={"name": row["name"]}, wants=(want,))
+    return Goal(words={"name": row["name"]}, wants=(want,))
 
 
-def _similar(draw: Draw, device: Device) -> Aim:
+def _similar(draw: Draw, device: Device) -> Goal:
     """Two more files have almost the same name, one of them the very same in another folder."""
     name = draw.noun()
     key, _ = add_file(draw, device, "downloads", name=name)
     add_file(draw, device, "downloads", name=draw.longer(name))
     add_file(draw, device, "documents", name=name)
     want = Delete(table="file", row=key)
-    return Aim(words={"name": name, "folder": "downloads"}, wants=(want,))
+    return Goal(words={"name": name, "folder": "downloads"}, wants=(want,))
 
 
-def _missing(draw: Draw, device: Device) -> Aim:
+def _missing(draw: Draw, device: Device) -> Goal:
     """The file is in another folder than the goal says."""
     _, row = add_file(draw, device, "documents")
     words = {"name": row["name"], "folder": "downloads"}
-    return Aim(words=words, look=(ROOT, folder("downloads")), infeasible=True)
+    return Goal(words=words, look=(ROOT, folder("downloads")), infeasible=True)
 
 
-def _count(draw: Draw, device: Device) -> Aim:
+def _count(draw: Draw, device: Device) -> Goal:
     where = draw.pick(FOLDERS)
     for _ in range(draw.pick((1, 2, 3))):
         add_file(draw, device, where)
     count = str(len(in_folder(device, where)))
-    return Aim(words={"folder": where}, answer=count, look=(ROOT, folder(where)))
+    return Goal(words={"folder": where}, answer=count, look=(ROOT, folder(where)))
 
 
-def _larger(draw: Draw, device: Device) -> Aim:
+def _larger(draw: Draw, device: Device) -> Goal:
     (one, row), (two, other) = (add_file(draw, device, "documents") for _ in range(2))
     larger = max((row, other), key=lambda r: int(r["size"]))
     sources = tuple(
@@ -107,21 +107,21 @@ def _larger(draw: Draw, device: Device) -> Aim:
         for k, r in ((one, row), (two, other))
     )
     words = {"name": row["name"], "name2": other["name"]}
-    return Aim(words=words, answer=larger["name"], sources=sources)
+    return Goal(words=words, answer=larger["name"], sources=sources)
 
 
-def _far(draw: Draw, device: Device) -> Aim:
+def _far(draw: Draw, device: Device) -> Goal:
     """A folder that must be scrolled."""
     keys = [add_file(draw, device, "downloads")[0] for _ in range(draw.pick((10, 13)))]
     key = draw.pick(keys[6:])
     want = Change(table="file", row=key, fields={"starred": "on"})
     device.update("file", key, {"starred": "off"})
-    return Aim(words={"name": device.tables["file"][key]["name"]}, wants=(want,))
+    return Goal(words={"name": device.tables["file"][key]["name"]}, wants=(want,))
 
 
-def _show(draw: Draw, device: Device) -> Aim:
+def _show(draw: Draw, device: Device) -> Goal:
     key, row = add_file(draw, device, "pictures")
-    return Aim(words={"name": row["name"]}, wants=(At(path=file_path(key, row, "gallery")),))
+    return Goal(words={"name": row["name"]}, wants=(At(path=file_path(key, row, "gallery")),))
 
 
 _FILES, _GALLERY = ("files",), ("gallery",)

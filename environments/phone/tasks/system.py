@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.aim import Aim, Front
 from swarm_ui.environments.phone.apps.settings import SWITCHES
-from swarm_ui.environments.phone.device import Device
-from swarm_ui.environments.phone.draw import Draw
-from swarm_ui.environments.phone.screen import Screen
+from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.goal import Front, Goal
+from swarm_ui.environments.phone.parameters import Draw
 from swarm_ui.environments.phone.tasks.makers import choice, switch
 from swarm_ui.environments.phone.tasks.template import Template
+from swarm_ui.environments.phone.ui.screen import Screen
 
 _MANY = tuple(key for category in ("network", "display", "sound") for key in SWITCHES[category])
 _NO_SUCH = ("gps", "radar", "infrared", "ethernet", "flashlight", "nfc")
 
 
-def _open(draw: Draw, device: Device) -> Aim:
+def _open(draw: Draw, device: Device) -> Goal:
     app = draw.pick(device.installed)
-    return Aim(words={"app": app}, wants=(Front(app=app),))
+    return Goal(words={"app": app}, wants=(Front(app=app),))
 
 
-def _no_such_switch(draw: Draw, device: Device) -> Aim:
+def _no_such_switch(draw: Draw, device: Device) -> Goal:
     words = {"switch": draw.pick(_NO_SUCH), "state": draw.pick(("on", "off"))}
     look = (Screen("settings"), Screen("settings", "category", "network"))
-    return Aim(words=words, look=look, infeasible=True)
+    return Goal(words=words, look=look, infeasible=True)
 
 
 _SETTINGS = ("settings",)

@@ -7,9 +7,9 @@ from typing import Literal
 
 import msgspec
 
-from swarm_ui.environments.phone.aim import Aim
-from swarm_ui.environments.phone.device import Device
-from swarm_ui.environments.phone.draw import Draw
+from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.goal import Goal
+from swarm_ui.environments.phone.parameters import Draw
 
 TemplateSplit = Literal[
     "train",
@@ -23,7 +23,7 @@ TemplateSplit = Literal[
 ]
 """The first four are the core templates of the published study, on the plain phone; the extended
 ones run on a whole phone."""
-Make = Callable[[Draw, Device], Aim]
+Make = Callable[[Draw, Device], Goal]
 
 
 class Template(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from swarm_ui.cli.comparing import compared, comparison_table
 from swarm_ui.cli.output import Output, table
 from swarm_ui.cli.playing import Work
 from swarm_ui.cli.results import Results, machine, measures_table, results_table
-from swarm_ui.rundir import RunDirectory
+from swarm_ui.storage.run_directory import RunDirectory
 
 
 def end(

@@ -11,7 +11,7 @@ from rich.text import Text
 from swarm_ui.cli import exits, exporting, flags
 from swarm_ui.cli.output import Output
 from swarm_ui.errors import ConfigError
-from swarm_ui.rundir import write_atomic
+from swarm_ui.storage.run_directory import write_atomic
 
 What = Literal["adapters", "episodes", "pairs", "edges", "mermaid", "graphviz"]
 

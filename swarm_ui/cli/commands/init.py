@@ -10,7 +10,7 @@ import typer
 from swarm_ui.cli import exits, flags
 from swarm_ui.cli.output import Output
 from swarm_ui.errors import ConfigError
-from swarm_ui.rundir import write_atomic
+from swarm_ui.storage.run_directory import write_atomic
 
 TEMPLATE = """\
 # Settings of swarm-ui. Every line is the default, but for [train], where they are small.

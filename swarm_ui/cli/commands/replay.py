@@ -59,7 +59,7 @@ def replay(
     told = "the decision is the same" if same else "the decision is another"
     output.show(Text(f"{told}; {done.asked} of {len(done.after.calls)} calls were made again"))
     if out is not None:
-        from swarm_ui.records import write_jsonl
+        from swarm_ui.trace.jsonl import write_jsonl
 
         write_jsonl(out, [done.after])
         output.say(Text(f"wrote {out}", overflow="fold"))

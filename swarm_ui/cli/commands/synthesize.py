@@ -17,7 +17,7 @@ from swarm_ui.cli import chats, exits, flags, worlds
 from swarm_ui.cli.config import EnvironmentSection
 from swarm_ui.cli.output import Bar, Output, table
 from swarm_ui.errors import ConfigError
-from swarm_ui.rundir import write_atomic
+from swarm_ui.storage.run_directory import write_atomic
 
 Level = Literal["questions", "pages", "devices", "steps"]
 
@@ -74,9 +74,9 @@ def _size(text: str) -> str:
 
 def _invented(level: Level, count: int, seed: int, bar: Bar) -> Iterator[dict[str, Any]]:
     """Samples of one kind, of invented screens."""
-    from swarm_ui.nodes.vocabulary import GENERAL_WORDS
-    from swarm_ui.optim.synthesis.curriculum import Mix, Stream
-    from swarm_ui.optim.synthesis.questions import Quiz
+    from swarm_ui.nodes.models.tiny_agent.vocabulary import GENERAL_WORDS
+    from swarm_ui.optim.stage1.synthesis.curriculum import Mix, Stream
+    from swarm_ui.optim.stage1.synthesis.questions import Quiz
 
     words = [word for word in GENERAL_WORDS if word.isalpha() and len(word) > 2]
     mix = Mix(
@@ -107,7 +107,7 @@ async def _steps(place: EnvironmentSection, count: int, bar: Bar) -> list[dict[s
 async def _walks(
     place: EnvironmentSection, world: worlds.World, count: int
 ) -> AsyncIterator[list[dict[str, Any]]]:
-    from swarm_ui.optim.synthesis.demonstrations import walk
+    from swarm_ui.optim.stage1.synthesis.demonstrations import walk
 
     rng = random.Random(place.seed)
     names = () if place.name == "phone" else await worlds.tasks_of(place, world)

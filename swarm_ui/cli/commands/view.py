@@ -42,9 +42,9 @@ def _report(run: Path, rebuild: bool) -> Path:
     """The report's path, once it is written."""
     from swarm_ui.cli.reporting import loose_report, report, training_report
     from swarm_ui.cli.results import load
-    from swarm_ui.records import read_jsonl
     from swarm_ui.report import write_report
-    from swarm_ui.rundir import RunDirectory
+    from swarm_ui.storage.run_directory import RunDirectory
+    from swarm_ui.trace.jsonl import read_jsonl
 
     if not run.exists():
         raise ConfigError(f"there is no '{run}': expected a run's folder, or a trace file")

@@ -1,0 +1,1 @@
+"""AndroidWorld, on an emulator or on a simulated handset."""

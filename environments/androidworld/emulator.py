@@ -1,0 +1,146 @@
+"""Android emulators: where each listens, whether it answers, how a dead one is started again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from swarm_ui.errors import ConfigError, EnvironmentFault
+
+HOST = "localhost"
+BOOT = 300.0
+"""Seconds that an emulator may take to start."""
+_ADB = "~/Android/Sdk/platform-tools/adb"
+_DETACH = """
+import subprocess, sys
+no = subprocess.DEVNULL
+subprocess.Popen(sys.argv[1:], stdin=no, stdout=no, stderr=no, start_new_session=True)
+"""
+_START_HINT = (
+    "start it with: emulator -avd AndroidWorldAvd -no-snapshot -port {console} -grpc {grpc} "
+    "(add -no-window without a display). The AVD and its first set-up are described at "
+    "https://github.com/google-research/android_world. Without an emulator, android_world runs on "
+    "a simulated handset: pass connect=swarm_ui.environments.androidworld.handset.connect; "
+    "scores on that one are not AndroidWorld scores."
+)
+
+
+class Emulator(msgspec.Struct, frozen=True, kw_only=True):
+    """One emulator on this machine."""
+
+    console_port: int = 5554
+    """Even; adb's is the next one."""
+    grpc_port: int = 8554
+    adb_path: str = _ADB
+    start: Sequence[str] = ()
+    """Program and arguments that start it, such as ``("emulator", "-avd", …)``; empty: by hand."""
+
+    @classmethod
+    def of(cls, launch: Mapping[str, object]) -> Emulator:
+        """The one that arguments of upstream's ``load_and_setup_env`` mean."""
+        known = {
+            key: launch[key] for key in ("console_port", "grpc_port", "adb_path") if key in launch
+        }
+        return msgspec.convert(known, cls)
+
+    @property
+    def launch(self) -> dict[str, object]:
+        """Arguments for upstream's ``load_and_setup_env``."""
+        return {
+            "console_port": self.console_port,
+            "grpc_port": self.grpc_port,
+            "adb_path": self.adb_path,
+        }
+
+    @property
+    def serial(self) -> str:
+        """What adb calls it."""
+        return f"emulator-{self.console_port}"
+
+    def listens(self) -> bool:
+        """Whether something answers on both ports."""
+        return all(_open(port) for port in (self.console_port, self.grpc_port))
+
+    def expect(self) -> None:
+        """Refuse to go on without an emulator.
+
+        Raises:
+            EnvironmentFault: nothing answers; the message says how to start one.
+        """
+        if not self.listens():
+            hint = _START_HINT.format(console=self.console_port, grpc=self.grpc_port)
+            raise EnvironmentFault(
+                f"AndroidWorld: no emulator answers on {HOST}, console port {self.console_port} "
+                f"and gRPC port {self.grpc_port}; {hint}"
+            )
+
+    async def healthy(self, seconds: float = 10.0) -> bool:
+        """Whether it has booted and answers adb."""
+        if not self.listens():
+            return False
+        said = await self._adb("shell", "getprop", "sys.boot_completed", seconds=seconds)
+        return said.strip() == "1"
+
+    async def restart(self, seconds: float = BOOT) -> None:
+        """Kill what is left of it, start it, and wait until it has booted.
+
+        Raises:
+            ConfigError: it is not known how to start it.
+            EnvironmentFault: it did not come up in time.
+        """
+        if not self.start:
+            raise ConfigError(
+                f"{self.serial} is dead and 'start' does not say how to start it; "
+                + _START_HINT.format(console=self.console_port, grpc=self.grpc_port)
+            )
+        await self._adb("emu", "kill", seconds=10.0)
+        program = shutil.which(os.path.expanduser(self.start[0]))
+        if program is None:
+            raise ConfigError(f"{self.serial}: there is no program {self.start[0]!r} to start it")
+        # Started by a process that ends at once, it is nobody's child: it outlives this process,
+        # as one started by hand does, and leaves no zombie when it dies.
+        starter = await asyncio.create_subprocess_exec(
+            sys.executable, "-I", "-c", _DETACH, program, *self.start[1:]
+        )
+        await starter.wait()
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        while not await self.healthy():
+            if loop.time() > end:
+                raise EnvironmentFault(f"{self.serial} did not boot within {seconds:.0f} s")
+            await asyncio.sleep(min(1.0, seconds / 20))
+
+    async def _adb(self, *args: str, seconds: float) -> str:
+        """What adb prints; empty if it fails or takes too long."""
+        program = shutil.which(os.path.expanduser(self.adb_path))
+        if program is None:
+            raise ConfigError(f"AndroidWorld: adb is not at {self.adb_path!r}; give 'adb_path'")
+        process = await asyncio.create_subprocess_exec(
+            program,
+            "-s",
+            self.serial,
+            *args,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        try:
+            async with asyncio.timeout(seconds):
+                output, _ = await process.communicate()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+            return ""
+        return output.decode("utf-8", "replace") if process.returncode == 0 else ""
+
+
+def _open(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex((HOST, port)) == 0

@@ -1,0 +1,1 @@
+"""The handset's adb and the programs of its shell."""

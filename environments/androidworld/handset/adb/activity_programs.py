@@ -1,0 +1,223 @@
+"""``am``, ``pm``, ``monkey``, ``input``, the emulator's console: what starts, stops and touches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from swarm_ui.environments.androidworld.handset.apps.messenger import store
+from swarm_ui.environments.androidworld.handset.errors import AdbFailure, UnsupportedCommand
+from swarm_ui.environments.androidworld.handset.handset import HOME, Handset, Intent
+from swarm_ui.environments.androidworld.handset.screen import touch
+
+Program = Callable[[Handset, list[str], bytes], bytes | str]
+_FIELDS = {"-a": "action", "-n": "component", "-d": "data", "-t": "mime"}
+_EXTRAS = frozenset(("-e", "--es", "--ez", "--ei", "--el", "--ef", "--esa"))
+_SWITCHES = frozenset(("-W", "-S", "-R", "--activity-clear-top", ""))
+_OVERLAYS = ("com.example.ACTION_UPDATE_OVERLAY", "com.example.ACTION_UPDATE_SCOREBOARD")
+"""Broadcasts to android_world's own app, which shows the goal to people."""
+_SCANS = ("android.intent.action.MEDIA_SCANNER_SCAN_FILE",)
+
+
+def _am(handset: Handset, args: list[str], data: bytes) -> str:
+    line = f"shell am {' '.join(args)}"
+    command, rest = (args[0], args[1:]) if args else ("", [])
+    if command == "start":
+        return _start(handset, _intent(line, rest), line)
+    if command == "broadcast":
+        return _broadcast(handset, _intent(line, rest), line)
+    if command == "force-stop" and len(rest) == 1:
+        edition = handset.package(rest[0])
+        if edition is not None:
+            handset.close(edition.app)
+        return ""
+    if rest[:1] == ["list"] and command in ("stack", "task"):
+        return _stack(handset)
+    if rest[:1] == ["remove"] and command == "stack" and len(rest) == 2:
+        return _forget(handset, rest[1])
+    raise UnsupportedCommand(line, "known: start, broadcast, force-stop, stack list, stack remove")
+
+
+def _intent(line: str, args: list[str]) -> Intent:
+    given: dict[str, str] = {}
+    extras: dict[str, str] = {}
+    rest = list(args)
+    while rest:
+        option = rest.pop(0)
+        if option in _SWITCHES:
+            continue
+        if option in _FIELDS and rest:
+            given[_FIELDS[option]] = rest.pop(0)
+        elif option in _EXTRAS and len(rest) >= 2:
+            extras[rest[0]] = rest[1]
+            del rest[:2]
+        else:
+            raise UnsupportedCommand(line, f"{option!r} is not known")
+    return Intent(
+        action=given.get("action", ""),
+        component=given.get("component", ""),
+        data=given.get("data", ""),
+        mime=given.get("mime", ""),
+        extras=extras,
+    )
+
+
+def _start(handset: Handset, intent: Intent, line: str) -> str:
+    if intent.component:
+        edition = handset.package(intent.component.partition("/")[0])
+        if edition is None:
+            raise AdbFailure(
+                f"Starting: Intent {{ cmp={intent.component} }}\nError type 3\nError: Activity "
+                f"class {{{intent.component}}} does not exist. "
+                f"Installed: {', '.join(handset.installed)}."
+            )
+        handset.launch(edition.app)
+        return (
+            f"Starting: Intent {{ cmp={intent.component} }}\nStatus: ok\nLaunchState: COLD\n"
+            f"Activity: {edition.component}\nTotalTime: 0\nWaitTime: 0\nComplete\n"
+        )
+    for edition in handset.editions.values():
+        for key, answer in edition.intents.items():
+            action, _, about = key.partition(" ")
+            if action == intent.action and (intent.mime == about or intent.data.startswith(about)):
+                answer(handset, intent)
+                return f"Starting: Intent {{ act={intent.action} dat={intent.data} }}\n"
+    raise UnsupportedCommand(line, f"no app answers {intent.action} {intent.data} {intent.mime}")
+
+
+def _broadcast(handset: Handset, intent: Intent, line: str) -> str:
+    sent = f"Broadcasting: Intent {{ act={intent.action} }}\n"
+    if intent.action in ("clipper.get", "clipper.set"):
+        if handset.edition is None or handset.edition.app != "clipper":
+            return f"{sent}Broadcast completed: result=0\n"  # as without it in front
+        if intent.action == "clipper.set":
+            handset.clipboard = intent.extras["text"]
+            return f'{sent}Broadcast completed: result=-1, data="Text is copied into clipboard."\n'
+        return f'{sent}Broadcast completed: result=-1, data="{handset.clipboard}"\n'
+    if intent.action in _OVERLAYS or intent.action in _SCANS:
+        return f"{sent}Broadcast completed: result=0\n"
+    raise UnsupportedCommand(
+        line, "known broadcasts: clipper.get, clipper.set, overlays, media scans"
+    )
+
+
+def _stack(handset: Handset) -> str:
+    """One line per task as Android 13 prints them; the one in front is visible."""
+    front = handset.edition
+    names = [app for app in handset.recents if front is None or app != front.app]
+    lines = [_task(1, HOME, front is None)]
+    if front is not None:
+        lines.insert(0, _task(10 + list(handset.editions).index(front.app), front.component, True))
+    for app in names:
+        component = handset.editions[app].component
+        lines.append(_task(10 + list(handset.editions).index(app), component, False))
+    return "".join(lines)
+
+
+def _task(number: int, component: str, visible: bool) -> str:
+    return (
+        f"RootTask id={number} bounds=[0,0][1080,2400] displayId=0 userId=0\n"
+        f"  taskId={number}: {component} bounds=[0,0][1080,2400] userId=0 "
+        f"visible={str(visible).lower()} topActivity=ComponentInfo{{{component}}}\n"
+    )
+
+
+def _forget(handset: Handset, number: str) -> str:
+    apps = list(handset.editions)
+    at = int(number) - 10
+    if 0 <= at < len(apps):
+        handset.close(apps[at])
+    return ""
+
+
+def recents(handset: Handset) -> str:
+    """``dumpsys activity recents``."""
+    apps = list(handset.editions)
+    lines = ["ACTIVITY MANAGER RECENT TASKS (dumpsys activity recents)"]
+    for place, app in enumerate(handset.recents):
+        number = 10 + apps.index(app)
+        lines.append(f"  * Recent #{place}: Task{{#{number} type=standard}}")
+        lines.append(f"    id={number} userId=0 component={handset.editions[app].component}")
+    return "\n".join(lines) + "\n"
+
+
+def _pm(handset: Handset, args: list[str], data: bytes) -> str:
+    line = f"shell pm {' '.join(args)}"
+    if args[:1] == ["clear"] and len(args) == 2:
+        edition = handset.package(args[1])
+        if edition is None:
+            # Whatever else is installed on an emulator keeps nothing that a test bench reads.
+            raise AdbFailure(f"Failed: package {args[1]} is not installed")
+        handset.clear(edition)
+        return "Success\n"
+    if args[:2] == ["list", "packages"]:
+        names = sorted(
+            name
+            for edition in handset.editions.values()
+            for name in (edition.package, *edition.providers)
+        )
+        return "".join(f"package:{name}\n" for name in names)
+    if args[:1] in (["grant"], ["revoke"]) and len(args) == 3:
+        if handset.package(args[1]) is None:
+            raise AdbFailure(f"Exception occurred while executing: Unknown package: {args[1]}")
+        return ""  # apps never ask, so there is nothing to change
+    raise UnsupportedCommand(line, "known: clear, grant, revoke, list packages")
+
+
+def _appops(handset: Handset, args: list[str], data: bytes) -> str:
+    if len(args) == 4 and args[0] == "set" and handset.package(args[1]) is not None:
+        return ""
+    raise AdbFailure(f"Error: No UID for {' '.join(args[1:2])} in user 0")
+
+
+def _monkey(handset: Handset, args: list[str], data: bytes) -> str:
+    if len(args) < 3 or args[0] != "-p" or args[-1] != "1":
+        raise UnsupportedCommand(f"shell monkey {' '.join(args)}", "known: monkey -p PACKAGE 1")
+    edition = handset.package(" ".join(args[1:-1]))
+    if edition is None:
+        raise AdbFailure("** No activities found to run, monkey aborted.", code=252)
+    handset.launch(edition.app)
+    return "Events injected: 1\n"
+
+
+def _input(handset: Handset, args: list[str], data: bytes) -> str:
+    line = f"shell input {' '.join(args)}"
+    given = args[1:] if args[:1] == ["touchscreen"] else args
+    kind, rest = (given[0], given[1:]) if given else ("", [])
+    try:
+        if kind == "tap" and len(rest) == 2:
+            touch.tap(handset, float(rest[0]), float(rest[1]))
+        elif kind == "swipe" and len(rest) in (4, 5):
+            x, y, to_x, to_y = (float(value) for value in rest[:4])
+            touch.swipe(handset, (x, y), (to_x, to_y), int(rest[4]) if len(rest) == 5 else 300)
+        elif kind == "text" and rest:
+            touch.type_text(handset, " ".join(rest).replace("%s", " "))
+        elif kind == "keyevent" and rest:
+            for key in rest:
+                touch.press(handset, key)
+        elif kind == "keycombination":
+            touch.combine(handset, tuple(rest))
+        else:
+            raise UnsupportedCommand(line, "known: tap, swipe, text, keyevent, keycombination")
+    except ValueError as error:
+        raise AdbFailure(f"Error: {error}") from error
+    return ""
+
+
+def emulate(handset: Handset, args: list[str]) -> str:
+    """``adb emu``: the emulator's console."""
+    if args[:2] == ["sms", "send"] and len(args) >= 4:
+        handset.now += 1
+        store(handset, args[2], " ".join(args[3:]), "inbox")
+        return "OK\n"
+    if args[:2] == ["gsm", "call"] and len(args) == 3:
+        handset.call = args[2]
+        return "OK\n"
+    if args[:2] == ["gsm", "cancel"] and len(args) == 3:
+        handset.call = ""
+        return "OK\n"
+    raise UnsupportedCommand(f"emu {' '.join(args)}", "known: sms send, gsm call, gsm cancel")
+
+
+ACTIVITY: Mapping[str, Program] = {
+    "am": _am, "pm": _pm, "appops": _appops, "monkey": _monkey, "input": _input,
+}  # fmt: skip

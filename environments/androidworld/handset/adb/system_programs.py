@@ -1,0 +1,239 @@
+"""The shell's programs for settings, time, providers, databases, and what is on the screen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+
+from swarm_ui.environments.androidworld.handset.adb.activity_programs import recents
+from swarm_ui.environments.androidworld.handset.apps.messenger import SMS, newest
+from swarm_ui.environments.androidworld.handset.errors import AdbFailure, UnsupportedCommand
+from swarm_ui.environments.androidworld.handset.file_system import SHARED, canonical
+from swarm_ui.environments.androidworld.handset.handset import Handset
+from swarm_ui.environments.androidworld.handset.screen.accessibility_tree import to_xml, windows
+from swarm_ui.environments.androidworld.handset.screen.geometry import (
+    HEIGHT,
+    SCALE,
+    WIDTH,
+    lay_out,
+)
+
+Program = Callable[[Handset, list[str], bytes], bytes | str]
+WIDE, HIGH = WIDTH * SCALE, HEIGHT * SCALE
+_SWITCHES = {("global", "wifi_on"): "wifi", ("global", "bluetooth_on"): "bluetooth"}
+_BRIGHTNESS = ("system", "screen_brightness")
+_ROTATION = ("system", "user_rotation")
+_PROPERTIES = {"ro.build.version.sdk": "33", "ro.product.model": "swarm-ui handset (simulated)"}
+
+
+def _settings(handset: Handset, args: list[str], data: bytes) -> str:
+    line = f"shell settings {' '.join(args)}"
+    known = "known: get, put, delete and list, in system, secure and global"
+    if len(args) < 2 or args[1] not in handset.namespaces:
+        raise UnsupportedCommand(line, known)
+    verb, space, *rest = args
+    if verb == "list" and not rest:
+        pairs = {**handset.namespaces[space], **_bridged(handset, space)}
+        return "".join(f"{key}={value}\n" for key, value in sorted(pairs.items()))
+    if verb == "get" and len(rest) == 1:
+        pairs = {**handset.namespaces[space], **_bridged(handset, space)}
+        return pairs.get(rest[0], "null") + "\n"
+    if verb == "put" and len(rest) == 2:
+        _put(handset, space, rest[0], rest[1])
+        return ""
+    if verb == "delete" and len(rest) == 1:
+        pairs = {k: v for k, v in handset.namespaces[space].items() if k != rest[0]}
+        deleted = len(handset.namespaces[space]) - len(pairs)
+        handset.namespaces = {**handset.namespaces, space: pairs}
+        return f"Deleted {deleted} rows\n"
+    raise UnsupportedCommand(line, known)
+
+
+def _bridged(handset: Handset, space: str) -> dict[str, str]:
+    """Settings of Android that are the phone's own."""
+    found = {
+        key: str(int(handset.settings.get(phone) == "on"))
+        for (where, key), phone in _SWITCHES.items()
+        if where == space
+    }
+    if space == _BRIGHTNESS[0]:
+        found[_BRIGHTNESS[1]] = handset.settings.get("brightness", "128")
+    return found
+
+
+def _put(handset: Handset, space: str, key: str, value: str) -> None:
+    phone = _SWITCHES.get((space, key))
+    if (space, key) == _ROTATION and value != "0":
+        raise UnsupportedCommand(f"shell settings put {space} {key} {value}", "it stays upright")
+    if phone is not None:
+        handset.set(phone, "off" if value == "0" else "on")
+    elif (space, key) == _BRIGHTNESS:
+        handset.set("brightness", str(min(255, max(1, int(value)))))
+    else:
+        pairs = {**handset.namespaces[space], key: value}
+        handset.namespaces = {**handset.namespaces, space: pairs}
+
+
+def _svc(handset: Handset, args: list[str], data: bytes) -> str:
+    if (
+        len(args) != 2
+        or args[0] not in ("wifi", "bluetooth")
+        or args[1] not in ("enable", "disable")
+    ):
+        raise UnsupportedCommand(
+            f"shell svc {' '.join(args)}", "known: wifi|bluetooth enable|disable"
+        )
+    handset.set(args[0], "on" if args[1] == "enable" else "off")
+    return ""
+
+
+def _date(handset: Handset, args: list[str], data: bytes) -> str:
+    """Tell the time, or set it with ``MMDDhhmm[[CC]YY][.SS]``."""
+    if not args:
+        return f"{handset.when():%a %b} {handset.when().day:2d} {handset.when():%H:%M:%S UTC %Y}\n"
+    if args[0].startswith("+"):
+        if set(re.findall("%.", args[0])) - set(re.findall("%.", "%s%Y%m%d%H%M%S%j%a%b%T%F")):
+            raise UnsupportedCommand(
+                f"shell date {args[0]}", "known: %s %Y %m %d %H %M %S %j %a %b %T %F"
+            )
+        shown = args[0][1:].replace("%s", str(handset.now))
+        return handset.when().strftime(shown) + "\n"
+    given = re.fullmatch(r"(\d{2})(\d{2})(\d{2})(\d{2})(\d{2}|\d{4})?(?:\.(\d{2}))?", args[0])
+    if given is None or len(args) > 1:
+        raise UnsupportedCommand(f"shell date {' '.join(args)}", "known: MMDDhhmm[[CC]YY][.SS]")
+    month, day, hour, minute, year, second = given.groups()
+    full = int(year) if year and len(year) == 4 else 2000 + int(year or handset.when().year % 100)
+    try:
+        when = datetime(
+            full, int(month), int(day), int(hour), int(minute), int(second or 0), tzinfo=UTC
+        )
+    except ValueError as error:
+        raise AdbFailure(f"date: bad date '{args[0]}'") from error
+    handset.now = int(when.timestamp())
+    return f"{when:%a %b} {when.day:2d} {when:%H:%M:%S UTC %Y}\n"
+
+
+def _service(handset: Handset, args: list[str], data: bytes) -> str:
+    if args[:3] == ["call", "alarm", "3"] and args[3:] == ["s16", "UTC"]:
+        return "Result: Parcel(00000000    '....')\n"  # the clock is in UTC anyway
+    if args[:1] == ["check"] and len(args) == 2:
+        return f"Service {args[1]}: found\n"
+    raise UnsupportedCommand(
+        f"shell service {' '.join(args)}", "known: call alarm 3 s16 UTC, check NAME"
+    )
+
+
+def _wm(handset: Handset, args: list[str], data: bytes) -> str:
+    if args == ["size"]:
+        return f"Physical size: {WIDE}x{HIGH}\n"
+    if args == ["density"]:
+        return "Physical density: 420\n"
+    raise UnsupportedCommand(f"shell wm {' '.join(args)}", "known: size, density (to read)")
+
+
+def _getprop(handset: Handset, args: list[str], data: bytes) -> str:
+    if len(args) != 1:
+        raise UnsupportedCommand(f"shell getprop {' '.join(args)}", "known: getprop NAME")
+    return _PROPERTIES.get(args[0], "") + "\n"
+
+
+def _dumpsys(handset: Handset, args: list[str], data: bytes) -> str:
+    frame = f"[0, 0, {WIDE}, {HIGH}]"
+    if args == ["input"]:
+        return (
+            "INPUT MANAGER (dumpsys input)\n"
+            f"  Viewport INTERNAL: displayId=0, orientation=0, logicalFrame={frame}, "
+            f"physicalFrame={frame}, deviceSize=[{WIDE}, {HIGH}]\n"
+            "      SurfaceOrientation: 0\n"
+        )
+    if args == ["window"]:
+        head = "WINDOW MANAGER (dumpsys window)"
+        return f"{head}\n  mCurrentRotation=ROTATION_0\n  init={WIDE}x{HIGH}\n"
+    if args == ["activity", "recents"]:
+        return recents(handset)
+    if args == ["telephony.registry"]:
+        return f"last known state:\n  mCallState={1 if handset.call else 0}\n"
+    known = "known: input, window, activity recents, telephony.registry"
+    raise UnsupportedCommand(f"shell dumpsys {' '.join(args)}", known)
+
+
+def _uiautomator(handset: Handset, args: list[str], data: bytes) -> str:
+    if args[:1] != ["dump"] or len(args) > 2:
+        raise UnsupportedCommand(f"shell uiautomator {' '.join(args)}", "known: dump [FILE]")
+    path = args[1] if len(args) == 2 else f"{SHARED}/window_dump.xml"
+    app, _ = windows(handset, lay_out(handset))
+    handset.write(path, to_xml(app).encode())
+    return f"UI hierchary dumped to: {path}\n"  # spelt as Android spells it
+
+
+def _sqlite3(handset: Handset, args: list[str], data: bytes) -> str:
+    if len(args) != 2:
+        raise UnsupportedCommand(
+            f"shell sqlite3 {' '.join(args)}", "known: sqlite3 FILE STATEMENTS"
+        )
+    database = handset.database(canonical(args[0]))
+    if database is None:
+        raise AdbFailure(f'Error: unable to open database "{args[0]}": no app keeps it here')
+    return database.run(handset, args[1])
+
+
+def _content(handset: Handset, args: list[str], data: bytes) -> str:
+    line = f"shell content {' '.join(args)}"
+    options = dict(zip(args[1::2], args[2::2], strict=False))
+    uri = options.pop("--uri", "").rstrip("/")
+    columns = options.pop("--projection", "")
+    if options or len(args) % 2 == 0:
+        raise UnsupportedCommand(line, "known options: --uri, --projection")
+    if args[:1] == ["query"]:
+        return _query(handset, uri, columns.split(":") if columns else [], line)
+    if args[:1] == ["delete"] and uri in (
+        "content://call_log/calls",
+        "content://media/external/downloads",
+    ):
+        if uri.endswith("downloads"):
+            for path in handset.files.children(f"{SHARED}/Download"):
+                handset.delete(path)
+        return ""
+    raise UnsupportedCommand(
+        line, "known: query of sms and contacts; delete of calls and downloads"
+    )
+
+
+def _query(handset: Handset, uri: str, columns: list[str], line: str) -> str:
+    rows: list[Mapping[str, object]]
+    if uri in ("content://sms", "content://sms/sent", "content://sms/inbox"):
+        box = uri.removeprefix("content://sms").lstrip("/")
+        found = [(k, row) for k, row in newest(handset) if not box or row.get("box") == box]
+        rows = [SMS.row(k, row) for k, row in found]
+    elif uri in ("content://contacts/phones", "content://com.android.contacts/data/phones"):
+        rows = [
+            {"_id": k, "display_name": row["name"], "number": row["phone"]}
+            for k, row in handset.tables.get("contact", {}).items()
+            if row["phone"]
+        ]
+    elif uri == "content://call_log/calls":
+        rows = []
+    else:
+        raise UnsupportedCommand(
+            line, "known: content://sms, …/sent, …/inbox, content://contacts/phones"
+        )
+    if rows and set(columns) - set(rows[0]):
+        raise AdbFailure(
+            f"Error while accessing provider: no such column among {', '.join(columns)}"
+        )
+    if not rows:
+        return "No result found.\n"
+    lines = []
+    for number, row in enumerate(rows):
+        pairs = [f"{key}={'NULL' if row[key] is None else row[key]}" for key in columns or row]
+        lines.append(f"Row: {number} {', '.join(pairs)}\n")
+    return "".join(lines)
+
+
+SYSTEM: Mapping[str, Program] = {
+    "settings": _settings, "svc": _svc, "date": _date, "service": _service, "wm": _wm,
+    "getprop": _getprop, "dumpsys": _dumpsys, "uiautomator": _uiautomator, "sqlite3": _sqlite3,
+    "content": _content, "whoami": lambda handset, args, data: "root\n",
+    "true": lambda handset, args, data: "",
+}  # fmt: skip

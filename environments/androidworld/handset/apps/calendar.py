@@ -1,0 +1,232 @@
+"""Simple Calendar: a month, a day, an event. Times are in UTC, as on android_world's emulator."""
+
+from __future__ import annotations
+
+import calendar
+from datetime import UTC, date, datetime, timedelta
+from functools import partial
+
+from swarm_ui.environments.androidworld.handset.databases import Database, SqlTable, integer, text
+from swarm_ui.environments.androidworld.handset.handset import (
+    Control,
+    Edition,
+    Handset,
+    Line,
+    Page,
+)
+from swarm_ui.environments.androidworld.handset.screen.widgets import (
+    button,
+    dialog,
+    do,
+    drop,
+    field,
+    go,
+    heading,
+    icon,
+    item,
+    options,
+    told,
+)
+from swarm_ui.environments.phone.device.device import Row
+from swarm_ui.environments.phone.ui.screen import Screen, Widget
+
+APP = "simple calendar pro"
+DAY, WEEK = 86_400, 604_800
+REPEATS = {"No repetition": 0, "Daily": DAY, "Weekly": WEEK}
+EVENTS = Database(
+    "/data/data/com.simplemobiletools.calendar.pro/databases/events.db",
+    (
+        SqlTable(
+            name="events",
+            key="id",
+            of="event",
+            columns=(
+                integer("start_ts", "start"), integer("end_ts", "end"), text("title"),
+                text("location", "place"), text("description"),
+                integer("reminder_1_minutes", "", -1), integer("reminder_2_minutes", "", -1),
+                integer("reminder_3_minutes", "", -1), integer("reminder_1_type"),
+                integer("reminder_2_type"), integer("reminder_3_type"),
+                integer("repeat_interval"), integer("repeat_rule"), integer("repeat_limit"),
+                text("repetition_exceptions", "", "[]"), text("attendees"), text("import_id"),
+                text("time_zone", "", "UTC"), integer("flags"), integer("event_type", "", 1),
+                integer("parent_id"), integer("last_updated"),
+                text("source", "", "simple-calendar"), integer("availability"),
+                integer("color"), integer("type"),
+            ),
+        ),
+    ),
+)  # fmt: skip
+
+
+def _build(handset: Handset, screen: Screen) -> Page:
+    if screen.kind == "day":
+        return _day(handset, date.fromisoformat(screen.of))
+    if screen.kind == "detail":
+        return _event(handset, screen.row)
+    if screen.kind == "delete":
+        title = handset.tables["event"][screen.row]["title"]
+        yes = do(partial(_delete, row=screen.row))
+        return dialog("Delete", f"Delete {title}?", "Yes", yes, "No")
+    if screen.kind == "form":
+        return _form(handset)
+    if screen.kind == "agenda":
+        return _agenda(handset)
+    shown = date.fromisoformat(screen.of) if screen.of else handset.when().date()
+    return _month(handset, shown.replace(day=1))
+
+
+def _month(handset: Handset, first: date) -> Page:
+    """Seven columns of days, each with the number of its events."""
+    count = _counts(handset, first)
+    weeks: list[Line] = [tuple(heading(day) for day in ("S", "M", "T", "W", "T", "F", "S"))]
+    for week in calendar.Calendar(6).monthdatescalendar(first.year, first.month):
+        weeks.append(tuple(_tile(day, count.get(day, 0), day.month == first.month) for day in week))
+    before, after = first - timedelta(days=1), first + timedelta(days=31)
+    turn = (
+        icon("Previous month", do(partial(_turn, to=before))),
+        icon("Next month", do(partial(_turn, to=after))),
+        button("List", go(Screen(APP, "agenda"))),
+    )
+    add = icon("New Event", go(Screen(APP, "form"), _blank(handset.when().date())))
+    return Page(title=f"{first:%B %Y}", rows=weeks, top=[turn], bottom=[add])
+
+
+def _tile(day: date, events: int, inside: bool) -> Widget:
+    said = f"{day:%B} {day.day} {day.year}, {events} events"
+    effect = go(Screen(APP, "day", day.isoformat()))
+    return Control("cell", str(day.day), None, None, effect, description=said if inside else "")
+
+
+def _turn(handset: Handset, to: date) -> None:
+    handset.show((Screen(APP, "list", to.isoformat()),))
+
+
+def _counts(handset: Handset, first: date) -> dict[date, int]:
+    found: dict[date, int] = {}
+    for day in range(42):
+        when = first - timedelta(days=7) + timedelta(days=day)
+        found[when] = len(_on(handset, when))
+    return found
+
+
+def _on(handset: Handset, day: date) -> list[tuple[int, Row]]:
+    """Events of a day, by time; repeated ones on each of their days."""
+    found = [pair for pair in handset.tables["event"].items() if _happens(pair[1], day)]
+    return sorted(found, key=lambda pair: (int(pair[1]["start"]) % DAY, pair[0]))
+
+
+def _happens(row: Row, day: date) -> bool:
+    first = _moment(row["start"]).date()
+    if day <= first:
+        return day == first
+    interval = int(row.get("repeat_interval", "0"))
+    return interval in (DAY, WEEK) and (day - first).days % (interval // DAY) == 0
+
+
+def _moment(seconds: str) -> datetime:
+    return datetime.fromtimestamp(int(seconds), UTC)
+
+
+def _day(handset: Handset, day: date) -> Page:
+    rows: list[Widget] = [_line(k, row) for k, row in _on(handset, day)]
+    add = icon("New Event", go(Screen(APP, "form"), _blank(day)))
+    title = f"{day:%A}, {day:%B} {day.day} {day.year}"
+    return Page(title=title, rows=rows or [told("No events")], bottom=[add])
+
+
+def _line(identity: int, row: Row, *, dated: bool = False) -> Widget:
+    start, end = _moment(row["start"]), _moment(row["end"])
+    span = f"{start:%H:%M} - {end:%H:%M}"
+    said = [f"{start:%a %Y-%m-%d}" if dated else "", span, row.get("place", "")]
+    told_as = " ".join(part for part in said if part)
+    return item(row["title"], told_as, go(Screen(APP, "detail", "", identity)))
+
+
+def _agenda(handset: Handset) -> Page:
+    """What is to come, without end, earliest first."""
+    events = [
+        pair for pair in handset.tables["event"].items() if int(pair[1]["end"]) >= handset.now
+    ]
+    events.sort(key=lambda pair: (int(pair[1]["start"]), pair[0]))
+    rows = [_line(k, row, dated=True) for k, row in events]
+    return Page(title="Event list", rows=rows or [told("No events")])
+
+
+def _event(handset: Handset, identity: int) -> Page:
+    row = handset.tables["event"][identity]
+    start, end = _moment(row["start"]), _moment(row["end"])
+    interval = int(row.get("repeat_interval", "0"))
+    rows: list[Line] = [
+        told(row["title"]),
+        told("Location", row.get("place", "")),
+        told("Description", row.get("description", "")),
+        told("Start", f"{start:%a %Y-%m-%d %H:%M}"),
+        told("End", f"{end:%a %Y-%m-%d %H:%M}"),
+        told("Repetition", next((k for k, v in REPEATS.items() if v == interval), "Other")),
+    ]
+    delete = button("Delete", go(Screen(APP, "delete", "", identity)))
+    return Page(title="Event", rows=rows, bottom=[delete])
+
+
+def _delete(handset: Handset, row: int) -> None:
+    handset.remove("event", row)
+    drop(handset, 2, "Event deleted")
+
+
+def _blank(day: date) -> dict[str, str]:
+    told_as = day.isoformat()
+    return {"start day": told_as, "end day": told_as, "start": "16:00", "end": "17:00"}
+
+
+def _form(handset: Handset) -> Page:
+    rows: list[Line] = [
+        field(handset, "Title", "title"),
+        field(handset, "Location", "place"),
+        field(handset, "Description", "description"),
+        (field(handset, "Start date", "start day"), field(handset, "Start time", "start")),
+        (field(handset, "End date", "end day"), field(handset, "End time", "end")),
+        *options(handset, "repeat", REPEATS, "No repetition"),
+    ]
+    return Page(title="New Event", rows=rows, bottom=[icon("Save", do(_save))])
+
+
+def _save(handset: Handset) -> str:
+    draft = handset.draft
+    try:
+        start, end = (
+            datetime.fromisoformat(f"{draft[f'{k} day'].strip()} {draft[k].strip()}").replace(
+                tzinfo=UTC
+            )
+            for k in ("start", "end")
+        )
+    except ValueError:
+        handset.toast = "Dates are written 2023-10-15, times 16:00"
+        return f"not saved: {handset.toast}"
+    title = draft.get("title", "").strip()
+    if not title or end < start:
+        handset.toast = "Title is empty" if not title else "The event ends before it starts"
+        return f"not saved: {handset.toast}"
+    interval = REPEATS[draft.get("repeat", "No repetition")]
+    record = {
+        "title": title,
+        "place": draft.get("place", "").strip(),
+        "description": draft.get("description", "").strip(),
+        "start": str(int(start.timestamp())),
+        "end": str(int(end.timestamp())),
+        "repeat_interval": str(interval),
+        # Weekly: bit 0 for Mondays, bit 6 for Sundays.
+        "repeat_rule": str(1 << start.weekday()) if interval == WEEK else "0",
+        "last_updated": str(handset.now * 1000),
+    }
+    handset.insert("event", record)
+    drop(handset, 1, "Event saved")
+    return ""
+
+
+CALENDAR = Edition(
+    app=APP,
+    package="com.simplemobiletools.calendar.pro",
+    activity="com.simplemobiletools.calendar.pro.activities.MainActivity",
+    build=_build,
+    databases=(EVENTS,),
+)

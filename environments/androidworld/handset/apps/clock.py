@@ -1,0 +1,132 @@
+"""Clock: the phone's alarms and timers, and a stopwatch."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from swarm_ui.environments.androidworld.handset.handset import (
+    Control,
+    Edition,
+    Handset,
+    Line,
+    Page,
+)
+from swarm_ui.environments.androidworld.handset.screen.widgets import (
+    button,
+    do,
+    field,
+    go,
+    icon,
+    switch,
+    told,
+)
+from swarm_ui.environments.phone.apps.clock import ALARM
+from swarm_ui.environments.phone.device.effects import Flip
+from swarm_ui.environments.phone.ui.screen import Screen
+
+APP = "clock"
+TABS = ("Alarm", "Clock", "Timer", "Stopwatch")
+
+
+def _build(handset: Handset, screen: Screen) -> Page:
+    tab = screen.of or "Alarm"
+    if screen.kind == "alarm":
+        rows: list[Line] = [field(handset, "Time", "time"), field(handset, "Label", "label")]
+        return Page(title="Add alarm", rows=[*rows, button("OK", do(_add_alarm))])
+    body = {"Alarm": _alarms, "Clock": _now, "Timer": _timer, "Stopwatch": _stopwatch}[tab]
+    tabs = tuple(
+        Control("tab", name, None, name == tab, do(partial(_show, tab=name))) for name in TABS
+    )
+    return Page(title=tab, rows=body(handset), bottom=[tabs])
+
+
+def _show(handset: Handset, tab: str) -> None:
+    handset.show((Screen(APP, "list", tab),))
+
+
+def _alarms(handset: Handset) -> list[Line]:
+    rows: list[Line] = [
+        switch(f"{row['time']} {row['label']}", row["active"] == "on", Flip(ALARM, k, "active"))
+        for k, row in handset.tables["alarm"].items()
+    ]
+    return [*rows, icon("Add alarm", go(Screen(APP, "alarm")))]
+
+
+def _add_alarm(handset: Handset) -> None:
+    draft = handset.draft
+    if not draft.get("time"):
+        handset.toast = "Set a time"
+        return
+    handset.insert(
+        "alarm", {"time": draft["time"], "label": draft.get("label", ""), "active": "on"}
+    )
+    handset.back()
+
+
+def _now(handset: Handset) -> list[Line]:
+    return [told(f"{handset.when():%H:%M}", f"{handset.when():%a, %b} {handset.when().day}")]
+
+
+def _timer(handset: Handset) -> list[Line]:
+    digits = handset.settings["timer"]
+    padded = digits.rjust(6, "0")
+    rows: list[Line] = [told(f"{padded[:2]}h {padded[2:4]}m {padded[4:]}s")]
+    for keys in (("1", "2", "3"), ("4", "5", "6"), ("7", "8", "9"), ("00", "0", "del")):
+        rows.append(tuple(button(key, do(partial(_type, key=key))) for key in keys))
+    if digits:
+        rows.append(icon("Start", do(_start_timer)))
+    rows += [
+        told(f"{row['minutes']} min {row['purpose']}") for row in handset.tables["timer"].values()
+    ]
+    return rows
+
+
+def _type(handset: Handset, key: str) -> None:
+    digits = handset.settings["timer"]
+    handset.set("timer", digits[:-1] if key == "del" else (digits + key).lstrip("0")[:6])
+
+
+def _start_timer(handset: Handset) -> None:
+    padded = handset.settings["timer"].rjust(6, "0")
+    minutes = int(padded[:2]) * 60 + int(padded[2:4]) + int(padded[4:]) / 60
+    handset.insert("timer", {"minutes": f"{minutes:g}", "purpose": ""})
+    handset.set("timer", "")
+
+
+def _stopwatch(handset: Handset) -> list[Line]:
+    passed = int(handset.settings["stopwatch passed"])
+    since = handset.settings["stopwatch since"]
+    total = passed + (handset.now - int(since) if since else 0)
+    rows: list[Line] = [told(f"{total // 60:02d} {total % 60:02d} 00")]
+    if since:
+        rows.append((icon("Lap", do(lambda h: None)), icon("Pause", do(_pause))))
+    elif total:
+        rows.append((icon("Reset", do(_reset)), icon("Start", do(_start))))
+    else:
+        rows.append(icon("Start", do(_start)))
+    return rows
+
+
+def _start(handset: Handset) -> None:
+    handset.set("stopwatch since", str(handset.now))
+
+
+def _pause(handset: Handset) -> None:
+    passed = int(handset.settings["stopwatch passed"])
+    since = int(handset.settings["stopwatch since"])
+    handset.set("stopwatch passed", str(passed + handset.now - since))
+    handset.set("stopwatch since", "")
+
+
+def _reset(handset: Handset) -> None:
+    handset.set("stopwatch passed", "0")
+
+
+CLOCK = Edition(
+    app=APP,
+    package="com.google.android.deskclock",
+    activity="com.android.deskclock.DeskClock",
+    build=_build,
+    data=("alarm", "timer"),
+    settings={"timer": "", "stopwatch since": "", "stopwatch passed": "0"},
+)

@@ -1,0 +1,79 @@
+"""Pro Expense: the phone's expenses; ``accounting.db`` has cents and numbered categories."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+
+from swarm_ui.environments.androidworld.handset.apps.record_keeper import Keeper, Part
+from swarm_ui.environments.androidworld.handset.databases import (
+    Database,
+    SqlTable,
+    cents,
+    integer,
+    numbered,
+    text,
+)
+from swarm_ui.environments.androidworld.handset.handset import Edition, Handset
+from swarm_ui.environments.phone.device.device import Row
+
+CATEGORIES = (
+    "Others", "Income", "Food", "Housing", "Social", "Entertainment", "Transportation", "Clothes",
+    "Health Care", "Education", "Donation",
+)  # fmt: skip
+ACCOUNTING = Database(
+    "/data/data/com.arduia.expense/databases/accounting.db",
+    (
+        SqlTable(
+            name="expense",
+            key="expense_id",
+            of="expense",
+            columns=(
+                text("name", "item"), cents("amount", "amount"),
+                numbered("category", "category", CATEGORIES), text("note"),
+                integer("created_date", "created"), integer("modified_date", "modified"),
+            ),
+        ),
+    ),
+)  # fmt: skip
+
+
+def _amount(typed: str) -> bool:
+    try:
+        return Decimal(typed) > 0
+    except InvalidOperation:
+        return False
+
+
+def _row(record: Row) -> tuple[str, str]:
+    when = datetime.fromtimestamp(int(record.get("created", "0")) / 1000, UTC)
+    return record["item"], f"${record['amount']} · {record['category']} · {when:%b} {when.day}"
+
+
+def _now(handset: Handset) -> dict[str, str]:
+    return {"modified": str(handset.now * 1000)}
+
+
+KEEPER = Keeper(
+    app="pro expense",
+    title="Pro Expense",
+    table="expense",
+    parts=(
+        Part("item", "Name"),
+        Part("amount", "Amount", (), _amount),
+        Part("category", "Category", CATEGORIES),
+        Part("note", "Note"),
+    ),
+    add="Add expense",
+    row=_row,
+    order=lambda key, record: -int(record.get("created", "0")),
+    extra=lambda handset: {"created": str(handset.now * 1000), **_now(handset)},
+    changed=_now,
+)
+EXPENSE = Edition(
+    app="pro expense",
+    package="com.arduia.expense",
+    activity="com.arduia.expense.ui.MainActivity",
+    build=KEEPER.page,
+    databases=(ACCOUNTING,),
+)

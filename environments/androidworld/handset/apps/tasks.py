@@ -1,0 +1,79 @@
+"""Tasks: things to do with a due date, a priority and notes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from swarm_ui.environments.androidworld.handset.apps.record_keeper import Keeper, Part
+from swarm_ui.environments.androidworld.handset.databases import Database, SqlTable, integer, text
+from swarm_ui.environments.androidworld.handset.handset import Edition
+from swarm_ui.environments.phone.device.device import Row
+
+PRIORITIES = ("high", "medium", "low", "none")
+"""By their numbers in the database, from 0."""
+TASK_LIST = Database(
+    "/data/data/org.tasks/databases/database",
+    (
+        SqlTable(
+            name="tasks",
+            key="_id",
+            of="todo",
+            columns=(
+                text("title", "task", None), integer("importance", "", 3),
+                integer("dueDate", "due"), integer("hideUntil"), integer("created"),
+                integer("modified"), integer("completed"), integer("deleted"),
+                text("notes", "", None),
+                integer("estimatedSeconds"), integer("elapsedSeconds"), integer("timerStart"),
+                integer("notificationFlags"), integer("lastNotified"),
+                text("recurrence", "", None), integer("repeat_from"),
+                text("calendarUri", "", None), text("remoteId", "", None), integer("collapsed"),
+                integer("parent"), integer("order", "", None), integer("read_only"),
+            ),
+        ),
+    ),
+)  # fmt: skip
+
+
+def _when(record: Row, key: str) -> str:
+    moment = int(record.get(key, "0"))
+    return (
+        f"{datetime.fromtimestamp(moment / 1000, UTC):%a %Y-%m-%d %H:%M}" if moment else "no date"
+    )
+
+
+def _row(record: Row) -> tuple[str, str]:
+    done = int(record.get("completed", "0"))
+    priority = PRIORITIES[int(record.get("importance", "3"))]
+    state = f" · done {_when(record, 'completed')}" if done else ""
+    return record["task"], f"due {_when(record, 'due')} · {priority} priority{state}"
+
+
+def _detail(record: Row) -> list[tuple[str, str]]:
+    return [
+        ("Due", _when(record, "due")),
+        ("Priority", PRIORITIES[int(record.get("importance", "3"))]),
+        ("Completed", _when(record, "completed")),
+        ("Hidden until", _when(record, "hideUntil")),
+        ("Description", record.get("notes", "")),
+    ]
+
+
+KEEPER = Keeper(
+    app="tasks",
+    title="My Tasks",
+    table="todo",
+    parts=(Part("task", "Title"), Part("notes", "Description")),
+    add="Create task",
+    row=_row,
+    order=lambda key, record: int(record.get("due", "0")),
+    extra=lambda handset: {"created": str(handset.now * 1000), "modified": str(handset.now * 1000)},
+    changed=lambda handset: {"modified": str(handset.now * 1000)},
+    detail=_detail,
+)
+TASKS = Edition(
+    app="tasks",
+    package="org.tasks",
+    activity="com.todoroo.astrid.activity.MainActivity",
+    build=KEEPER.page,
+    databases=(TASK_LIST,),
+)

@@ -1,0 +1,132 @@
+"""A file system in memory. Values are never changed in place, so a copy of a device shares them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from swarm_ui.environments.androidworld.handset.errors import AdbFailure
+
+SHARED = "/storage/emulated/0"
+"""Where a user's files are; ``/sdcard`` is the same place."""
+_ALIASES = ("/mnt/sdcard", "/data/media/0", "/storage/self/primary", "/sdcard")
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """A file, or a folder if it has no data."""
+
+    data: bytes | None
+    time: int
+    """Seconds since 1970 of its last change."""
+
+
+def canonical(path: str) -> str:
+    """One spelling per place: absolute, without trailing slash, ``.``, ``..`` or aliases."""
+    if not path.startswith("/"):
+        path = "/" + path  # adb's shell starts in the root
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            del parts[-1:]
+        elif part not in ("", "."):
+            parts.append(part)
+    found = "/" + "/".join(parts)
+    for alias in _ALIASES:
+        if found == alias or found.startswith(alias + "/"):
+            return SHARED + found[len(alias) :]
+    return found
+
+
+def parent(path: str) -> str:
+    return path.rpartition("/")[0] or "/"
+
+
+def name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+class Files(msgspec.Struct, frozen=True):
+    """What is stored where; every method takes canonical paths."""
+
+    entries: Mapping[str, Entry]
+
+    def get(self, path: str) -> Entry | None:
+        return self.entries.get(path)
+
+    def is_folder(self, path: str) -> bool:
+        entry = self.entries.get(path)
+        return path == "/" or (entry is not None and entry.data is None)
+
+    def is_file(self, path: str) -> bool:
+        entry = self.entries.get(path)
+        return entry is not None and entry.data is not None
+
+    def children(self, path: str) -> list[str]:
+        """Paths of what is directly in a folder, by name."""
+        prefix = path.rstrip("/") + "/"
+        return sorted(
+            p
+            for p in self.entries
+            if p.startswith(prefix) and "/" not in p[len(prefix) :] and p != path
+        )
+
+    def walk(self, path: str) -> Iterator[str]:
+        """``path`` and everything below it, folders before what they hold."""
+        prefix = path.rstrip("/") + "/"
+        yield path
+        yield from sorted(p for p in self.entries if p.startswith(prefix))
+
+    def write(self, path: str, data: bytes, time: int) -> Files:
+        """With a file made or replaced.
+
+        Raises:
+            AdbFailure: its folder does not exist, or the path is a folder.
+        """
+        if not self.is_folder(parent(path)):
+            raise AdbFailure(f"{path}: No such file or directory")
+        if self.is_folder(path):
+            raise AdbFailure(f"{path}: Is a directory")
+        return Files({**self.entries, path: Entry(data, time)})
+
+    def make(self, path: str, time: int, *, parents: bool = False) -> Files:
+        """With a folder made.
+
+        Raises:
+            AdbFailure: a file has that name, or (without ``parents``) the folder is there already
+                or the one above is not.
+        """
+        found = self.entries.get(path)
+        if found is not None and (found.data is not None or not parents):
+            raise AdbFailure(f"mkdir: '{path}': File exists")
+        above = parent(path)
+        if not parents and not self.is_folder(above):
+            raise AdbFailure(f"mkdir: '{path}': No such file or directory")
+        new = dict(self.entries)
+        while path != "/" and path not in new:
+            new[path] = Entry(None, time)
+            path = parent(path)
+        if path != "/" and new[path].data is not None:
+            raise AdbFailure(f"mkdir: '{path}': Not a directory")
+        return Files(new)
+
+    def remove(self, path: str) -> Files:
+        """Without a file, or without a folder and all it holds."""
+        gone = set(self.walk(path))
+        return Files({p: e for p, e in self.entries.items() if p not in gone})
+
+    def move(self, source: str, target: str) -> Files:
+        """With a file or folder at another place.
+
+        Raises:
+            AdbFailure: it does not exist, or the folder it goes to does not.
+        """
+        if source not in self.entries:
+            raise AdbFailure(f"mv: {source}: No such file or directory")
+        if not self.is_folder(parent(target)):
+            raise AdbFailure(f"mv: {target}: No such file or directory")
+        moved: dict[str, Entry] = {}
+        for path, entry in self.entries.items():
+            inside = path == source or path.startswith(source + "/")
+            moved[target + path[len(source) :] if inside else path] = entry
+        return Files(moved)

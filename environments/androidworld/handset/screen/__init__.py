@@ -1,0 +1,1 @@
+"""The handset's screen: widgets, geometry, touch, accessibility tree and pixels."""

@@ -1,0 +1,165 @@
+"""The handset as a simulator of android-env. Importing this file needs the extra ``android``.
+
+Everything runs in this process: no emulator, no adb program, no server, no thread of ours. Each
+simulator has a handset of its own, so any number can run side by side.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from android_env import environment
+from android_env.components import (
+    adb_controller,
+    config_classes,
+    coordinator,
+    device_settings,
+    errors,
+    log_stream,
+    task_manager,
+)
+from android_env.components.simulators import base_simulator
+from android_env.proto import state_pb2, task_pb2
+
+from swarm_ui.environments.androidworld.handset.adb.adb import Adb
+from swarm_ui.environments.androidworld.handset.errors import AdbFailure
+from swarm_ui.environments.androidworld.handset.handset import Handset
+from swarm_ui.environments.androidworld.handset.screen import touch
+from swarm_ui.environments.androidworld.handset.screen.camera import Camera
+from swarm_ui.environments.androidworld.handset.screen.geometry import HEIGHT, SCALE, WIDTH
+
+HELD = 10
+"""Touches in one place that make a long press of what would be a tap."""
+
+
+class HandsetAdb(adb_controller.AdbController):  # type: ignore[misc]
+    """adb without the program: commands go to the handset."""
+
+    def __init__(self, simulator: HandsetSimulator) -> None:
+        # Not the parent's: it reads and changes the environment of this process.
+        self._simulator = simulator
+
+    def execute_command(
+        self, args: list[str], timeout: float | None = None, device_specific: bool = True
+    ) -> bytes:
+        """Output of an adb command; its errors are android-env's, as with the real program."""
+        try:
+            with self._simulator.lock:
+                return Adb(self._simulator.handset).run(args)
+        except AdbFailure as failure:
+            raise errors.AdbControllerError(
+                f"Error executing adb command: [adb {' '.join(args)}]: {failure}"
+            ) from failure
+
+
+class SilentLog(log_stream.LogStream):  # type: ignore[misc]
+    """A log in which nothing is written; it ends when it is stopped."""
+
+    def __init__(self) -> None:
+        super().__init__(verbose=False)
+        self._stopped = threading.Event()
+
+    def _get_stream_output(self) -> Iterator[str]:
+        self._stopped.wait()
+        return iter(())
+
+    def stop_stream(self) -> None:
+        self._stopped.set()
+
+
+class HandsetSimulator(base_simulator.BaseSimulator):  # type: ignore[misc]
+    """A handset on which android-env acts.
+
+    ``touch_position`` in [0, 1] is a place on a screen of 1080 x 2400 pixels. A finger that is
+    lifted where it came down taps; one that was told to touch :data:`HELD` times presses long; one
+    that has moved swipes.
+    """
+
+    def __init__(self, handset: Handset) -> None:
+        super().__init__(config_classes.SimulatorConfig())
+        self.handset = handset
+        self.lock = threading.RLock()
+        """android-env calls from several threads; one command at a time changes the handset."""
+        self._camera = Camera()
+        self._saved: dict[str, Handset] = {}
+        self._finger: list[tuple[int, int]] = []
+
+    def get_logs(self) -> str:
+        return "a simulated handset keeps no log"
+
+    def adb_device_name(self) -> str:
+        return "simulated"
+
+    def create_adb_controller(self) -> HandsetAdb:
+        return HandsetAdb(self)
+
+    def create_log_stream(self) -> SilentLog:
+        return SilentLog()
+
+    def _launch_impl(self) -> None:
+        self._finger = []
+
+    def send_touch(self, touches: list[tuple[int, int, bool, int]]) -> None:
+        """Follow the first finger; other fingers mean nothing here."""
+        x, y, down, _ = touches[0]
+        if down:
+            self._finger.append((int(x), int(y)))
+            return
+        path, self._finger = self._finger, []
+        if path:
+            held = touch.LONG_PRESS_MS if len(path) >= HELD else 0
+            with self.lock:
+                touch.swipe(self.handset, path[0], path[-1], held)
+
+    def send_key(self, keycode: np.int32, event_type: str) -> None:
+        """A key by its number in Linux' input events, when it is let go."""
+        if event_type not in ("keyup", "keypress"):
+            return
+        name = _LINUX_KEYS.get(int(keycode))
+        if name is None:
+            raise errors.SendActionError(
+                f"the simulated handset does not know key {int(keycode)}; known: {_LINUX_KEYS}"
+            )
+        with self.lock:
+            touch.press(self.handset, name)
+
+    def save_state(self, request: Any) -> Any:
+        """Keep a copy of the handset under the argument ``name`` (default: ``default``)."""
+        with self.lock:
+            self._saved[str(request.args.get("name", "default"))] = self.handset.clone()
+        return state_pb2.SaveStateResponse(status=state_pb2.SaveStateResponse.Status.OK)
+
+    def load_state(self, request: Any) -> Any:
+        """Take up the copy kept under ``name``."""
+        kept = self._saved.get(str(request.args.get("name", "default")))
+        if kept is None:
+            return state_pb2.LoadStateResponse(
+                status=state_pb2.LoadStateResponse.Status.NOT_FOUND,
+                error_message=f"no such state; kept: {', '.join(self._saved) or 'none'}",
+            )
+        with self.lock:
+            self.handset = kept.clone()
+        return state_pb2.LoadStateResponse(status=state_pb2.LoadStateResponse.Status.OK)
+
+    def _get_screenshot_impl(self) -> np.ndarray[Any, Any]:
+        """RGB, ``[2400, 1080, 3]``."""
+        with self.lock:
+            pixels = np.frombuffer(self._camera.pixels(self.handset), dtype=np.uint8)
+        return pixels.reshape(HEIGHT * SCALE, WIDTH * SCALE, 3)
+
+
+_LINUX_KEYS = {1: "BACK", 14: "DEL", 15: "TAB", 28: "ENTER", 57: "SPACE", 102: "HOME", 158: "BACK"}
+
+
+def android_env(handset: Handset) -> Any:
+    """Upstream's ``AndroidEnv`` on a handset; put together as its own loader does."""
+    simulator = HandsetSimulator(handset)
+    task = task_pb2.Task(id="handset", name="a simulated handset", max_episode_sec=7200)
+    manager = task_manager.TaskManager(task)
+    middle = coordinator.Coordinator(
+        simulator, manager, device_settings=device_settings.DeviceSettings(simulator)
+    )
+    return environment.AndroidEnv(simulator=simulator, coordinator=middle, task_manager=manager)

@@ -1,0 +1,103 @@
+"""The environment contract as an executable check, for our worlds and for yours.
+
+import asyncio
+from swarm_ui.environments.contract_check.check import check_environment
+
+print(asyncio.run(check_environment(MyEnvironment, tasks=["buy-milk"])))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+
+from swarm_ui.environment import Environment
+from swarm_ui.environments.contract_check.report import RULES, Finding, Report, Rule
+from swarm_ui.environments.contract_check.rules import (
+    closed,
+    closes,
+    episode_rules,
+    members,
+    outside,
+)
+from swarm_ui.environments.contract_check.trial import CannotGoOn, Trial
+from swarm_ui.errors import ConfigError
+
+__all__ = ["RULES", "Finding", "Report", "Rule", "check_environment"]
+
+
+async def check_environment(
+    make: Callable[[], Environment],
+    *,
+    tasks: Sequence[str] | None = None,
+    seeds: Sequence[int] = (0, 1),
+    budget: int = 200,
+    without: Collection[str] = (),
+    raises: bool = True,
+) -> Report:
+    """Check that a world keeps the contract of :mod:`swarm_ui.environment`.
+
+    The rules, with what to do about each, are :data:`RULES`. Two environments are made, reset
+    many times, and closed.
+
+    Args:
+        make: makes a fresh environment; called twice.
+        tasks: which tasks to check; all of them by default.
+        seeds: which seeds of each.
+        budget: most steps an episode may last.
+        without: rules to leave out, such as ``"determinism"`` of a world with a clock.
+        raises: whether a broken rule raises; with ``False`` look at ``report.ok``.
+
+    Returns:
+        what was tried and what was found.
+
+    Raises:
+        AssertionError: a rule is broken; the message is the whole report.
+        ConfigError: there is nothing to check, or no such rule.
+    """
+    strange = sorted(set(without) - set(RULES))
+    if strange:
+        raise ConfigError(
+            f"check_environment: no rule {strange[0]!r} to leave out; there are {', '.join(RULES)}"
+        )
+    trial = Trial(without)
+    report = await _checked(trial, make(), make(), tasks, tuple(seeds), budget)
+    if raises and not report.ok:
+        raise AssertionError(str(report))
+    return report
+
+
+async def _checked(
+    trial: Trial,
+    one: Environment,
+    two: Environment,
+    tasks: Sequence[str] | None,
+    seeds: tuple[int, ...],
+    budget: int,
+) -> Report:
+    chosen: tuple[str, ...] = ()
+    name = type(one).__name__
+    try:
+        if members(trial, one):
+            name = one.name
+            chosen = tuple(one.tasks if tasks is None else tasks)
+            if not chosen or not seeds:
+                raise ConfigError(f"check_environment: no tasks or no seeds of {name} to check")
+            await outside(trial, one)
+            for task in chosen:
+                for seed in seeds:
+                    trial.where = f"task {task!r}, seed {seed}"
+                    await episode_rules(trial, one, two, task, seed, budget)
+            trial.where = ""
+            with suppress(CannotGoOn):
+                await closes(trial, one, chosen[0], seeds[0])
+    finally:
+        for env in (one, two):
+            await closed(trial, env)
+    return Report(
+        environment=name,
+        tasks=chosen,
+        seeds=seeds,
+        tried=dict(trial.tried),
+        findings=tuple(trial.findings),
+    )

@@ -1,0 +1,1 @@
+"""Environments as Gymnasium and PettingZoo environments."""

@@ -1,0 +1,176 @@
+"""Any environment as a PettingZoo parallel environment: agents propose, a vote decides.
+
+    from swarm_ui.environments.interop.pettingzoo_view import TeamView
+
+    env = TeamView(PhoneEnvironment, agents=3)
+    observations, infos = env.reset(seed=7)
+    observations, rewards, terminations, truncations, infos = env.step(
+        {agent: 0 for agent in env.agents}
+    )
+
+Needs the extra ``gym``.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+from swarm_ui.action import Action
+from swarm_ui.environment import Environment
+from swarm_ui.environments.action_choices import phrases
+from swarm_ui.environments.interop.blocking import BlockingEnvironment
+from swarm_ui.environments.interop.spaces import WAIT, ActionSpace, ScreenSpace, Sizes
+from swarm_ui.errors import ConfigError, MissingExtra
+from swarm_ui.observation import Observation, render
+
+try:
+    import numpy as np
+    from gymnasium import spaces
+    from pettingzoo import ParallelEnv
+except ImportError as error:
+    raise MissingExtra("gym", "the PettingZoo view", error.name or "pettingzoo") from None
+
+__all__ = ["Sizes", "TeamView", "majority"]
+
+Vote = Callable[[Mapping[str, Action]], Action]
+"""Which of the valid proposals, by agent, is done."""
+
+
+def majority(proposals: Mapping[str, Action]) -> Action:
+    """The act proposed most often; of several, the one that was proposed by the first agent."""
+    counts = Counter(action.key for action in proposals.values())
+    most = max(counts.values())
+    return next(action for action in proposals.values() if counts[action.key] == most)
+
+
+class TeamView(ParallelEnv):  # type: ignore[misc]  # it brings no types
+    """A team before one screen: each agent proposes an action, one is done, all get its reward.
+
+    An agent's observation is ``{"observation": ..., "action_mask": ...}``, without a mask if
+    actions are JSON; spaces and actions are those of
+    :class:`swarm_ui.environments.interop.gymnasium_view.GymView`.
+    Proposals that mean nothing do not count; if none does, the step is lost. ``infos`` tell the
+    proposals, the decision and the note.
+
+    Args:
+        make: makes the environment.
+        agents: how many, or their names.
+        vote: decides; the majority by default.
+        tasks, seeds, actions, texts, sizes, render_mode: as of ``GymView``.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {
+        "name": "swarm_ui_team_v0",
+        "render_modes": ["ansi"],
+        "render_fps": 4,
+    }
+
+    def __init__(
+        self,
+        make: Callable[[], Environment | Awaitable[Environment]],
+        *,
+        agents: int | Sequence[str] = 4,
+        vote: Vote = majority,
+        tasks: Sequence[str] | None = None,
+        seeds: Sequence[int] = range(10_000),
+        actions: Literal["index", "json"] = "index",
+        texts: Callable[[str], Sequence[str]] = phrases,
+        sizes: Sizes | None = None,
+        render_mode: Literal["ansi"] | None = None,
+    ) -> None:
+        names = [f"agent_{i}" for i in range(agents)] if isinstance(agents, int) else list(agents)
+        if not names or len(set(names)) < len(names):
+            raise ConfigError(f"TeamView: agents must be at least one, each once, got {names}")
+        sizes = sizes or Sizes()
+        self.possible_agents = names
+        self.agents: list[str] = []
+        self.render_mode = render_mode
+        self._vote = vote
+        self._screens = ScreenSpace(sizes)
+        self._actions = ActionSpace(actions, sizes, texts)
+        mask: dict[str, spaces.Space[Any]] = {}
+        if self._actions.numbered:
+            mask["action_mask"] = spaces.Box(0, 1, (sizes.actions,), np.int8)
+        self.observation_spaces = {
+            name: spaces.Dict({"observation": ScreenSpace(sizes).space, **mask}) for name in names
+        }
+        self.action_spaces = {name: self._actions.space() for name in names}
+        self._world = BlockingEnvironment(make)
+        self._tasks = tuple(self._world.tasks if tasks is None else tasks)
+        self._seeds = seeds
+        self._rng = random.Random()
+        self._screen: Observation | None = None
+        if not self._tasks or not seeds:
+            self._world.close()
+            raise ConfigError("TeamView: no tasks or no seeds to draw from")
+
+    def observation_space(self, agent: str) -> spaces.Space[Any]:
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> spaces.Space[Any]:
+        return self.action_spaces[agent]
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
+        if seed is not None:
+            self._rng = random.Random(seed)
+        drawn, episode = self._rng.choice(self._tasks), self._rng.choice(self._seeds)
+        task = str((options or {}).get("task", drawn))
+        episode = int((options or {}).get("episode", episode))
+        screen = self._world.reset(task=task, seed=episode)
+        self.agents = list(self.possible_agents)
+        return self._shown(screen, {"note": "", "task": task, "episode": episode})
+
+    def step(
+        self, actions: dict[str, Any]
+    ) -> tuple[
+        dict[str, dict[str, Any]],
+        dict[str, float],
+        dict[str, bool],
+        dict[str, bool],
+        dict[str, dict[str, Any]],
+    ]:
+        live = list(self.agents)
+        read = {agent: self._actions.decode(actions[agent]) for agent in live if agent in actions}
+        proposals = {agent: action for agent, (action, _) in read.items() if action is not None}
+        decision = self._vote(proposals) if proposals else WAIT
+        step = self._world.step(decision)
+        note = step.note if proposals else "nobody proposed an action that means something"
+        told = {"note": note, "decision": decision, "proposals": proposals}
+        observations, infos = self._shown(step.observation, told, over=step.ended)
+        for agent, (_, lost) in read.items():
+            infos[agent]["lost"] = lost
+        if step.ended:
+            self.agents = []
+        return (
+            observations,
+            dict.fromkeys(live, step.reward),
+            dict.fromkeys(live, step.terminated),
+            dict.fromkeys(live, step.truncated),
+            infos,
+        )
+
+    def render(self) -> Any:
+        if self.render_mode is None or self._screen is None:
+            return None
+        return render(self._screen)
+
+    def close(self) -> None:
+        self.agents = []
+        self._world.close()
+
+    def _shown(
+        self, screen: Observation, told: dict[str, Any], *, over: bool = False
+    ) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
+        self._screen = screen
+        self._actions.look(None if over else screen)
+        told = {"observation": screen, "actions": tuple(self._actions.offered), **told}
+        observations = {
+            agent: {"observation": self._screens.encode(screen), **self._actions.mask()}
+            for agent in self.agents
+        }
+        return observations, {agent: dict(told) for agent in self.agents}

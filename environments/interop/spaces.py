@@ -1,0 +1,188 @@
+"""Screens and actions in Gymnasium's spaces, for the views in ``gym`` and ``petting``."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from swarm_ui.action import Action, Unparsed, parse_action
+from swarm_ui.environments.action_choices import choices, phrases
+from swarm_ui.errors import ConfigError, MissingExtra
+from swarm_ui.observation import Element, Observation, Role, render
+
+try:
+    import numpy as np
+    from gymnasium import spaces
+except ImportError as error:
+    raise MissingExtra("gym", "Gymnasium and PettingZoo views", error.name or "gymnasium") from None
+
+ROLES: tuple[str, ...] = get_args(Role)
+COLUMNS = (
+    *("role", "left", "top", "right", "bottom", "clickable", "editable", "enabled", "focused"),
+    *("scrollable", "checked", "selected"),
+)
+"""Columns of the array of elements. ``role`` counts from 1 in the order of ``Role``; a row of
+zeros is no element. ``checked`` and ``selected``: 0 has no such state, 1 off, 2 on. Unknown bounds
+are -1."""
+FARTHEST = 32_767
+"""Bounds are cut off here."""
+_CHARACTERS = "".join(map(chr, range(32, 127))) + "\n"
+WAIT = Action(action_type="wait")
+
+
+class Sizes(msgspec.Struct, frozen=True, kw_only=True):
+    """How much room there is in the spaces; a screen that needs more is an error, never cut."""
+
+    elements: int = 128
+    text: int = 16_384
+    """Characters of a goal or a screen, those outside of ASCII written as ``\\u20ac``."""
+    actions: int = 1_024
+    screenshot: tuple[int, int] | None = None
+    """Width and height of a picture in the observation; ``None``: none."""
+
+
+class ScreenSpace:
+    """Observations as a dictionary: ``goal``, ``app`` and ``screen`` as text, ``elements`` as an
+    array ``[elements, len(COLUMNS)]``, and ``screenshot`` ``[height, width, 3]`` if asked for."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self._sizes = sizes
+        text = spaces.Text(max_length=sizes.text, min_length=0, charset=_CHARACTERS)
+        shape = (sizes.elements, len(COLUMNS))
+        parts: dict[str, spaces.Space[Any]] = {
+            "goal": text,
+            "app": text,
+            "screen": text,
+            "elements": spaces.Box(-FARTHEST, FARTHEST, shape, np.int32),
+        }
+        if sizes.screenshot is not None:
+            width, height = sizes.screenshot
+            parts["screenshot"] = spaces.Box(0, 255, (height, width, 3), np.uint8)
+        self.space = spaces.Dict(parts)
+
+    def encode(self, screen: Observation) -> dict[str, Any]:
+        """One screen. Raises ``ConfigError`` if it does not fit."""
+        found: dict[str, Any] = {
+            "goal": self._text(screen.goal, "goal"),
+            "app": self._text(screen.app, "app"),
+            "screen": self._text(render(screen), "screen"),
+            "elements": self._rows(screen.elements),
+        }
+        if self._sizes.screenshot is not None:
+            found["screenshot"] = picture(screen, self._sizes.screenshot)
+        return found
+
+    def _text(self, text: str, what: str) -> str:
+        plain = "".join(c if c in _CHARACTERS else _escaped(c) for c in text)
+        _fits(len(plain), self._sizes.text, f"characters of the {what}", "text")
+        return plain
+
+    def _rows(self, elements: Sequence[Element]) -> Any:
+        _fits(len(elements), self._sizes.elements, "elements of the screen", "elements")
+        rows = np.zeros((self._sizes.elements, len(COLUMNS)), np.int32)
+        for element in elements:
+            rows[element.index] = _row(element)
+        return rows
+
+
+class ActionSpace:
+    """Actions as numbers into the list of what the screen offers, or as JSON text."""
+
+    def __init__(
+        self,
+        kind: Literal["index", "json"],
+        sizes: Sizes,
+        texts: Callable[[str], Sequence[str]] = phrases,
+    ) -> None:
+        self.numbered = kind == "index"
+        self._sizes, self._texts = sizes, texts
+        self.offered: list[Action] = []
+        """What the present screen offers; a number means the action in that place."""
+
+    def space(self) -> spaces.Space[Any]:
+        """A new space object, since each one has a generator of its own."""
+        if self.numbered:
+            return spaces.Discrete(self._sizes.actions)
+        return spaces.Text(max_length=self._sizes.text, min_length=0, charset=_CHARACTERS)
+
+    def look(self, screen: Observation | None) -> None:
+        """Make the list anew; ``None``: the episode is over, nothing is offered."""
+        texts = () if screen is None else self._texts(screen.goal)
+        self.offered = [] if screen is None else choices(screen, texts)
+        _fits(len(self.offered), self._sizes.actions, "actions on the screen", "actions")
+
+    def mask(self) -> dict[str, Any]:
+        """``action_mask``: 1 for each number that means an action now; of JSON there is none."""
+        if not self.numbered:
+            return {}
+        mask = np.zeros(self._sizes.actions, np.int8)
+        mask[: len(self.offered)] = 1
+        return {"action_mask": mask}
+
+    def decode(self, given: object) -> tuple[Action | None, str]:
+        """The action meant; without one, the reason."""
+        if not self.numbered:
+            found = parse_action(str(given))
+            return (None, found.reason) if isinstance(found, Unparsed) else (found, "")
+        number = int(given)  # type: ignore[call-overload]
+        if 0 <= number < len(self.offered):
+            return self.offered[number], ""
+        return None, f"no action {number}: the screen offers {len(self.offered)}"
+
+
+def picture(screen: Observation, size: tuple[int, int]) -> Any:
+    """The screenshot as an array ``[height, width, 3]``, scaled to ``size`` (width, height)."""
+    if screen.png is None:
+        raise ConfigError("the environment gives no screenshots: make it with screenshots on")
+    from PIL import Image
+
+    with Image.open(io.BytesIO(screen.png)) as image:
+        return np.asarray(image.convert("RGB").resize(size), np.uint8).copy()
+
+
+def drawn(screen: Observation) -> Any:
+    """The screenshot in its own size; where there is none, a sketch of the elements' boxes."""
+    from PIL import Image, ImageDraw
+
+    if screen.png is not None:
+        with Image.open(io.BytesIO(screen.png)) as image:
+            return np.asarray(image.convert("RGB"), np.uint8).copy()
+    boxes = [(e, e.bounds) for e in screen.elements if e.bounds is not None]
+    width = min(FARTHEST, max([box[2] for _, box in boxes], default=0) + 10)
+    height = min(FARTHEST, max([box[3] for _, box in boxes], default=0) + 10)
+    sketch = Image.new("RGB", (max(width, 10), max(height, 10)), "white")
+    pen = ImageDraw.Draw(sketch)
+    for element, box in boxes:
+        pen.rectangle(box, outline="black")
+        # The built-in font knows no letters outside of Latin-1.
+        label = element.label.encode("latin-1", "replace").decode("latin-1")
+        pen.text((box[0] + 3, box[1] + 3), label, "black")
+    return np.asarray(sketch, np.uint8).copy()
+
+
+def _row(element: Element) -> list[int]:
+    def state(value: bool | None) -> int:
+        return 0 if value is None else 1 + value
+
+    bounds = element.bounds or (-1, -1, -1, -1)
+    return [
+        1 + ROLES.index(element.role),
+        *(max(-FARTHEST, min(FARTHEST, edge)) for edge in bounds),
+        *(element.clickable, element.editable, element.enabled, element.focused),
+        element.scrollable,
+        *(state(element.checked), state(element.selected)),
+    ]
+
+
+def _escaped(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")
+
+
+def _fits(needed: int, room: int, what: str, setting: str) -> None:
+    if needed > room:
+        raise ConfigError(
+            f"{needed} {what}, but there is room for {room}: give Sizes({setting}={needed}) or more"
+        )

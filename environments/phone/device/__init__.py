@@ -1,0 +1,1 @@
+"""The simulated device: its state, and what actions do to it."""

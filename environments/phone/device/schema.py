@@ -1,0 +1,68 @@
+"""What kinds of records an app keeps, and the words on the screens that show them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from swarm_ui.environments.phone.ui.screen import Path, Screen
+
+
+class Field(msgspec.Struct, frozen=True):
+    """One property of a record."""
+
+    name: str
+    kind: Literal["text", "choice", "switch"] = "text"
+    choices: tuple[str, ...] = ()
+    default: str = ""
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True):
+    """A kind of record, and how its screens are worded."""
+
+    name: str
+    """What one record is called, such as ``"contact"``."""
+    app: str
+    fields: tuple[Field, ...]
+    """The first is the title that lists show; a form cannot be saved without it."""
+    trail: Path
+    """Screens from the app's first one to the list of these records."""
+    add: str = "add"
+    save: str = "save"
+    edit: str = "edit"
+    """Empty: records cannot be edited."""
+    delete: str = "delete"
+    confirm: str = "delete"
+    """What the button in the dialog that deletes is called."""
+    checklist: bool = False
+    """The list shows check boxes instead of rows that open (the first switch is what they set)."""
+    shown: str = ""
+    """Field whose value lists show beside the title; empty: none."""
+
+    @property
+    def title(self) -> str:
+        return self.fields[0].name
+
+    @property
+    def form(self) -> tuple[Field, ...]:
+        """Fields that forms show."""
+        return tuple(field for field in self.fields if field.kind != "switch")
+
+    @property
+    def switches(self) -> tuple[Field, ...]:
+        return tuple(field for field in self.fields if field.kind == "switch")
+
+    def path(self, kind: str, row: int = 0) -> Path:
+        """Screens to the list, a record, or a form or dialog about it."""
+        if kind == "list":
+            return self.trail
+        if kind == "remove" or kind == "new":
+            return (*self.trail, self.screen(kind))
+        if kind == "detail":
+            return (*self.trail, self.screen("detail", row))
+        between = self.screen("remove") if self.checklist else self.screen("detail", row)
+        return (*self.trail, between, self.screen(kind, row))
+
+    def screen(self, kind: str, row: int = 0) -> Screen:
+        return Screen(self.app, kind, self.name, row)

@@ -1,0 +1,1 @@
+"""The reference solver of the phone's tasks."""

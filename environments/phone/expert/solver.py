@@ -1,0 +1,259 @@
+"""The reference solver: the next right intent from any state a user can reach."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.effects import Choose, Go, Launch
+from swarm_ui.environments.phone.device.gestures import PullShade, Search
+from swarm_ui.environments.phone.device.input import back, enter, write
+from swarm_ui.environments.phone.device.system import DRAWER, HISTORY, SHADE
+from swarm_ui.environments.phone.expert.preconditions import (
+    clearing,
+    lookup,
+    lookups,
+    out_of_the_way,
+)
+from swarm_ui.environments.phone.expert.subgoals import repairs
+from swarm_ui.environments.phone.goal import Goal, Repair, same
+from swarm_ui.environments.phone.ui.screen import Effect, Path, Widget
+from swarm_ui.environments.phone.ui.widgets import widgets
+
+FAR = 60
+"""Distance of a state from which the solver does not get to the end."""
+
+
+class Intent(msgspec.Struct, frozen=True, gc=False):
+    """An act in terms of widgets rather than indices."""
+
+    kind: Literal[
+        "tap", "type", "enter", "back", "home", "shade", "down", "up", "answer", "complete",
+        "infeasible",
+    ]  # fmt: skip
+    widget: int = -1
+    """Position among the screen's widgets as :func:`widgets` lists them."""
+    text: str = ""
+
+
+BACK = Intent("back")
+HOME = Intent("home")
+COMPLETE = Intent("complete")
+INFEASIBLE = Intent("infeasible")
+
+
+def solve(aim: Goal, start: Device, now: Device) -> Intent:
+    """The next intent of the reference solver.
+
+    It uses nothing that could not have been seen: it looks up a value before it writes it
+    elsewhere, and looks where something should be before it says that it is not there.
+    """
+    open_repairs = repairs(aim, start, now)
+    told = aim.answer is None or (now.answer is not None and same(now.answer, aim.answer))
+    if not open_repairs and told and not aim.infeasible:
+        return COMPLETE
+    if now.system is not None:
+        if (dismissal := out_of_the_way(aim, now)) is not None:
+            return Intent("tap", _find(widgets(now), dismissal) or 0)
+        open_repairs = open_repairs or lookups(aim, now)
+    if not open_repairs:
+        if aim.infeasible:
+            return _look(now, aim.look) or INFEASIBLE
+        return _look(now, aim.look) or Intent("answer", text=aim.answer or "")
+    if len(open_repairs) == 1:
+        nearest = _stage(open_repairs[0], now)
+    else:
+        staged = [_stage(repair, now) for repair in open_repairs]
+        nearest = min(staged, key=lambda repair: _far(now.stack, repair.path))
+    return _go(now, nearest.path) or _work(nearest, now)
+
+
+def distance(aim: Goal, start: Device, now: Device, limit: int = FAR) -> int:
+    """Actions the solver needs until it ends the episode, that last one included."""
+    device = now.clone()
+    for done in range(1, limit):
+        intent = solve(aim, start, device)
+        if intent.kind in ("complete", "infeasible"):
+            return done
+        perform(device, intent)
+    return limit
+
+
+def perform(device: Device, intent: Intent) -> None:
+    """Carry out an intent that does not end the episode."""
+    device.toast = ""
+    kind = intent.kind
+    if kind == "tap":
+        widget = widgets(device)[intent.widget]
+        if widget.effect is not None:
+            widget.effect.apply(device)
+        elif widget.field is not None and device.system is not None:
+            device.focus = widget.field
+    elif kind == "type":
+        field = widgets(device)[intent.widget].field
+        if field is not None:
+            write(device, field, intent.text)
+    elif kind == "enter":
+        enter(device, widgets(device))
+    elif kind == "back":
+        back(device)
+    elif kind == "shade":
+        PullShade().apply(device)
+    elif kind == "home":
+        device.show(())
+    elif kind == "answer":
+        device.answer = intent.text
+    else:
+        device.page += 1 if kind == "down" else -1
+
+
+def _stage(repair: Repair, now: Device) -> Repair:
+    """The repair, or what must come before it: a look-up, or a way that has to be free."""
+    ready = _looked_up(repair, now)
+    return ready if now.system is None else clearing(now, ready.path) or ready
+
+
+def _looked_up(repair: Repair, now: Device) -> Repair:
+    """The repair, or the look-up that must come before it."""
+    source = repair.source
+    if source is None:
+        return repair
+    known = source.value in now.copied or any(
+        wanted == source.value and same(now.draft.get(name, ""), wanted)
+        for name, wanted in repair.fields.items()
+    )
+    if known or source.row not in now.tables[source.table]:
+        return repair
+    return lookup(source, now)
+
+
+def _look(now: Device, path: Path) -> Intent | None:
+    """The next intent on the way to where something can be seen; ``None``: no need to go."""
+    if not path:
+        return None
+    last = path[-1]
+    if last.row and last.row not in now.tables[last.of]:
+        return None  # the record was deleted on the way and written again from memory
+    if now.system is not None and (first := clearing(now, path)) is not None:
+        return _go(now, first.path) or _work(first, now)
+    return _go(now, path)
+
+
+def _far(stack: Path, path: Path) -> int:
+    """Navigation steps between two places."""
+    if path[0] == SHADE:
+        return len(path) - int(stack[-1:] == path[:1])
+    common = _common(stack, path)
+    down = len(path) - common
+    if common == 0:
+        return down + (1 if stack else 0)
+    return min(len(stack) - common + down, 1 + len(path))
+
+
+def _common(stack: Path, path: Path) -> int:
+    common = 0
+    for here, there in zip(stack, path, strict=False):
+        if here != there:
+            break
+        common += 1
+    return common
+
+
+def _go(now: Device, path: Path) -> Intent | None:
+    """The next intent on the way to ``path``; ``None``: there already."""
+    stack = now.stack
+    if path[0] == SHADE:
+        return _pull(now, path)
+    common = _common(stack, path)
+    if stack == (DRAWER,) and path[0] != DRAWER:
+        return _reach(now, Launch(path[0].app))
+    if common == len(stack):
+        if common == len(path):
+            return None
+        target = path[common]
+        if target == DRAWER or common > 0:
+            return _reach(now, Go(target))
+        return _reach(now, Launch(target.app))
+    if common == 0:
+        return HOME
+    back = len(stack) - common
+    return BACK if back + len(path) - common <= 1 + len(path) else HOME
+
+
+def _pull(now: Device, path: Path) -> Intent | None:
+    """The next intent on the way to the notifications, which come over any screen."""
+    if now.stack[-1:] == path[-1:]:
+        return None
+    if now.screen == SHADE:
+        return _reach(now, Go(path[-1]))
+    return BACK if now.screen == HISTORY else Intent("shade")
+
+
+def _work(repair: Repair, now: Device) -> Intent:
+    """The next intent on the screen where the repair is made."""
+    shown = widgets(now)
+    for name, wanted in repair.fields.items():
+        if same(now.draft.get(name, ""), wanted):
+            continue
+        for position, widget in enumerate(shown):
+            if widget.field == name:
+                return Intent("type", position, wanted)
+            effect = widget.effect
+            if isinstance(effect, Choose) and effect.field == name and effect.value == wanted:
+                if widget.checked:
+                    break  # so by default
+                return Intent("tap", position)
+    if repair.tap is None:
+        return COMPLETE
+    return _reach(now, repair.tap)
+
+
+def _reach(now: Device, effect: Effect) -> Intent:
+    """Tap what has this effect, scrolling to it if need be."""
+    shown = widgets(now)
+    position = _find(shown, effect)
+    if position is not None:
+        return Intent("tap", position)
+    if now.system is not None and (intent := _aside(now, shown, effect)) is not None:
+        return intent
+    other = now.clone()
+    for page in range(FAR):
+        other.page = page
+        shown = widgets(other)
+        if not any(widget.scrollable for widget in shown):
+            break
+        if _find(shown, effect) is not None:
+            return Intent("down" if page > now.page else "up")
+    return HOME
+
+
+def _aside(now: Device, shown: list[Widget], effect: Effect) -> Intent | None:
+    """Ways to a place that no tap on the screen in front leads to: the drawer, or a search."""
+    if isinstance(effect, Launch) and not now.stack:
+        return Intent("tap", _find(shown, Go(DRAWER)) or 0)
+    if not isinstance(effect, Go) or effect.screen.kind not in ("detail", "missing"):
+        return None
+    target = effect.screen
+    for position, widget in enumerate(shown):
+        search = widget.submit
+        if isinstance(search, Search) and search.app == target.app:
+            row = now.tables[search.table].get(target.row)
+            wanted = row[search.field] if row is not None else target.of
+            if not same(now.draft.get(search.field, ""), wanted):
+                return Intent("type", position, wanted)
+            return Intent("enter") if now.focus == search.field else Intent("tap", position)
+    return None
+
+
+def _find(shown: list[Widget], effect: Effect) -> int | None:
+    for position, widget in enumerate(shown):
+        found = widget.effect
+        if found is None:
+            continue
+        if found == effect:
+            return position
+        if isinstance(found, Go) and isinstance(effect, Go) and found.screen == effect.screen:
+            return position
+    return None

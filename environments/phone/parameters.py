@@ -1,0 +1,114 @@
+"""Random parameters whose values belong to exactly one split.
+
+Every value (a name, a title, a number) falls into a bucket by a checksum of its text, and each
+split of the seeds draws from its own buckets only. So no value of a test episode, not even one of
+its distractor records, occurs in any training episode. Closed choices (which switch, which day)
+are shared by all splits.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeVar
+from zlib import crc32
+
+from swarm_ui.environments.phone.word_pools import FIRST, LAST, NOUNS, VERBS
+
+ParameterSplit = Literal["train", "validation", "test"]
+T = TypeVar("T")
+
+_BUCKETS: dict[ParameterSplit, frozenset[int]] = {
+    "train": frozenset(range(5)),
+    "validation": frozenset((5, 6)),
+    "test": frozenset((7, 8, 9)),
+}
+
+
+def owner(value: str) -> ParameterSplit:
+    """The split a value belongs to."""
+    bucket = crc32(value.encode()) % 10
+    return next(split for split, buckets in _BUCKETS.items() if bucket in buckets)
+
+
+class Draw:
+    """Draws values of one split, none of them twice."""
+
+    def __init__(self, rng: random.Random, split: ParameterSplit) -> None:
+        self.rng = rng
+        self.values: set[str] = set()
+        """Everything drawn so far."""
+        self._buckets = _BUCKETS[split]
+
+    def _fresh(self, make: Callable[[], str]) -> str:
+        values, buckets = self.values, self._buckets
+        while True:
+            value = make()
+            if crc32(value.encode()) % 10 in buckets and value not in values:
+                values.add(value)
+                return value
+
+    def pick(self, choices: Sequence[T]) -> T:
+        """One of a closed set."""
+        return choices[int(self.rng.random() * len(choices))]
+
+    def first(self) -> str:
+        return self._fresh(lambda: self.pick(FIRST))
+
+    def person(self, first: str = "") -> str:
+        """First and last name."""
+        return self._fresh(lambda: f"{first or self.pick(FIRST)} {self.pick(LAST)}")
+
+    def noun(self) -> str:
+        return self._fresh(lambda: self.pick(NOUNS))
+
+    def phrase(self, words: int = 2) -> str:
+        random, count = self.rng.random, len(NOUNS)
+        if words == 2:  # by far the most frequent: worth to be fast
+            return self._fresh(
+                lambda: f"{NOUNS[int(random() * count)]} {NOUNS[int(random() * count)]}"
+            )
+        return self._fresh(lambda: " ".join([self.pick(NOUNS) for _ in range(words)]))
+
+    def longer(self, start: str) -> str:
+        """A phrase that begins like another one."""
+        return self._fresh(lambda: f"{start} {self.pick(NOUNS)}")
+
+    def title(self) -> str:
+        """One noun or two."""
+        return self.noun() if self.rng.random() < 0.5 else self.phrase()
+
+    def errand(self) -> str:
+        """A verb and a noun."""
+        return self._fresh(lambda: f"{self.pick(VERBS)} {self.pick(NOUNS)}")
+
+    def time(self) -> str:
+        """Such as ``07:45``."""
+        return self._fresh(
+            lambda: f"{int(self.rng.random() * 24):02d}:{int(self.rng.random() * 60):02d}"
+        )
+
+    def amount(self) -> str:
+        """Such as ``42.50``."""
+        return self._fresh(
+            lambda: f"{1 + int(self.rng.random() * 98)}.{int(self.rng.random() * 100):02d}"
+        )
+
+    def phone(self) -> str:
+        """Such as ``555-0172``."""
+        return self._fresh(lambda: f"555-{int(self.rng.random() * 10000):04d}")
+
+    def email(self) -> str:
+        return self._fresh(lambda: f"{self.pick(FIRST)}.{self.pick(LAST)}@mail.com")
+
+    def address(self) -> str:
+        """Of a web page, such as ``tea-garden.com``."""
+        return self._fresh(lambda: f"{self.pick(NOUNS)}-{self.pick(NOUNS)}.com")
+
+    def street(self) -> str:
+        """Such as ``17 walker street``."""
+        return self._fresh(lambda: f"{1 + int(self.rng.random() * 99)} {self.pick(LAST)} street")
+
+    def count(self) -> str:
+        """A whole number from 2 to 120."""
+        return self._fresh(lambda: str(2 + int(self.rng.random() * 119)))

@@ -1,0 +1,1 @@
+"""What the simulated device shows: screens, widgets and their layout."""

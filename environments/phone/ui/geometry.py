@@ -1,0 +1,155 @@
+"""What a whole phone shows: status bar, the screen or dialog in front, keyboard; and where."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from swarm_ui.environments.phone.apps import SCREENS
+from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.effects import Go, Launch
+from swarm_ui.environments.phone.device.gestures import PullShade
+from swarm_ui.environments.phone.device.keyboard import KEY_ROW, KEY_TOP, keyboard
+from swarm_ui.environments.phone.device.system import DRAWER, System
+from swarm_ui.environments.phone.ui.interruptions import barred, dialog
+from swarm_ui.environments.phone.ui.screen import Widget, Zone
+from swarm_ui.observation import Element
+
+Box = tuple[int, int, int, int]
+WIDTH, HEIGHT = 540, 1200
+MARGIN, TOP, STEP = 20, 116, 60
+"""Left margin, first row, and distance of rows in pixels."""
+DIALOG_TOP = 440
+_KEYS = KEY_TOP + 4 * KEY_ROW
+_STATUS: tuple[Box, ...] = (
+    (14, 6, 110, 40),
+    (WIDTH - 90, 6, WIDTH - 10, 40),
+    (WIDTH - 140, 6, WIDTH - 94, 40),
+    (120, 6, 200, 40),
+)
+_KEY_BOXES: tuple[Box, ...] = (
+    (0, KEY_TOP, WIDTH, _KEYS - 2),
+    (424, _KEYS, 536, _KEYS + 58),
+    (4, _KEYS, 116, _KEYS + 58),
+    (120, _KEYS, 300, _KEYS + 58),
+    (304, _KEYS, 420, _KEYS + 58),
+)
+_LOW_TOAST: Box = (90, 1066, WIDTH - 90, 1114)
+_HIGH_TOAST: Box = (90, KEY_TOP - 54, WIDTH - 90, KEY_TOP - 6)
+_HEADING: Box = (64, 52, WIDTH - MARGIN, 104)
+_GRID = {"icon": (4, 125, 150, 16, 92, 122), "tile": (3, 168, 190, 4, 156, 182)}
+"""Columns, distance of columns and of rows, left, width and height of icons and thumbnails."""
+_ALL_APPS = Widget("icon", "all apps", effect=Go(DRAWER), zone="icon")
+
+
+def seen(device: Device, around: System, title: str) -> list[Widget]:
+    """All widgets in the order a person would read them."""
+    bar = _status(around.clock, around.battery, device.settings["wifi"], len(around.notices))
+    over = dialog(device, around)
+    if over is not None:
+        return [*bar, *over]
+    screen = device.screen
+    if screen is None:
+        icons = [Widget("app", n, effect=Launch(n), zone="icon") for n in around.favorites]
+        return [*bar, *icons, _ALL_APPS]
+    content = barred(device, screen) or SCREENS[screen.app].build(device, screen)
+    widgets = [*bar, _heading(title), *content]
+    if device.focus:
+        widgets.extend(keyboard(content, device.focus))
+    return widgets
+
+
+@lru_cache(maxsize=4096)
+def _status(clock: str, battery: str, wifi: str, notices: int) -> tuple[Widget, ...]:
+    """Clock and icons. The one that tells of notifications opens them."""
+    shown = [
+        Widget("text", clock, description="clock", zone="status"),
+        Widget("icon", "", description=f"battery {battery} percent", zone="status"),
+        Widget("icon", "", description=f"wifi {wifi}", zone="status"),
+    ]
+    if notices:
+        count = f"{notices} notification{'s' if notices > 1 else ''}"
+        shown.append(Widget("icon", "", description=count, effect=PullShade(), zone="status"))
+    return tuple(shown)
+
+
+@lru_cache(maxsize=4096)
+def _heading(title: str) -> Widget:
+    return Widget("heading", title, zone="heading")
+
+
+@lru_cache(maxsize=4096)
+def boxes(zones: tuple[Zone, ...]) -> tuple[Box, ...]:
+    """Where widgets of these zones stand: rows from the top, icons and thumbnails in a grid."""
+    found: list[Box] = []
+    y, column, status, key = TOP, 0, 0, 0
+    last = "row"
+    for zone in zones:
+        if last in _GRID and zone != last and column:
+            y, column = y + _GRID[last][2], 0
+        if zone in ("row", "dialog", "hero"):
+            y = DIALOG_TOP if zone == "dialog" else y
+            high = 4 * STEP if zone == "hero" else STEP
+            found.append((MARGIN, y, WIDTH - MARGIN, y + high - 8))
+            y += high
+        elif zone == "status":
+            found.append(_STATUS[status])
+            status += 1
+        elif zone == "heading":
+            found.append(_HEADING)
+        elif zone == "toast":
+            found.append(_HIGH_TOAST if key else _LOW_TOAST)
+        elif zone == "key":
+            found.append(_KEY_BOXES[key])
+            key += 1
+        else:
+            columns, across, down, left, wide, high = _GRID[zone]
+            x = MARGIN + column * across + left
+            found.append((x, y, x + wide, y + high))
+            column += 1
+            if column == columns:
+                y, column = y + down, 0
+        last = zone
+    return tuple(found)
+
+
+_CLASSES = {
+    "app": "android.widget.TextView",
+    "button": "android.widget.Button",
+    "link": "android.view.View",
+    "item": "android.widget.LinearLayout",
+    "text": "android.widget.TextView",
+    "label": "android.widget.TextView",
+    "heading": "android.widget.TextView",
+    "icon": "android.widget.ImageView",
+    "image": "android.widget.ImageView",
+    "field": "android.widget.EditText",
+    "switch": "android.widget.Switch",
+    "checkbox": "android.widget.CheckBox",
+    "radio": "android.widget.RadioButton",
+    "tab": "android.widget.TextView",
+    "dialog": "android.widget.TextView",
+}
+_DEPTHS = {"status": 4, "heading": 5, "icon": 6, "tile": 8, "hero": 7, "key": 6, "row": 8}
+_DEPTHS |= {"toast": 3, "dialog": 8}
+"""Levels that such a widget has above it in Android's own screens, as a rule."""
+
+
+def whole_element(index: int, widget: Widget, bounds: Box, focus: str) -> Element:
+    """A widget of a whole phone as AndroidWorld would list it."""
+    field, role = widget.field, widget.role
+    return Element(
+        index=index,
+        role=role,
+        text=widget.text,
+        description=widget.description,
+        hint=widget.text if field is not None and not widget.value else "",
+        value=widget.value,
+        checked=widget.checked,
+        clickable=widget.effect is not None or field is not None,
+        editable=field is not None,
+        focused=field is not None and field == focus,
+        scrollable=widget.scrollable,
+        bounds=bounds,
+        class_name=_CLASSES[role],
+        depth=_DEPTHS[widget.zone],
+    )

@@ -1,0 +1,103 @@
+"""What stands between a user of a whole phone and a screen: dialogs, permissions, no wifi."""
+
+from __future__ import annotations
+
+from swarm_ui.environments.phone.apps import SCREENS
+from swarm_ui.environments.phone.apps.settings import BATTERY, SWITCHES, grant_path
+from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.gestures import Grant, Settle, Share
+from swarm_ui.environments.phone.device.system import PERMISSIONS, Interruption, System
+from swarm_ui.environments.phone.ui.screen import Path, Screen, Widget
+
+WIFI_PATH: Path = (Screen("settings"), Screen("settings", "category", "network"))
+assert "wifi" in SWITCHES["network"]
+assert "battery saver" in BATTERY
+
+_OFFERS = {
+    "update": ("a system update is available", "update now", "later"),
+    "rating": ("do you like {app} ? rate it in the store", "rate now", "no thanks"),
+    "battery": ("battery is low : {battery} percent left", "turn on battery saver", "close"),
+}
+"""Interruption -> what it says, what it offers, and how to send it away."""
+
+
+def grant_key(screen: Screen) -> str:
+    """The permission a screen needs, such as ``"maps location"``; empty: none."""
+    needed = SCREENS[screen.app].needs.get(screen.kind, "")
+    return f"{screen.app} {needed}" if needed in PERMISSIONS else ""
+
+
+def denied(device: Device, screen: Screen) -> str:
+    """The permission that a screen lacks because it was denied; empty: none."""
+    key = grant_key(screen)
+    assert device.system is not None
+    return key if key and device.system.grants.get(key) == "deny" else ""
+
+
+def asked(device: Device) -> str:
+    """The permission that the screen in front asks for now; empty: none."""
+    screen, around = device.screen, device.system
+    if screen is None or around is None:
+        return ""
+    key = grant_key(screen)
+    return key if key and around.grants.get(key, "ask") == "ask" else ""
+
+
+def offline(device: Device, screen: Screen) -> bool:
+    """Whether a screen works online only, and the phone is not."""
+    needed = SCREENS[screen.app].needs.get(screen.kind)
+    return needed == "wifi" and device.settings.get("wifi") == "off"
+
+
+def dialog(device: Device, around: System) -> list[Widget] | None:
+    """The dialog over the screen in front, if there is one."""
+    interruption = around.interruption(device)
+    if interruption is not None:
+        return _interruption(interruption, around)
+    key = asked(device)
+    return _question(key) if key else None
+
+
+def _interruption(shown: Interruption, around: System) -> list[Widget]:
+    says, offers, leaves = _OFFERS[shown.kind]
+    text = says.format(app=shown.app, battery=around.battery)
+    return [
+        Widget("dialog", text, zone="dialog"),
+        Widget("button", offers, effect=Settle(True)),
+        Widget("button", leaves, effect=Settle(False)),
+    ]
+
+
+def _question(key: str) -> list[Widget]:
+    app, permission = key.split(" ")
+    return [
+        Widget("dialog", f"allow {app} to {PERMISSIONS[permission]} ?", zone="dialog"),
+        Widget("button", "while using the app", effect=Grant(key, "allow")),
+        Widget("button", "only this time", effect=Grant(key, "once")),
+        Widget("button", "don't allow", effect=Grant(key, "deny")),
+    ]
+
+
+def barred(device: Device, screen: Screen) -> list[Widget] | None:
+    """What an app shows instead of a screen that it may not or cannot show."""
+    if key := denied(device, screen):
+        permission = key.split(" ")[1]
+        return [
+            Widget("label", f"{permission} permission is needed"),
+            Widget("button", "open settings", effect=Share(grant_path(key), "", "")),
+        ]
+    if offline(device, screen):
+        network = Share(WIFI_PATH, "", "")
+        return [
+            Widget("label", "you are offline"),
+            Widget("button", "network settings", effect=network),
+        ]
+    return None
+
+
+def free(device: Device) -> bool:
+    """Whether the screen in front can be seen: no dialog over it, nothing that bars it."""
+    around, screen = device.system, device.screen
+    if around is None or screen is None:
+        return True
+    return dialog(device, around) is None and barred(device, screen) is None

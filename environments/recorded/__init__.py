@@ -1,0 +1,1 @@
+"""What the benchmarks of recorded web tasks share."""

@@ -1,0 +1,1 @@
+"""Models whose replies are scripted or recorded."""

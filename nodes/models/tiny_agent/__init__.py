@@ -1,0 +1,1 @@
+"""The embedded base agent: a tiny transformer that reads screens as compact tokens."""

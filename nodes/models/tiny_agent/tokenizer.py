@@ -1,0 +1,444 @@
+"""Screens and actions as a few dozen tokens: what the embedded agent reads and writes.
+
+The interface speaks JSON and natural text; a transformer with a few hundred thousand parameters
+cannot afford either. This codec stands between them:
+
+- words are tokens; a word outside the fixed list becomes one of ``SLOTS`` symbols, the same symbol
+  wherever the word occurs in this prompt (drawn anew for every training prompt), so that any word
+  can be matched and copied but none has to be known;
+- an element's label comes before its index, and an action names its target before its index, so
+  that pointing is plain induction (copy the label, then the index that followed it);
+- a reply is turned back into raw text by finding its words in the goal or on the screen, which
+  restores case and punctuation;
+- an agent that sees a part of the screen may pass, and may repeat what a colleague said of an
+  element that it does not see, if ``"<pass>"`` is among the extra words (the shipped agent's are
+  without it); its colleagues are then named in the prompt, where their names are words too.
+
+Prompt: ``goal <ui> title [role] <on> <in> label #0 … <h> last actions <m> heard … <act>``.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import get_args
+
+from swarm_ui.action import Abstain, Action, Unparsed, parse_reply
+from swarm_ui.message import Heard
+from swarm_ui.model import Decision
+from swarm_ui.nodes.models.tiny_agent.vocabulary import GENERAL_WORDS
+from swarm_ui.observation import Element, Observation, Role
+
+SLOTS = 110
+MAX_ELEMENTS = 70
+GOAL_WORDS = 60
+LABEL_WORDS = 10
+TARGET_WORDS = 4
+VALUE_WORDS = 8
+TEXT_WORDS = 8
+HISTORY = 6
+MAX_PROMPT = 420
+
+_OPS = {
+    "click": "<click>", "input_text": "<type>", "long_press": "<long>", "double_tap": "<double>",
+    "select": "<select>", "scroll": "<scroll>", "swipe": "<swipe>", "navigate_back": "<back>",
+    "navigate_home": "<home>", "keyboard_enter": "<enter>", "open_app": "<open>",
+    "answer": "<answer>", "wait": "<wait>",
+}  # fmt: skip
+_TYPES = {token: kind for kind, token in _OPS.items()}
+_POINTING = ("click", "long_press", "double_tap", "input_text", "select")
+_DEFAULT_ACTIONS = (
+    "click", "input_text", "navigate_back", "navigate_home", "scroll", "answer", "status",
+)  # fmt: skip
+_DIRECTIONS = ("up", "down", "left", "right")
+_CONTROL = (
+    "<pad>", "<eos>", "<ui>", "<page>", "<h>", "<m>", "<me>", "<act>", "<q>", "<where>", "<state>",
+    "<value>", "<on>", "<off>", "<:>", "<empty>", "<seen>", "<in>", "<part>", "<done>",
+    "<infeasible>", "<unk>",
+    *_OPS.values(), *(f"<{d}>" for d in _DIRECTIONS),
+)  # fmt: skip
+_LITTLE_WORDS = frozenset(
+    {
+        "the", "an", "on", "in", "into", "to", "of", "and", "then", "or", "for", "with", "from",
+        "by", "at", "is", "it", "that", "this", "your", "you", "as",
+    }
+)  # fmt: skip
+_REMEMBERS = frozenset(
+    {"checkbox", "radio", "option", "switch", "field", "area"}
+)  # show their state themselves
+_WORD = re.compile(r"\w+|[^\w\s]")
+_ORDERS = 256
+
+PASS = "<pass>"
+"""The extra word of agents that may pass."""
+
+Trie = dict[int, "Trie | None"]
+"""Allowed continuations; ``None`` as a value: free text follows."""
+
+
+@lru_cache(maxsize=_ORDERS)
+def _order(number: int) -> tuple[int, ...]:
+    """An order in which slots are given out."""
+    return tuple(random.Random(number).sample(range(SLOTS), SLOTS))
+
+
+@lru_cache(maxsize=65536)
+def words(text: str) -> tuple[str, ...]:
+    """Lower-case words and punctuation marks of a text.
+
+    >>> words("Log-in NOW!")
+    ('log', '-', 'in', 'now', '!')
+    """
+    return tuple(match.group().lower() for match in _WORD.finditer(text))
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A prompt as token ids, with what is needed to read the reply."""
+
+    ids: list[int]
+    decision: Decision
+    slots: dict[str, int] = field(repr=False)
+    """Token id of each word outside the fixed list."""
+    shown: int
+    """How many elements fitted into the prompt."""
+
+
+class ScreenTokenizer:
+    """Translates between :class:`Decision`/:class:`Action` and token ids."""
+
+    def __init__(self, extra_words: Iterable[str] = ()) -> None:
+        tokens = list(_CONTROL)
+        tokens += [f"[{role}]" for role in get_args(Role)]
+        tokens += [f"#{i}" for i in range(MAX_ELEMENTS)]
+        self._first_slot = len(tokens)
+        tokens += [f"~{i}" for i in range(SLOTS)]
+        self.extra_words = tuple(dict.fromkeys(w.lower() for w in extra_words))
+        self.tokens = list(dict.fromkeys([*tokens, *GENERAL_WORDS, *self.extra_words]))
+        self._ids = {token: i for i, token in enumerate(self.tokens)}
+        self.pad_id = self._ids["<pad>"]
+        self.eos_id = self._ids["<eos>"]
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    # -- writing ------------------------------------------------------------------------------
+
+    def encode(self, decision: Decision, rng: random.Random | None = None) -> Encoded:
+        """The prompt of a decision. ``rng`` draws the slots (training); else they are in order."""
+        screen = decision.observation
+        goal = words(screen.goal)[:GOAL_WORDS]
+        head: list[str] = [*goal, _surface(screen)]
+        asked = _Asked(goal)
+        head += words(screen.app)[:4]
+        tail = self._tail(decision)
+        body: list[str] = []
+        seen = {(past.role, past.label) for past in screen.history}
+        shown, room = 0, MAX_PROMPT - len(head) - len(tail)
+        for element in screen.elements[:MAX_ELEMENTS]:
+            piece = _element(element, seen, asked)
+            if len(body) + len(piece) > room:
+                break
+            body += piece
+            shown += 1
+        slots: dict[str, int] = {}
+        order = _order(0 if rng is None else rng.randrange(_ORDERS))
+        ids = self._map(head + body + tail, slots, order)
+        return Encoded(ids=ids, decision=decision, slots=slots, shown=shown)
+
+    @property
+    def passes(self) -> bool:
+        """Whether it has a word for having nothing to propose."""
+        return PASS in self._ids
+
+    def reply(self, prompt: Encoded, action: Action | Abstain) -> list[int]:
+        """Token ids of an action under a prompt, with the end token.
+
+        Raises:
+            ValueError: a pass, for which this codec has no word.
+        """
+        if isinstance(action, Abstain):
+            if not self.passes:
+                raise ValueError(f"this agent cannot pass: {PASS!r} is not among its words")
+            pieces = [PASS, "<eos>"]
+        else:
+            pieces = [*_action(action, prompt.decision.observation), "<eos>"]
+        return self._map(pieces, prompt.slots, _order(0))
+
+    def quiz(
+        self, prompt: Encoded, questions: Sequence[tuple[str, int]]
+    ) -> tuple[list[int], list[int]]:
+        """Questions about the screen with their answers, appended to the prompt.
+
+        Args:
+            prompt: the screen (its final ``<act>`` is dropped).
+            questions: pairs of ``"where" | "state" | "value"`` and an element's index.
+
+        Returns:
+            Token ids and a mask of equal length, 1 on the answers.
+        """
+        ids, mask = prompt.ids[:-1], [0] * (len(prompt.ids) - 1)
+        for kind, index in questions:
+            element = prompt.decision.observation.elements[index]
+            ask = ["<q>", f"<{kind}>", *words(element.label)[:TARGET_WORDS]]
+            answer = [f"#{index}"] if kind == "where" else _state(element)
+            asked = self._map(ask, prompt.slots, _order(0))
+            answered = self._map([*answer, "<eos>"], prompt.slots, _order(0))
+            ids = ids + asked + answered
+            mask = mask + [0] * len(asked) + [1] * len(answered)
+        return ids, mask
+
+    def _tail(self, decision: Decision) -> list[str]:
+        out = ["<h>"]
+        for past in decision.observation.history[-HISTORY:]:
+            out += _past(past.action, past.role, past.label)
+        for heard in decision.heard:
+            out += self._heard(heard, decision.observation)
+        out.append("<act>")
+        return out
+
+    def _heard(self, heard: Heard, screen: Observation) -> list[str]:
+        if heard.action is not None:
+            said = _action(heard.action, screen)
+        elif self.passes and isinstance(parse_reply(heard.content), Abstain):
+            said = [PASS]
+        else:
+            return []
+        if heard.own:
+            return ["<me>", *said]
+        named = self.passes and heard.sender in self._ids
+        return ["<m>", heard.sender, *said] if named else ["<m>", *said]
+
+    def _map(self, pieces: Sequence[str], slots: dict[str, int], order: Sequence[int]) -> list[int]:
+        ids, known = [], self._ids
+        for piece in pieces:
+            id_ = known.get(piece)
+            if id_ is None:
+                id_ = slots.get(piece)
+                if id_ is None:
+                    if len(slots) >= SLOTS:
+                        id_ = known["<unk>"]
+                    else:
+                        id_ = slots[piece] = self._free_slot(slots, order)
+            ids.append(id_)
+        return ids
+
+    def _free_slot(self, slots: dict[str, int], order: Sequence[int]) -> int:
+        """The next slot in order; a reply's order may not be its prompt's, so skip taken ones."""
+        taken, at = set(slots.values()), len(slots)
+        ahead = (self._first_slot + slot for slot in (*order[at:], *order[:at]))
+        return next(id_ for id_ in ahead if id_ not in taken)
+
+    # -- reading ------------------------------------------------------------------------------
+
+    def decode(self, prompt: Encoded, ids: Sequence[int]) -> Action | Abstain | Unparsed:
+        """The action that reply ids stand for, in the decision's own indices."""
+        named = {id_: word for word, id_ in prompt.slots.items()}
+        pieces = [named.get(i, self.tokens[i]) for i in ids if i != self.eos_id]
+        text = " ".join(pieces)
+        if not pieces:
+            return Unparsed(reason="empty reply", text=text)
+        op, rest = pieces[0], pieces[1:]
+        if op == PASS:
+            return Abstain()
+        if op in ("<done>", "<infeasible>"):
+            status = "complete" if op == "<done>" else "infeasible"
+            return Action(action_type="status", goal_status=status)  # type: ignore[arg-type]
+        kind = _TYPES.get(op)
+        if kind is None:
+            return Unparsed(reason=f"reply starts with {op!r}, not an operation", text=text)
+        try:
+            return self._action(kind, rest, prompt)
+        except (ValueError, IndexError) as error:
+            return Unparsed(reason=str(error), text=text)
+
+    def _action(self, kind: str, rest: list[str], prompt: Encoded) -> Action:
+        screen = prompt.decision.observation
+        if kind in _POINTING:
+            at = next((k for k, piece in enumerate(rest) if piece[:1] == "#" and piece[1:]), None)
+            if at is None:
+                raise ValueError(f"{kind}: names no element")
+            index = int(rest[at][1:])
+            told = None if index < len(screen.elements) else _told(prompt.decision, kind, index)
+            target = screen.elements[index].label if told is None else told.target
+            typed = kind in ("input_text", "select")
+            text = _raw(rest[at + 1 :], prompt.decision) if typed else None
+            return Action(action_type=kind, target=target, index=index, text=text)  # type: ignore[arg-type]
+        if kind in ("scroll", "swipe"):
+            return Action(action_type=kind, direction=rest[0].strip("<>"))  # type: ignore[arg-type]
+        if kind == "open_app":
+            return Action(action_type="open_app", app_name=_raw(rest, prompt.decision))
+        if kind == "answer":
+            return Action(action_type="answer", text=_raw(rest, prompt.decision))
+        return Action(action_type=kind)  # type: ignore[arg-type]
+
+    def grammar(self, prompt: Encoded) -> Trie:
+        """The actions possible on this screen, as a prefix tree over token ids."""
+        screen = prompt.decision.observation
+        allowed = screen.actions or _DEFAULT_ACTIONS
+        root: Trie = {}
+        for element in screen.elements[: prompt.shown]:
+            kinds = [k for k in ("click", "long_press", "double_tap") if k in allowed]
+            if element.editable and "input_text" in allowed:
+                kinds.append("input_text")
+            if not element.enabled:
+                kinds = []
+            for kind in kinds:
+                pieces = [_OPS[kind], *_target(element), f"#{element.index}"]
+                self._insert(root, prompt, pieces, free=kind == "input_text")
+        for kind in ("navigate_back", "navigate_home", "keyboard_enter", "wait"):
+            if kind in allowed:
+                self._insert(root, prompt, [_OPS[kind]], free=False)
+        for kind in ("open_app", "answer"):
+            if kind in allowed:
+                self._insert(root, prompt, [_OPS[kind]], free=True)
+        if "scroll" in allowed:
+            for direction in _DIRECTIONS:
+                self._insert(root, prompt, ["<scroll>", f"<{direction}>"], free=False)
+        if "status" in allowed:
+            self._insert(root, prompt, ["<done>"], free=False)
+            self._insert(root, prompt, ["<infeasible>"], free=False)
+        if prompt.decision.partial and self.passes:
+            self._insert(root, prompt, [PASS], free=False)
+            for action in _hidden(prompt.decision):
+                kind = action.action_type
+                if kind in _POINTING and action.index is not None:
+                    pieces = [_OPS[kind], *_named(action), f"#{action.index}"]
+                    self._insert(root, prompt, pieces, free=kind in ("input_text", "select"))
+        return root
+
+    def free_words(self, prompt: Encoded) -> list[int]:
+        """Token ids a typed text may use: the words of the prompt."""
+        return sorted({i for i in prompt.ids if i >= self._first_slot})
+
+    def _insert(self, root: Trie, prompt: Encoded, pieces: list[str], *, free: bool) -> None:
+        ids = self._map(pieces, prompt.slots, _order(0))
+        here = root
+        for id_ in ids[:-1]:
+            there = here.setdefault(id_, {})
+            assert there is not None  # free text only ever follows the last piece
+            here = there
+        here[ids[-1]] = None if free else {self.eos_id: {}}
+
+
+def _surface(screen: Observation) -> str:
+    """Tells a device, where a task must be declared done, from a page that ends by itself."""
+    return "<page>" if screen.actions and "status" not in screen.actions else "<ui>"
+
+
+def _target(element: Element) -> list[str]:
+    return [f"[{element.role}]", *words(element.label)[:TARGET_WORDS]]
+
+
+class _Asked:
+    """The goal's words, to mark labels that it names."""
+
+    def __init__(self, goal: Sequence[str]) -> None:
+        self._line = f" {' '.join(goal)} "
+        self._words = {word for word in goal if len(word) > 1} - _LITTLE_WORDS
+
+    def mark(self, label: Sequence[str]) -> list[str]:
+        """``<in>`` if the goal has the whole label, ``<part>`` if it has a word of it."""
+        if not label:
+            return []
+        if f" {' '.join(label).rstrip(' :.')} " in self._line:
+            return ["<in>"]
+        return ["<part>"] if any(word in self._words for word in label) else []
+
+
+def _element(element: Element, seen: set[tuple[str, str]], asked: _Asked) -> list[str]:
+    """``[role] state mark label #index``: what is said of a label stands before it, so that its
+    first word, which a reply has to find, already knows."""
+    label = words(element.label)[:LABEL_WORDS]
+    out = [f"[{element.role}]"]
+    state = _state(element)
+    if len(state) == 1:
+        out += state
+    if element.role not in _REMEMBERS and (element.role, element.label) in seen:
+        out.append("<seen>")
+    else:
+        out += asked.mark(label)
+    out += [*label, f"#{element.index}"]
+    return out if len(state) == 1 else out + state
+
+
+def _state(element: Element) -> list[str]:
+    """``<on>``, ``<off>``, ``<empty>``, or a field's value."""
+    if element.value is not None:
+        value = words(element.value)[:VALUE_WORDS]
+        return ["<:>", *value] if value else ["<empty>"]
+    on = element.checked if element.checked is not None else element.selected
+    return [] if on is None else ["<on>" if on else "<off>"]
+
+
+def _past(action: Action, role: str, label: str) -> list[str]:
+    out = _action(action, None)
+    where = [f"[{role}]", *words(label)[:TARGET_WORDS]] if role else []
+    return [out[0], *where, *out[1:]]
+
+
+def _action(action: Action, screen: Observation | None) -> list[str]:
+    """Pieces of an action; with a screen, its target and index are written too."""
+    if action.action_type == "status":
+        return ["<done>" if action.goal_status == "complete" else "<infeasible>"]
+    out = [_OPS[action.action_type]]
+    element = screen.element(action.index) if screen is not None else None
+    if element is not None:
+        out += [*_target(element), f"#{element.index}"]
+    elif screen is not None and action.index is not None and action.index < MAX_ELEMENTS:
+        out += [*_named(action), f"#{action.index}"]  # a colleague's, on what is not shown here
+    if action.direction:
+        out.append(f"<{action.direction}>")
+    for text in (action.text, action.app_name):
+        if text:
+            out += words(text)[:TEXT_WORDS]
+    return out
+
+
+def _named(action: Action) -> list[str]:
+    """The element as the colleague called it who sees it; its role is not known here."""
+    return list(words(action.target or "")[:TARGET_WORDS])
+
+
+def _hidden(decision: Decision) -> list[Action]:
+    """What colleagues proposed to do with elements that are not shown here."""
+    shown = len(decision.observation.elements)
+    heard = [each.action for each in decision.heard if each.action is not None]
+    return [a for a in heard if a.index is not None and shown <= a.index < MAX_ELEMENTS]
+
+
+def _told(decision: Decision, kind: str, index: int) -> Action:
+    """Raises ``IndexError`` if nobody spoke of such an element."""
+    for action in _hidden(decision):
+        if action.index == index:
+            return action
+    raise IndexError(f"{kind}: there is no element {index}, and nobody spoke of one")
+
+
+@lru_cache(maxsize=65536)
+def _spans(text: str) -> tuple[tuple[str, int, int], ...]:
+    return tuple((m.group().lower(), m.start(), m.end()) for m in _WORD.finditer(text))
+
+
+def _raw(pieces: Sequence[str], decision: Decision) -> str:
+    """The words as they stand in the goal or on the screen, else joined by spaces."""
+    if not pieces:
+        return ""
+    screen = decision.observation
+    sources = [screen.goal, *(e.label for e in screen.elements)]
+    sources += [e.value for e in screen.elements if e.value]
+    sources += [past.label for past in screen.history]
+    if decision.partial:  # what is not seen may have been heard
+        sources += [h.action.text for h in decision.heard if h.action and h.action.text]
+    wanted = list(pieces)
+    for source in sources:
+        spans = _spans(source)
+        found = [word for word, _, _ in spans]
+        for at in range(len(found) - len(wanted) + 1):
+            if found[at : at + len(wanted)] == wanted:
+                return source[spans[at][1] : spans[at + len(wanted) - 1][2]]
+    case = {w: source[a:b] for source in reversed(sources) for w, a, b in _spans(source)}
+    return " ".join(case.get(piece, piece) for piece in pieces)

@@ -1,0 +1,110 @@
+"""Numbers of adapters' versions, and who still needs which."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from swarm_ui.errors import ConfigError, ModelError
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+
+
+class AdapterLeases:
+    """Which version answers under each name now, and which older ones are still leased.
+
+    Knows nothing of weights. A number is never given twice under one name, also if the adapter
+    was unloaded in between.
+    """
+
+    def __init__(self) -> None:
+        self._current: dict[str, int] = {}
+        self._highest: dict[str, int] = {}
+        self._leases: Counter[str] = Counter()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._current)
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """Current number by name."""
+        return dict(self._current)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._current
+
+    def check_new(self, name: str) -> None:
+        """Refuse a name that cannot stand in a version, a file's name or a module's.
+
+        Raises:
+            ConfigError: or it is taken.
+        """
+        if not _NAME.fullmatch(name):
+            raise ConfigError(
+                f"an adapter cannot be named {name!r}; use letters, digits, '_' and '-', "
+                "and begin with a letter"
+            )
+        if name in self:
+            raise ConfigError(f"adapter '{name}' exists already; choose another name")
+
+    def next(self, name: str) -> int:
+        """The number that new weights under a name get."""
+        return self._highest.get(name, -1) + 1
+
+    def set(self, name: str, number: int) -> str:
+        """Say which number a name's weights have from now on; returns the version."""
+        self._current[name] = number
+        self._highest[name] = max(number, self._highest.get(name, -1))
+        return self.current(name)
+
+    def remove(self, name: str) -> None:
+        """Nothing answers under this name any more. Leases stay."""
+        del self._current[name]
+
+    def current(self, name: str) -> str:
+        """``"agent_2@7"``: a version never stands for two sets of weights."""
+        return f"{name}@{self._current[name]}"
+
+    def is_current(self, version: str) -> bool:
+        return version in map(self.current, self._current)
+
+    def resolve(self, adapter: str) -> str:
+        """The exact version that answers to ``"agent_2"`` or ``"agent_2@7"`` now.
+
+        Raises:
+            ModelError: there is none.
+        """
+        if adapter in self._current:
+            return self.current(adapter)
+        if self._leases[adapter] > 0 or self.is_current(adapter):
+            return adapter
+        raise ModelError(f"no adapter '{adapter}'; this model has: {self.listing()}")
+
+    def lease(self, version: str) -> None:
+        self._leases[version] += 1
+
+    def leased(self, version: str) -> bool:
+        return self._leases[version] > 0
+
+    def release(self, version: str) -> bool:
+        """Give up one lease; returns whether it was the last one.
+
+        Raises:
+            ModelError: there is none.
+        """
+        if self._leases[version] < 1:
+            raise ModelError(
+                f"'{version}' is not leased; release what lease() returned, and only once"
+            )
+        self._leases[version] -= 1
+        if self._leases[version]:
+            return False
+        del self._leases[version]
+        return True
+
+    def listing(self) -> str:
+        """All versions that answer, for error messages."""
+        current = [self.current(name) for name in self._current]
+        older = [f"{version} (leased)" for version in self._leases if version not in current]
+        return ", ".join([*current, *older]) or "none"

@@ -1,0 +1,251 @@
+"""Any causal language model of transformers, in this process, behind the model seam.
+
+Decisions reach it as chat text and it replies with text, as large models behind an endpoint do;
+batches, adapters and their versions are those of
+:mod:`swarm_ui.nodes.models.transformers.in_process_model`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from swarm_ui.action import Unparsed, parse_action
+from swarm_ui.errors import ConfigError, ModelError
+from swarm_ui.model import ChatMessage, Decision, Request
+from swarm_ui.nodes.models.transformers.decoding import Row, accepts
+from swarm_ui.nodes.models.transformers.in_process_model import (
+    MAX_WAITING,
+    InProcessModel,
+    summed_logprobs,
+)
+from swarm_ui.nodes.models.transformers.lora_adapters import LoraAdapters
+from swarm_ui.prompts import as_chat
+
+_UNLOADABLE = (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatPrompt:
+    """A chat as the network reads it."""
+
+    ids: list[int]
+    text: str
+
+
+class CausalModel(InProcessModel[ChatPrompt]):
+    """A transformers language model with its tokenizer, chat template and named adapters.
+
+    A tokenizer without a chat template gets a plain one: ``System: …``, ``User: …`` and
+    ``Assistant: …`` with empty lines between, after the tokenizer's beginning-of-text token if it
+    has one, and ``Assistant:`` at the end. ``Request.json_schema`` is not enforced.
+    """
+
+    def __init__(
+        self,
+        network: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        name: str = "",
+        linger: float = 0.0,
+        max_waiting: int = MAX_WAITING,
+    ) -> None:
+        """
+        Args:
+            network: reads tokens one after the other, with a key-value cache.
+            tokenizer: of the same vocabulary.
+            name: for traces; the network's own by default.
+            linger, max_waiting: see :class:`~swarm_ui.nodes.models.batcher.Batcher`.
+
+        Raises:
+            ConfigError: the two do not fit together, or nothing ends a reply.
+        """
+        if "past_key_values" not in accepts(network):
+            raise ConfigError(
+                f"{type(network).__name__} has no key-value cache; a model here must be a causal "
+                "transformer (AutoModelForCausalLM)"
+            )
+        embeddings: Any = network.get_input_embeddings()
+        rows = embeddings.weight.shape[0]
+        if len(tokenizer) > rows:
+            raise ConfigError(
+                f"the tokenizer has {len(tokenizer)} tokens, the network knows {rows}; "
+                "the two do not belong together"
+            )
+        self.tokenizer: Any = tokenizer
+        self._end, stops = _ends(network, self.tokenizer)
+        pad_id = self.tokenizer.pad_token_id
+        super().__init__(
+            LoraAdapters(network, targets="all-linear"),
+            name=name or Path(network.name_or_path or "").name or type(network).__name__,
+            pad_id=self._end if pad_id is None else pad_id,
+            stops=stops,
+            linger=linger,
+            max_waiting=max_waiting,
+        )
+        config = network.config.get_text_config()
+        self._room: int | None = getattr(config, "max_position_embeddings", None)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        folder_or_name: Path | str,
+        *,
+        device: str = "cpu",
+        dtype: torch.dtype | str = "auto",
+        name: str = "",
+        linger: float = 0.0,
+        max_waiting: int = MAX_WAITING,
+    ) -> CausalModel:
+        """Network and tokenizer as transformers saves them.
+
+        Args:
+            folder_or_name: a folder; or, as a string, a name on the Hugging Face Hub, which is
+                downloaded unless transformers is set to be offline.
+            device: where it runs.
+            dtype: of the weights; ``"auto"``: as saved.
+
+        Raises:
+            ConfigError: there is no such model, or not all of its parts.
+        """
+        place = Path(folder_or_name)
+        if isinstance(folder_or_name, Path) and not place.is_dir():
+            raise ConfigError(f"no model in '{place}': there is no such folder")
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(str(folder_or_name))
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
+                str(folder_or_name), dtype=dtype, use_safetensors=True, output_loading_info=True
+            )
+        except _UNLOADABLE as error:
+            raise ConfigError(
+                f"no causal language model in '{folder_or_name}': expected config.json, "
+                f"safetensors weights and a tokenizer, as save_pretrained writes them "
+                f"({type(error).__name__}: {' '.join(str(error).split())})"
+            ) from error
+        network, found = loaded
+        lost = sorted(found["missing_keys"])
+        if lost:  # transformers would go on with random numbers in their place
+            raise ConfigError(
+                f"the weights in '{folder_or_name}' lack {len(lost)} of the network's, such as "
+                f"{lost[0]}; save the model again, with all of its files"
+            )
+        own = name or place.name
+        return cls(network.to(device), tokenizer, name=own, linger=linger, max_waiting=max_waiting)
+
+    # -- tokens -------------------------------------------------------------------------------
+
+    def _read(self, request: Request) -> ChatPrompt:
+        chat = as_chat(request)
+        if any(turn.images for turn in chat):
+            raise ModelError(
+                f"'{self.name}' reads text only, and the chat has images; "
+                "use an OpenAI-compatible model that can see"
+            )
+        prompt = self._prompt(chat)
+        if self._room is not None and len(prompt.ids) >= self._room:
+            raise ModelError(
+                f"a prompt of {len(prompt.ids)} tokens; '{self.name}' reads {self._room} at most, "
+                "its reply included"
+            )
+        return prompt
+
+    def _prompt(self, chat: Sequence[ChatMessage]) -> ChatPrompt:
+        tokenizer = self.tokenizer
+        if tokenizer.chat_template is None:
+            text = (tokenizer.bos_token or "") + _plain(chat)
+        else:
+            turns = [{"role": turn.role, "content": turn.content} for turn in chat]
+            try:
+                text = tokenizer.apply_chat_template(
+                    turns, tokenize=False, add_generation_prompt=True
+                )
+            except Exception as error:  # a template is a program, and may raise what it likes
+                raise ModelError(
+                    f"the chat template of '{self.name}' refuses this chat "
+                    f"({', '.join(turn.role for turn in chat)}): {error}"
+                ) from error
+        return ChatPrompt(self._tokens(text), text)
+
+    def _tokens(self, text: str) -> list[int]:
+        ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        return ids
+
+    def _row(self, request: Request, prompt: ChatPrompt) -> Row:
+        room = request.max_tokens if self._room is None else self._room - len(prompt.ids)
+        return Row(
+            prompt=prompt.ids,
+            temperature=request.temperature,
+            seed=request.seed,
+            max_tokens=min(request.max_tokens, room),
+        )
+
+    def _text(self, prompt: ChatPrompt, ids: list[int]) -> str:
+        text: str = self.tokenizer.decode(ids, skip_special_tokens=True)
+        return text
+
+    def _shown(self, prompt: ChatPrompt) -> str:
+        return prompt.text
+
+    def _reply(self, prompt: ChatPrompt, reply: str) -> list[int] | None:
+        if isinstance(parse_action(reply), Unparsed):
+            return None
+        return [*self._tokens(reply), self._end]
+
+    # -- training -----------------------------------------------------------------------------
+
+    def encode(self, decision: Decision, reply: str) -> tuple[list[int], list[int]]:
+        """Token ids of the prompt as the policy reads it, and of a JSON reply with its end token.
+
+        Raises:
+            ModelError: the reply is no valid action, or the prompt is too long.
+        """
+        prompt = self._read(Request(decision=decision))
+        ids = self._reply(prompt, reply)
+        if ids is None:
+            raise ModelError(f"cannot encode the reply {reply!r}: it holds no valid action")
+        return prompt.ids, ids
+
+    def forward_logprobs(
+        self, ids: Tensor, attention_mask: Tensor, reply_mask: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Log-probability (nats) and number of tokens of replies under the adapter in use.
+
+        Args:
+            ids: shape ``[batch, tokens]``: prompt, reply, padding on the right.
+            attention_mask: same shape; padding on the right needs no mask in a causal model.
+            reply_mask: same shape, 1 on the reply's tokens.
+        """
+        mask = reply_mask.to(torch.float)
+        return summed_logprobs(self._adapters.base, ids, mask), mask[:, 1:].sum(1)
+
+
+def _plain(chat: Sequence[ChatMessage]) -> str:
+    turns = [f"{turn.role.capitalize()}: {turn.content}" for turn in chat]
+    return "\n\n".join([*turns, "Assistant:"])
+
+
+def _ends(network: PreTrainedModel, tokenizer: Any) -> tuple[int, frozenset[int]]:
+    """The token that a trained reply ends with, and all that end one."""
+    generation = getattr(network, "generation_config", None)
+    named = getattr(generation, "eos_token_id", None)
+    stops = [] if named is None else [named] if isinstance(named, int) else list(named)
+    if tokenizer.eos_token_id is not None:
+        stops.insert(0, tokenizer.eos_token_id)
+    if not stops:
+        raise ConfigError(
+            "neither the tokenizer nor the network's generation_config names an end token "
+            "(eos_token); set one, or no reply would ever end"
+        )
+    return stops[0], frozenset(stops)

@@ -1,0 +1,272 @@
+"""Batched decoding with a cache, optionally held to a grammar, sampled by a seed of each row's own.
+
+Kept apart from transformers' ``generate`` for three reasons: each row has its own temperature,
+seed and grammar; a row's sample must not depend on what else is in the batch; and with a tiny
+model most of ``generate``'s time is bookkeeping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from inspect import signature
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import pad
+from transformers import PreTrainedModel
+
+from swarm_ui.nodes.models.tiny_agent.tokenizer import Trie
+from swarm_ui.nodes.models.transformers.kv_cache import RoomyCache
+
+MAX_FREE_WORDS = 8
+_WORTH_A_FORWARD = 400
+"""Tokens of padding that cost more than one more forward does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One sequence to continue."""
+
+    prompt: list[int]
+    temperature: float
+    """0 is greedy."""
+    seed: int
+    max_tokens: int
+    grammar: Trie | None = None
+    """``None``: any token."""
+    free: tuple[int, ...] = ()
+    """Tokens a free text may use, where the grammar says that one follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """What a row became."""
+
+    ids: list[int]
+    """New tokens, without the end token."""
+    logprob: float
+    """Sum over the new tokens (end token included) under the unconstrained model at
+    temperature 1, nats."""
+    ended: bool
+    """Whether it came to an end token, which counts as one more; else it was cut off."""
+
+
+class _State:
+    """A row on its way."""
+
+    __slots__ = ("_stops", "cursor", "done", "ended", "ids", "logprob", "noise", "row")
+
+    def __init__(self, row: Row, stops: Collection[int]) -> None:
+        self.row = row
+        self.cursor = _Cursor(row, stops)
+        self.noise = torch.Generator().manual_seed(row.seed) if row.temperature > 0 else None
+        self.ids: list[int] = []
+        self.logprob = 0.0
+        self.done = self.ended = False
+        self._stops = stops
+
+    def take(self, token: int, gain: float) -> None:
+        """Go on by one token, whose log-probability is ``gain``."""
+        if self.done:
+            return
+        self.logprob += gain
+        self.cursor.advance(token)
+        self.ended = token in self._stops
+        if not self.ended:
+            self.ids.append(token)
+        self.done = self.ended or len(self.ids) >= self.row.max_tokens
+
+
+class _Cursor:
+    """Where a row stands in its grammar."""
+
+    def __init__(self, row: Row, stops: Collection[int]) -> None:
+        self._at: Trie | None = row.grammar
+        self._bound = row.grammar is not None
+        self._free = row.free
+        self._stops = list(stops)
+        self._typed = -1
+        """Words of free text so far; -1 before it begins."""
+
+    def allowed(self) -> list[int] | None:
+        """Tokens that may follow; ``None``: any."""
+        if not self._bound:
+            return None
+        if self._at is not None:
+            return list(self._at)
+        if self._typed == 0:
+            return list(self._free) or self._stops
+        return [*self._free, *self._stops] if self._typed < MAX_FREE_WORDS else self._stops
+
+    def advance(self, token: int) -> None:
+        if not self._bound:
+            return
+        if self._at is None:
+            self._typed += 1
+            return
+        self._at = self._at[token]
+        if self._at is None:
+            self._typed = 0
+
+
+class Route(Protocol):
+    """The way of a batch's rows through the network; see
+    :mod:`swarm_ui.nodes.models.transformers.multi_lora`."""
+
+    def only(self, rows: Sequence[int]) -> None:
+        """The next forwards hold these of the batch's rows."""
+        ...
+
+
+@torch.inference_mode()
+def generate(
+    network: PreTrainedModel,
+    rows: Sequence[Row],
+    *,
+    pad_id: int,
+    stops: Collection[int],
+    route: Route | None = None,
+) -> list[Continuation]:
+    """Continue every row; one forward a new token for the whole batch.
+
+    Args:
+        network: a transformers causal language model in eval mode (adapters already routed).
+        rows: any lengths; padded on the left here.
+        stops: tokens that end a row.
+        route: told which rows a forward holds, where that is not all of them.
+    """
+    states = [_State(row, stops) for row in rows]
+    here, logits, cache, attention = _read(network, rows, pad_id, route)
+    positions = attention.sum(1, keepdim=True)
+    while True:
+        now = [states[k] for k in here]
+        chosen = _choose(logits, now, pad_id)
+        picked = torch.tensor(chosen)[:, None]
+        gained = (logits.gather(1, picked)[:, 0] - logits.logsumexp(1)).tolist()
+        for state, token, gain in zip(now, chosen, gained, strict=True):
+            state.take(token, gain)
+        going = [at for at, state in enumerate(now) if not state.done]
+        if not going:
+            return [Continuation(s.ids, s.logprob, s.ended) for s in states]
+        ids = picked.to(network.device)
+        attention = torch.cat([attention, torch.ones_like(attention[:, :1])], dim=1)
+        if 2 * len(going) <= len(here):  # to drop fewer rows is not worth the copying
+            kept = torch.tensor(going, device=network.device)
+            cache.batch_select_indices(kept)
+            ids, positions, attention = ids[kept], positions[kept], attention[kept]
+            here = [here[at] for at in going]
+            if route is not None:
+                route.only(here)
+        logits = _forward(network, ids, attention, positions, cache)
+        positions = positions + 1
+
+
+def _read(
+    network: PreTrainedModel, rows: Sequence[Row], pad_id: int, route: Route | None
+) -> tuple[list[int], Tensor, RoomyCache, Tensor]:
+    """Read all prompts, those of like length together.
+
+    Returns:
+        the rows in the order in which they now stand in the batch, logits of the first new token
+        ``[rows, words]``, the cache, the mask ``[rows, tokens]``.
+    """
+    lengths = [len(row.prompt) for row in rows]
+    joinable = RoomyCache(network.config).joinable
+    pieces = _pieces(lengths) if joinable else [list(range(len(rows)))]
+    done = []
+    for piece in pieces:
+        if route is not None and len(pieces) > 1:
+            route.only(piece)
+        ids, attention = _left_padded([rows[k].prompt for k in piece], pad_id)
+        ids, attention = ids.to(network.device), attention.to(network.device)
+        positions = (attention.cumsum(1) - 1).clamp_(min=0)
+        cache = RoomyCache(network.config)
+        done.append((_forward(network, ids, attention, positions, cache), cache, attention))
+    order = [k for piece in pieces for k in piece]
+    logits, caches, masks = zip(*done, strict=True)
+    if len(pieces) == 1:
+        return order, logits[0], caches[0], masks[0]
+    if route is not None:
+        route.only(order)
+    longest = max(lengths)
+    mask = torch.cat([pad(mask, (longest - mask.shape[1], 0)) for mask in masks])
+    return order, torch.cat(logits), RoomyCache.joined(network.config, caches), mask
+
+
+def _pieces(lengths: Sequence[int]) -> list[list[int]]:
+    """Rows in pieces that are read one after the other, where that saves enough padding."""
+    order = sorted(range(len(lengths)), key=lengths.__getitem__)
+    pieces: list[list[int]] = []
+    while order:
+        longest = lengths[order[-1]]
+        saved, cut = max(
+            (k * (longest - lengths[order[k - 1]]), k) for k in range(1, len(order) + 1)
+        )
+        if saved < _WORTH_A_FORWARD:
+            cut = 0
+        pieces.append(sorted(order[cut:]))
+        order = order[:cut]
+    return pieces
+
+
+def _forward(
+    network: PreTrainedModel, ids: Tensor, attention: Tensor, positions: Tensor, cache: RoomyCache
+) -> Tensor:
+    """Logits of the next token, ``[rows, words]``, on the CPU."""
+    optional = {"position_ids": positions, "logits_to_keep": 1}
+    known = accepts(network)
+    output = network(
+        input_ids=ids,
+        attention_mask=attention,
+        past_key_values=cache,
+        use_cache=True,
+        **{name: value for name, value in optional.items() if name in known},
+    )
+    logits: Tensor = output.logits[:, -1].float().cpu()
+    return logits
+
+
+def _choose(logits: Tensor, here: Sequence[_State], pad_id: int) -> list[int]:
+    """Next token of each row: the best allowed one, after Gumbel noise where it is sampled."""
+    scores = logits
+    warm = [k for k, state in enumerate(here) if state.noise is not None and not state.done]
+    if warm:
+        uniform = torch.empty(len(warm), logits.shape[1])
+        for at, k in enumerate(warm):
+            torch.rand(logits.shape[1], generator=here[k].noise, out=uniform[at])
+        uniform.clamp_(1e-9, 1 - 1e-7).log_().neg_().log_()
+        heat = torch.tensor([here[k].row.temperature for k in warm])[:, None]
+        scores = logits.clone()
+        scores[warm] = scores[warm] / heat - uniform
+    allowed = [None if state.done else state.cursor.allowed() for state in here]
+    bound = [k for k, tokens in enumerate(allowed) if tokens is not None]
+    if bound:
+        counts = torch.tensor([len(tokens) for tokens in allowed if tokens is not None])
+        places = torch.tensor(bound).repeat_interleave(counts)
+        to = torch.tensor([t for tokens in allowed if tokens is not None for t in tokens])
+        masked = scores.clone()
+        masked[bound] = -torch.inf
+        masked[places, to] = scores[places, to]
+        scores = masked
+    best: list[int] = scores.argmax(-1).tolist()
+    return [pad_id if s.done else token for s, token in zip(here, best, strict=True)]
+
+
+def _left_padded(prompts: Sequence[list[int]], pad_id: int) -> tuple[Tensor, Tensor]:
+    longest = max(map(len, prompts))
+    ids = [[pad_id] * (longest - len(prompt)) + prompt for prompt in prompts]
+    mask = [[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in prompts]
+    return torch.tensor(ids), torch.tensor(mask)
+
+
+def accepts(network: nn.Module) -> frozenset[str]:
+    """The inputs that a network knows by name; not every architecture knows all."""
+    return _parameters(network.__class__.forward)
+
+
+@lru_cache
+def _parameters(function: Callable[..., Any]) -> frozenset[str]:
+    return frozenset(signature(function).parameters)

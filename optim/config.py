@@ -1,0 +1,134 @@
+"""Settings of stage 2, the learning of a team."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.optim.credit.assigners.normalise import By
+from swarm_ui.optim.preferences.pairs import PairConfig
+from swarm_ui.optim.update.adapter_groups import AdapterGroups, check_groups
+from swarm_ui.optim.update.adapter_trainer import UpdateConfig
+
+EdgeMode = Literal["redraw", "fixed", "learned"]
+EdgeUtility = Literal["decision", "success"]
+TrustMode = Literal["full", "learned"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamConfig:
+    """Stage 2 of CollabUIAgents (arXiv 2502.14496).
+
+    The paper publishes none of these numbers; the defaults are ours and were found on the
+    embedded phone. Its variants are settings: ``update.method="rft"`` ("PO to RFT"), no critic
+    ("w/o CR"), ``edges="fixed"`` ("w/o Edge Update").
+    """
+
+    iterations: int = 5
+    shared_iterations: int = 3
+    """The first iterations train *one* adapter on everybody's pairs and copy it to all; the
+    later ones train each node's own. What few examples an agent has go further this way."""
+    episodes: int = 128
+    """Rollouts per iteration."""
+    concurrency: int = 64
+    """Episodes at the same time."""
+    max_steps: int | None = None
+    """Of an episode; ``None``: as the environment says."""
+    guide: float = 0.7
+    """Probability of executing a right proposal where the vote was wrong."""
+    critic_trust: TrustMode = "full"
+    """``full``: the critic's word is the credit. ``learned``: its word and the outcome are mixed;
+    its weight, for each round, is what its scores have said of outcomes so far (see
+    :class:`~swarm_ui.optim.credit.trust.CriticTrust`), and guidance is scaled by it. A critic that
+    says nothing of outcomes ends at 0, which is training without a critic. The trainer measures
+    the weight in both modes."""
+    edges: EdgeMode = "redraw"
+    """``redraw``: other random edges each iteration, as in the paper; ``fixed``: the graph's own;
+    ``learned``: drawn from a distribution that is updated by what the drawn were worth."""
+    density: float = 0.5
+    """Probability that two nodes are joined, for ``redraw`` and at the start of ``learned``."""
+    graphs: int = 1
+    """Graphs drawn per iteration; they share its episodes out among them. ``learned`` needs at
+    least 2, which then all play the *same* episodes."""
+    edge_utility: EdgeUtility = "decision"
+    """What a drawn graph is worth: the share of its decisions that the critic found right, or the
+    success of its episodes. Guidance hides what a graph does to success: use ``success`` with
+    ``guide=0``. Without a critic it is ``success`` in any case."""
+    edge_credit: bool = False
+    """Whether edges also learn from the credit of the messages they carried (see
+    :func:`~swarm_ui.optim.edges.credit.edge_credit`). Only with a critic: the outcome is the same
+    for all messages of an episode."""
+    edge_every: int = 1
+    """Iterations for each step of the edges: above 1 they move on a slower clock than weights, and
+    learn from every ``edge_every``-th iteration alone."""
+    edge_lr: float = 0.1
+    """Step of an edge's probability when its graph is one standard deviation above the others."""
+    update: UpdateConfig = field(default_factory=lambda: UpdateConfig(steps=35))
+    """One node's adapter in one iteration."""
+    shared_steps: int = 75
+    """Optimiser steps of the shared adapter in each shared iteration."""
+    lr_decay: float = 0.5
+    """Share of the learning rate that is gone in the last iteration; linear in between."""
+    bootstrap: float = 0.5
+    """Share of the other nodes' pairs that each node also learns from, drawn anew for each."""
+    rehearsal: float = 0.0
+    """Share of the examples of each update (before equal ones are merged) that are of what the
+    agents could do before, so that they do not forget it; needs somebody to hand them in
+    (``TeamTrainer(rehearse=...)``)."""
+    pairs: PairConfig = field(default_factory=PairConfig)
+    advantage: By = "state"
+    """What a message's credit is compared with, for ``update.method="pg"``: see
+    :func:`~swarm_ui.optim.preferences.advantages.scored_replies`."""
+    adapters: AdapterGroups = "per_node"
+    """An adapter for each agent, one for all (``shared``), or one for each group, by the adapter's
+    name: ``{"readers": ("agent_0", "agent_1"), "writers": ("agent_2",)}``."""
+    rank: int = 16
+    alpha: int = 32
+    patience: float = 600.0
+    """Seconds for which episodes that a language model left unanswered are tried again, as long as
+    it cannot be reached. After that the run ends with an error and can be resumed."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        wrong = [
+            f"{name} must be {rule}, got {getattr(self, name)!r}"
+            for name, good, rule in (
+                ("iterations", self.iterations >= 0, ">= 0"),
+                ("shared_iterations", self.shared_iterations >= 0, ">= 0"),
+                ("episodes", self.episodes >= 1, ">= 1"),
+                ("concurrency", self.concurrency >= 1, ">= 1"),
+                ("guide", 0 <= self.guide <= 1, "in [0, 1]"),
+                ("critic_trust", self.critic_trust in get_args(TrustMode),
+                 f"one of {get_args(TrustMode)}"),
+                ("edges", self.edges in get_args(EdgeMode), f"one of {get_args(EdgeMode)}"),
+                ("edge_utility", self.edge_utility in get_args(EdgeUtility),
+                 f"one of {get_args(EdgeUtility)}"),
+                ("advantage", self.advantage in get_args(By), f"one of {get_args(By)}"),
+                ("density", 0 < self.density < 1, "in (0, 1)"),
+                ("graphs", self.graphs >= (2 if self.edges == "learned" else 1), ">= 1, and >= 2 "
+                 "to learn edges"),
+                ("edge_every", self.edge_every >= 1, ">= 1"),
+                ("lr_decay", 0 <= self.lr_decay <= 1, "in [0, 1]"),
+                ("rehearsal", not (self.rehearsal and self.update.method == "pg"),
+                 "0 for method 'pg', which learns from replies, not from pairs"),
+                ("rehearsal", 0 <= self.rehearsal < 1, "in [0, 1)"),
+                ("bootstrap", 0 <= self.bootstrap <= 1, "in [0, 1]"),
+                ("adapters", check_groups(self.adapters) is None, check_groups(self.adapters)),
+                ("patience", self.patience >= 0, ">= 0 seconds"),
+            )
+            if not good
+        ]  # fmt: skip
+        if wrong:
+            raise ConfigError("team training: " + "; ".join(wrong))
+
+    def update_at(self, iteration: int) -> UpdateConfig:
+        """The adapters' update in an iteration, counted from 0."""
+        progress = iteration / max(1, self.iterations - 1)
+        shared = iteration < self.shared_iterations
+        return dataclasses.replace(
+            self.update,
+            lr=self.update.lr * (1.0 - self.lr_decay * min(1.0, progress)),
+            steps=self.shared_steps if shared else self.update.steps,
+        )

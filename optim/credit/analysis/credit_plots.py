@@ -1,0 +1,109 @@
+"""Pictures of credit, drawn without a display."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from swarm_ui.errors import ConfigError, MissingExtra
+from swarm_ui.optim.credit.analysis.calibration import Calibration
+from swarm_ui.optim.credit.analysis.compare import Comparison
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_FORMATS = (".png", ".svg")
+
+
+def plot_reliability(reports: Sequence[Calibration], path: Path) -> None:
+    """Share of messages that are really right against their score, one line an assigner.
+
+    On the diagonal a score is the probability of being right. The area of a mark grows with the
+    number of messages; bars are 95 % intervals.
+
+    Args:
+        reports: with a reference; those without bins are left out.
+        path: ``.png`` or ``.svg``.
+    """
+    figure, (axes,) = _figure(8.0, 4.6, 1)
+    axes.plot([0, 1], [0, 1], color="#999999", linewidth=1, linestyle="--")
+    shown = [report for report in reports if report.bins]
+    for report in shown:
+        scores = [cell.score for cell in report.bins]
+        shares = [cell.right.mean for cell in report.bins]
+        below = [max(0.0, c.right.mean - c.right.low) for c in report.bins]
+        above = [max(0.0, c.right.high - c.right.mean) for c in report.bins]
+        most = max(cell.right.n for cell in report.bins)
+        label = report.source if report.error is None else f"{report.source} ({report.error:.2f})"
+        drawn = axes.errorbar(scores, shares, [below, above], linewidth=1.2, capsize=2, label=label)
+        sizes = [20 + 120 * cell.right.n / most for cell in report.bins]
+        axes.scatter(scores, shares, s=sizes, color=drawn[0].get_color(), alpha=0.6)
+    said = shown[0].reference if shown else "a reference"
+    axes.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="score")
+    axes.set_ylabel(f"share right, says {said}")
+    if shown:
+        axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0),
+                    title="calibration error in brackets", title_fontsize=8)  # fmt: skip
+    _save(figure, path)
+
+
+def plot_comparison(comparison: Comparison, path: Path) -> None:
+    """Rank correlations of all pairs, and how well each tells right from wrong at what cost."""
+    sides = comparison.sides
+    names = [side.name for side in sides]
+    n = len(sides)
+    figure, (left, right) = _figure(5.5 + 1.05 * n, 2.2 + 0.45 * n, 2)
+    shown = [[float("nan") if v is None else v for v in row] for row in comparison.ranks]
+    left.set_facecolor("#e8e8e8")
+    left.imshow(shown, cmap="RdBu", vmin=-1.0, vmax=1.0, aspect="auto")
+    for r, row in enumerate(comparison.ranks):
+        for k, value in enumerate(row):
+            ink = "white" if value is not None and abs(value) > 0.7 else "black"
+            text = "–" if value is None else f"{value:.2f}"
+            left.text(k, r, text, ha="center", va="center", fontsize=8, color=ink)
+    left.set_xticks(range(n), [f"{k + 1}" for k in range(n)])
+    left.set_yticks(range(n), [f"{k + 1}  {name}" for k, name in enumerate(names)], fontsize=8)
+    left.set_title("rank correlation", fontsize=10)
+    _against_reference(right, comparison)
+    _save(figure, path)
+
+
+def _against_reference(axes: Axes, comparison: Comparison) -> None:
+    axes.axvline(0.5, color="#999999", linewidth=1, linestyle="--")
+    for k, side in enumerate(comparison.sides):
+        drawn = ((-0.2, "o", side.auc), (0.0, "s", side.inside), (0.2, "^", side.outcome_auc))
+        for shift, mark, value in drawn:
+            if value is not None:
+                bars = [[max(0.0, value.mean - value.low)], [max(0.0, value.high - value.mean)]]
+                color = {"o": "#1f6fb4", "s": "#2c8c4e", "^": "#d97b29"}[mark]
+                axes.errorbar([value.mean], [k + shift], xerr=bars, fmt=mark, color=color,
+                              capsize=2, markersize=5)  # fmt: skip
+        calls = "–" if side.calls is None else f"{side.calls}"
+        axes.text(1.03, k, f"{calls} calls, {side.seconds:.1f} s", va="center", fontsize=8,
+                  transform=axes.get_yaxis_transform())  # fmt: skip
+    axes.set_yticks(range(len(comparison.sides)), [])
+    axes.set(ylim=(len(comparison.sides) - 0.5, -0.5), xlim=(-0.02, 1.02))
+    axes.set_title("tells apart (AUC, 95 %)", fontsize=10)
+    said = f"● right from wrong, says {comparison.reference}   ■ the same inside a decision\n"
+    axes.set_xlabel((said if comparison.reference else "") + "▲ solved from failed", fontsize=8)
+
+
+def _figure(width: float, height: float, columns: int) -> tuple[Figure, Sequence[Axes]]:
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure as Made
+    except ImportError as error:
+        raise MissingExtra("train", "drawing plots", "matplotlib") from error
+    # Without pyplot: no global state, no display, nothing to close.
+    figure = Made(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, [figure.add_subplot(1, columns, k + 1) for k in range(columns)]
+
+
+def _save(figure: Figure, path: Path) -> None:
+    if path.suffix not in _FORMATS:
+        raise ConfigError(f"{path}: a plot is written as {' or '.join(_FORMATS)}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)

@@ -1,0 +1,1 @@
+"""Assigners of credit to messages."""

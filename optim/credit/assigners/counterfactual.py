@@ -1,0 +1,119 @@
+"""What if a message had not been said, or said otherwise? Only what follows from it is asked again.
+
+The difference it made is the worth of the decision as it was, minus that of the decision as it
+would have been: without the message, or on average over other samples of it (after COMA, and C3
+for transcripts of language models).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+
+from swarm_ui.credit import CreditTable
+from swarm_ui.engine.limits import Limits
+from swarm_ui.engine.replay import replay, resample
+from swarm_ui.errors import ConfigError
+from swarm_ui.graph.dag import Dag
+from swarm_ui.optim.credit.assigners.assigner import as_matrix, blank, spoken
+from swarm_ui.optim.credit.assigners.values import Asked, DecisionValue, asked_anew, calls_of
+from swarm_ui.trace.records import Trace
+
+
+class Counterfactual:
+    """Credit of each message by replaying the decision; signed, 0 = it made no difference.
+
+    Implements :class:`~swarm_ui.credit.CreditAssigner`. Adapters must not have changed since the
+    trace was recorded, or what is asked again answers otherwise for that reason too.
+    """
+
+    def __init__(
+        self,
+        graph: Dag,
+        value: DecisionValue,
+        *,
+        samples: int = 0,
+        limits: Limits | None = None,
+    ) -> None:
+        """
+        Args:
+            graph: that made the decisions, or one with the same nodes: the edges of each trace
+                are put into it.
+            value: what a decision is worth.
+            samples: 0 removes the message; ``k`` draws it anew ``k`` times instead, which needs
+                agents at a temperature above 0 to make a difference.
+            limits: of each re-run.
+        """
+        if samples < 0:
+            raise ConfigError(f"Counterfactual: samples must be 0 or more, got {samples}")
+        self._graph, self._value, self._samples, self._limits = graph, value, samples, limits
+        self.asked = Asked()
+        """Re-runs and calls so far."""
+
+    @property
+    def name(self) -> str:
+        how = f"resampled ×{self._samples}" if self._samples else "removed"
+        return f"counterfactual, {how} ({self._value.name})"
+
+    @property
+    def calls(self) -> int:
+        """Calls of agents so far, also those of judging."""
+        return self.asked.calls + calls_of(self._value)
+
+    async def assign(self, trace: Trace, state: object | None) -> CreditTable:
+        """Credit for every message that was said; ``None`` where a re-run or its worth failed."""
+        factual = await self._value(trace, state)
+        if factual is None:
+            why = ("the decision itself could not be judged",) * trace.rounds
+            return CreditTable(values=blank(trace), source=self.name, rationale=why, signed=True)
+        graph = as_recorded(self._graph, trace)
+        ids = spoken(trace)
+        others = await asyncio.gather(*[self._otherwise(graph, trace, id, state) for id in ids])
+        known = {id: worths for id, worths in zip(ids, others, strict=True) if worths}
+        values = {id: factual - sum(w) / len(w) for id, w in known.items()}
+        errors = {id: _error(w) for id, w in known.items() if len(w) > 1}
+        return CreditTable(
+            values=as_matrix(trace, values),
+            source=self.name,
+            signed=True,
+            errors=as_matrix(trace, errors) if self._samples > 1 else None,
+        )
+
+    async def _otherwise(
+        self, graph: Dag, trace: Trace, id: str, state: object | None
+    ) -> list[float]:
+        """Worth of the decision without this message, or with other samples of it."""
+        if self._samples:
+            runs = await resample(graph, trace, id, self._samples, limits=self._limits)
+        else:
+            runs = [await replay(graph, trace, without=[id], limits=self._limits)]
+        for run in runs:
+            self.asked += Asked(1, asked_anew(trace, run))
+        worths = await asyncio.gather(*[self._value(run, state) for run in runs])
+        return [worth for worth in worths if worth is not None]
+
+
+def as_recorded(graph: Dag, trace: Trace) -> Dag:
+    """The graph with the edges among agents that this trace was made over.
+
+    Raises:
+        ConfigError: it has other agents or rounds, so it cannot have made the trace.
+    """
+    for what, ours, theirs in (
+        ("agents", tuple(sorted(graph.agents)), tuple(sorted(trace.agents))),
+        ("rounds", graph.rounds, trace.rounds),
+    ):
+        if ours != theirs:
+            raise ConfigError(
+                f"counterfactual credit: run {trace.run} was made with {what} {theirs}, but the "
+                f"graph has {ours}; give the graph that made it"
+            )
+    # Conditional edges are part of the graph: they cannot be laid anew from a trace.
+    return graph if graph.when or trace.edges == graph.talk else graph.with_edges(trace.edges)
+
+
+def _error(worths: Sequence[float]) -> float:
+    mean = sum(worths) / len(worths)
+    variance = sum((w - mean) ** 2 for w in worths) / (len(worths) - 1)
+    return math.sqrt(variance / len(worths))

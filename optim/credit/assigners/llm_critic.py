@@ -1,0 +1,253 @@
+"""A language model as critic: one call a round judges the proposals of all agents.
+
+After CollabUIAgents (arXiv 2502.14496): the critic sees goal, history, screen and the whole
+outputs of the agents, neither the next screen nor the outcome. How its scores become the 0/1 of
+the reward matrix is not published; the threshold is a default of ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import re
+from collections.abc import MutableMapping, Sequence
+
+import msgspec
+
+from swarm_ui.action import Action
+from swarm_ui.budget import Budget, guess_tokens
+from swarm_ui.credit import CreditTable
+from swarm_ui.engine.call_record import sound
+from swarm_ui.errors import ConfigError
+from swarm_ui.json_text import objects
+from swarm_ui.message import Usage
+from swarm_ui.model import ChatMessage, ChatModel, Request
+from swarm_ui.optim.credit.judging_prompts import critic_chat
+from swarm_ui.prompts import transcript
+from swarm_ui.trace.records import Trace
+
+_AGAIN = (
+    "No scores could be read from that. Reply again: a short rationale, then on the last line one "
+    "JSON object that maps every agent's name to a number from 0 to 1."
+)
+_AS_OBJECT = (
+    'Write all of it as one JSON object: {"rationale": "<the paragraph>", "scores": <the object '
+    "that maps every agent's name to its score>}"
+)
+
+Output = tuple[str, str, Action | None]
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """A critic's reply, read: one score an agent in [0, 1], ``None`` where there is none."""
+
+    scores: dict[str, float | None]
+    rationale: str
+
+    @property
+    def empty(self) -> bool:
+        return all(score is None for score in self.scores.values())
+
+
+class LLMCritic:
+    """A :class:`~swarm_ui.credit.CreditAssigner` that asks a language model."""
+
+    def __init__(
+        self,
+        model: ChatModel,
+        *,
+        threshold: float | None = 0.5,
+        max_tokens: int = 512,
+        cache: MutableMapping[str, str] | None = None,
+        schema: bool = False,
+        budget: Budget | None = None,
+    ) -> None:
+        """
+        Args:
+            model: the judge; asked greedily.
+            threshold: a score above it becomes 1.0, one below it 0.0, and one equal to it (the
+                critic's "cannot tell") ``None``; ``None`` keeps the scores as they are.
+            max_tokens: the longest verdict.
+            cache: readable replies by exact prompt; give one to share or keep it.
+            schema: have the model hold its reply to a JSON schema that names every agent; for
+                servers that can, or that at least read what is asked of them.
+            budget: of the critic alone, beside the model's own; may be shared.
+
+        Raises:
+            ConfigError: the threshold is not in [0, 1].
+        """
+        if threshold is not None and not 0.0 <= threshold <= 1.0:
+            raise ConfigError(f"LLMCritic: threshold must be in [0, 1] or None, got {threshold}")
+        self._model = model
+        self._threshold = threshold
+        self._max_tokens = max_tokens
+        self._cache: MutableMapping[str, str] = {} if cache is None else cache
+        self._schema, self._budget = schema, budget
+        self._asking: dict[str, asyncio.Event] = {}
+        self.calls = 0
+        """Calls to the model so far; what came from the cache is not one."""
+
+    @property
+    def name(self) -> str:
+        return f"LLM critic ({self._model.name})"
+
+    async def assign(self, trace: Trace, state: object | None = None) -> CreditTable:
+        """Credit for every message; ``None`` for agents that failed or that the critic left out.
+
+        An unreadable verdict is asked for once more, then leaves its round unscored.
+
+        Raises:
+            ModelError: the model cannot answer.
+            BudgetExceeded: it may not be asked; nothing was sent.
+        """
+        verdicts = await asyncio.gather(*(self._round(trace, r) for r in range(trace.rounds)))
+        return CreditTable(
+            values=tuple(
+                tuple(self._bit(verdict.scores.get(agent)) for agent in trace.agents)
+                for verdict in verdicts
+            ),
+            source=self.name,
+            rationale=tuple(verdict.rationale for verdict in verdicts),
+        )
+
+    async def _round(self, trace: Trace, round: int) -> Verdict:
+        outputs = outputs_of(trace, round)
+        if not outputs:
+            return Verdict({}, "nobody said anything to judge")
+        agents = [agent for agent, _, _ in outputs]
+        chat = critic_chat(trace.observation, outputs)
+        if self._schema:
+            told = ChatMessage("user", f"{chat[-1].content}\n\n{_AS_OBJECT}")
+            chat = (*chat[:-1], told)
+        return await self._once(transcript(chat), chat, agents)
+
+    async def _once(self, key: str, chat: tuple[ChatMessage, ...], agents: list[str]) -> Verdict:
+        """The verdict from the cache, or from whoever is asking for the same now, or asked for."""
+        while key not in self._cache:
+            if key in self._asking:
+                await self._asking[key].wait()
+                continue
+            self._asking[key] = asyncio.Event()
+            try:
+                return await self._asked(key, chat, agents)
+            finally:
+                self._asking.pop(key).set()
+        return read_verdict(self._cache[key], agents)
+
+    async def _asked(self, key: str, chat: tuple[ChatMessage, ...], agents: list[str]) -> Verdict:
+        reply = await self._ask(chat, agents, 0)
+        verdict = read_verdict(reply, agents)
+        if verdict.empty:
+            chat += (ChatMessage("assistant", reply), ChatMessage("user", _AGAIN))
+            reply = await self._ask(chat, agents, 1)
+            verdict = read_verdict(reply, agents)
+        if not verdict.empty:
+            self._cache[key] = reply
+        return verdict
+
+    async def _ask(self, chat: tuple[ChatMessage, ...], agents: list[str], seed: int) -> str:
+        request = Request(
+            chat=chat,
+            temperature=0.0,
+            max_tokens=self._max_tokens,
+            seed=seed,
+            json_schema=verdict_schema(agents) if self._schema else None,
+        )
+        hold = None
+        if self._budget is not None:
+            most = Usage(
+                prompt_tokens=guess_tokens(transcript(chat)), completion_tokens=self._max_tokens
+            )
+            hold = self._budget.reserve(most, self.name)
+        used = None
+        self.calls += 1
+        try:
+            (completion,) = await self._model.generate([request])
+            used = completion.usage
+        finally:
+            if self._budget is not None and hold is not None:
+                self._budget.settle(hold, used)
+        return completion.text
+
+    def _bit(self, score: float | None) -> float | None:
+        if score is None or self._threshold is None:
+            return score
+        if score == self._threshold:
+            return None
+        return 1.0 if score > self._threshold else 0.0
+
+
+def outputs_of(trace: Trace, round: int) -> list[Output]:
+    """What there is to judge in a round: agent, reply, proposal in the screen's indices.
+
+    Agents that failed before saying a word are left out: a broken call is not a wrong answer.
+    """
+    said = {m.sender: m for m in trace.messages if m.round == round}
+    spoke = [(agent, said[agent]) for agent in trace.agents if agent in said]
+    return [
+        (agent, message.content, message.action)
+        for agent, message in spoke
+        if message.content.strip() or message.action is not None
+    ]
+
+
+def verdict_schema(agents: Sequence[str]) -> str:
+    """JSON schema of a verdict: the rationale first, so that it is written before the scores."""
+    scores = {
+        "type": "object",
+        "properties": {agent: {"type": "number", "minimum": 0, "maximum": 1} for agent in agents},
+        "required": list(agents),
+        "additionalProperties": False,
+    }
+    return json.dumps(
+        {
+            "type": "object",
+            "properties": {"rationale": {"type": "string"}, "scores": scores},
+            "required": ["rationale", "scores"],
+            "additionalProperties": False,
+        }
+    )
+
+
+def read_verdict(reply: str, agents: Sequence[str]) -> Verdict:
+    """Read a critic's reply, which is never trusted to keep the form it was given.
+
+    The last JSON object that names an agent counts; ``{"scores": {...}}`` and
+    ``{"agent": {"score": 1}}`` are understood. What is no number in [0, 1] is ``None``, and the
+    rationale says so.
+    """
+    wanted = {_plain(agent): agent for agent in agents}
+    scores: dict[str, float | None] = dict.fromkeys(agents)
+    for found in reversed(list(objects(reply))):
+        inner = found.value.get("scores", found.value)
+        given = inner if isinstance(inner, dict) else found.value
+        named = {wanted[_plain(k)]: v for k, v in given.items() if _plain(str(k)) in wanted}
+        if not named:
+            continue
+        for agent, value in named.items():
+            scores[agent] = _score(value)
+        odd = ", ".join(f"{a}: {str(v)[:40]!r}" for a, v in named.items() if scores[a] is None)
+        inside = found.value.get("rationale")
+        before = inside if isinstance(inside, str) else reply[: found.start]
+        text = " ".join(before.split()).removeprefix("Rationale:").strip()
+        told = f"{text} [not a score in 0..1: {odd}]".strip() if odd else text
+        return Verdict(scores, sound(told))
+    return Verdict(scores, f"[no scores in the reply: {' '.join(reply.split())[:200]!r}]")
+
+
+def _score(value: object) -> float | None:
+    if isinstance(value, dict):
+        value = value.get("score")
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value) if 0 <= value <= 1 else None
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_\-]+", "", name).casefold()

@@ -1,0 +1,89 @@
+"""A critic made worse on purpose, to see what learning does with it."""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from swarm_ui.credit import CreditAssigner, CreditTable
+from swarm_ui.errors import ConfigError
+from swarm_ui.node import derive
+from swarm_ui.optim.credit.assigners.assigner import Counting
+from swarm_ui.optim.credit.assigners.progress_credit import screen_key
+from swarm_ui.trace.records import Trace
+
+
+class NoisyCritic:
+    """Turns round, shifts or reverses what a critic says of each message.
+
+    An error is drawn once for each screen and proposal, as a real critic's is: saying the same
+    again does not roll the dice again. With ``fresh`` it is drawn for each message instead, and
+    averages out. Implements :class:`~swarm_ui.credit.CreditAssigner`.
+    """
+
+    def __init__(
+        self,
+        critic: CreditAssigner,
+        *,
+        flip: float = 0.0,
+        bias: float = 0.0,
+        anti: bool = False,
+        fresh: bool = False,
+        seed: int = 0,
+    ) -> None:
+        """
+        Args:
+            critic: what is made worse.
+            flip: share of scores ``s`` that become ``1 - s``.
+            bias: added to every score, which then is cut to [0, 1].
+            anti: every score is turned round first, so that the critic prefers what is wrong.
+            fresh: see the class.
+            seed: decides which scores are turned round.
+        """
+        if not 0.0 <= flip <= 1.0:
+            raise ConfigError(f"NoisyCritic: flip must be in [0, 1], got {flip}")
+        if not -1.0 <= bias <= 1.0:
+            raise ConfigError(f"NoisyCritic: bias must be in [-1, 1], got {bias}")
+        self._critic, self._flip, self._bias = critic, flip, bias
+        self._anti, self._fresh, self._seed = anti, fresh, seed
+
+    @property
+    def name(self) -> str:
+        parts = [
+            f"{100 * self._flip:g} % {'fresh ' if self._fresh else ''}errors" if self._flip else "",
+            f"bias {self._bias:+g}" if self._bias else "",
+            "turned round" if self._anti else "",
+        ]
+        return ", ".join([self._critic.name, *filter(None, parts)])
+
+    @property
+    def calls(self) -> int:
+        """Calls of the critic so far; missing if it does not count them."""
+        if not isinstance(self._critic, Counting):
+            raise AttributeError(f"{self._critic.name} does not count its calls")
+        return self._critic.calls
+
+    async def assign(self, trace: Trace, state: object | None) -> CreditTable:
+        """The critic's table with errors; what is unscored stays so."""
+        table = (await self._critic.assign(trace, state)).unit()
+        said = {(m.round, m.sender): m for m in trace.messages}
+        screen = hashlib.blake2b(screen_key(trace.observation), digest_size=16).hexdigest()
+
+        def worse(score: float | None, round: int, agent: str) -> float | None:
+            if score is None:
+                return None
+            message = said[round, agent]
+            what = repr(message.action.key) if message.action else message.content
+            if self._fresh:
+                what = f"{trace.run}/{trace.seed}/{message.id}"
+            score = 1.0 - score if self._anti else score
+            if derive(self._seed, screen, what) / 2**53 < self._flip:
+                score = 1.0 - score
+            return max(0.0, min(1.0, score + self._bias))
+
+        values = tuple(
+            tuple(worse(v, r, agent) for v, agent in zip(row, trace.agents, strict=True))
+            for r, row in enumerate(table.values)
+        )
+        return msgspec.structs.replace(table, values=values, source=self.name, errors=None)

@@ -1,0 +1,154 @@
+"""Shapley credit: what each agent adds to the decision, over all teams that could have spoken.
+
+A coalition's decision is the recorded run with the messages of all others removed. Coalitions
+that come to the same are run once: a message counts only if it reaches the decision through
+messages that are there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from swarm_ui.credit import CreditTable
+from swarm_ui.engine.limits import Limits
+from swarm_ui.engine.replay import replay
+from swarm_ui.graph.dag import Dag
+from swarm_ui.node import derive
+from swarm_ui.optim.credit.assigners.assigner import as_matrix, blank, spoken
+from swarm_ui.optim.credit.assigners.counterfactual import as_recorded
+from swarm_ui.optim.credit.assigners.shapley_values import MAX_EXACT, Coalition, shapley
+from swarm_ui.optim.credit.assigners.values import Asked, DecisionValue, asked_anew, calls_of
+from swarm_ui.trace.records import Trace
+
+Players = Literal["agents", "messages"]
+
+
+class ShapleyCredit:
+    """Shapley values of a decision's agents, or of its single messages; signed.
+
+    With ``players="agents"`` an agent stays or leaves with all it said, and each of its messages
+    bears the agent's value. The values of all players sum to the worth of the decision (a decision
+    that nobody proposed is worth what the value says of it, 0 as a rule). Made for audits and for
+    calibrating critics, not for every step. Implements
+    :class:`~swarm_ui.credit.CreditAssigner`.
+    """
+
+    def __init__(
+        self,
+        graph: Dag,
+        value: DecisionValue,
+        *,
+        players: Players = "agents",
+        exact_up_to: int = MAX_EXACT,
+        pairs: int = 16,
+        seed: int = 0,
+        limits: Limits | None = None,
+    ) -> None:
+        """
+        Args:
+            graph, value, limits: see
+                :class:`~swarm_ui.optim.credit.assigners.counterfactual.Counterfactual`.
+            players: who comes and goes.
+            exact_up_to, pairs: see :func:`~swarm_ui.optim.credit.assigners.shapley_values.shapley`.
+            seed: of the orders that are drawn.
+        """
+        self._graph, self._value, self._limits = graph, value, limits
+        self._players, self._exact_up_to, self._pairs = players, exact_up_to, pairs
+        self._seed = seed
+        self.asked = Asked()
+        """Re-runs and calls so far."""
+
+    @property
+    def name(self) -> str:
+        return f"Shapley over {self._players} ({self._value.name})"
+
+    @property
+    def calls(self) -> int:
+        """Calls of agents so far, also those of judging."""
+        return self.asked.calls + calls_of(self._value)
+
+    async def assign(self, trace: Trace, state: object | None) -> CreditTable:
+        """Credit for every message that was said; all ``None`` if a worth could not be found."""
+        game = _Game(as_recorded(self._graph, trace), trace, self._value, state, self._limits)
+        ids = spoken(trace)
+        sender = {m.id: m.sender if self._players == "agents" else m.id for m in trace.messages}
+        said: dict[str, list[str]] = {}
+        for id in ids:
+            said.setdefault(sender[id], []).append(id)
+
+        async def worth(coalitions: Sequence[Coalition]) -> Sequence[float | None]:
+            return await game.worths([{id for p in c for id in said[p]} for c in coalitions])
+
+        rng = random.Random(derive(self._seed, "shapley", trace.run, trace.seed))
+        found = await shapley(
+            list(said), worth, rng, exact_up_to=self._exact_up_to, pairs=self._pairs
+        )
+        self.asked += game.asked
+        if found is None:
+            why = ("a coalition's decision could not be judged",) * trace.rounds
+            return CreditTable(values=blank(trace), source=self.name, rationale=why, signed=True)
+
+        def spread(by_player: Mapping[str, float]) -> dict[str, float]:
+            return {id: by_player[sender[id]] for id in ids}
+
+        return CreditTable(
+            values=as_matrix(trace, spread(found.values)),
+            source=self.name,
+            rationale=(f"all together add {found.total:.3g}",) * trace.rounds,
+            signed=True,
+            errors=None if found.errors is None else as_matrix(trace, spread(found.errors)),
+        )
+
+
+class _Game:
+    """What the decision is worth when only some of the messages are there."""
+
+    def __init__(
+        self,
+        graph: Dag,
+        trace: Trace,
+        value: DecisionValue,
+        state: object | None,
+        limits: Limits | None,
+    ) -> None:
+        self._graph, self._trace, self._value = graph, trace, value
+        self._state, self._limits = state, limits
+        self._all = frozenset(spoken(trace))
+        self._heard = {call.message: call.heard for call in trace.calls}
+        self._end = next((m.id for m in reversed(trace.messages) if m.sender == graph.output), None)
+        self._known: dict[frozenset[str], float | None] = {}
+        self.asked = Asked()
+
+    async def worths(self, coalitions: Sequence[set[str]]) -> list[float | None]:
+        keys = [self._reaching(kept) for kept in coalitions]
+        new = [key for key in dict.fromkeys(keys) if key not in self._known]
+        found = await asyncio.gather(*[self._worth(key) for key in new])
+        self._known.update(zip(new, found, strict=True))
+        return [self._known[key] for key in keys]
+
+    def _reaching(self, kept: set[str]) -> frozenset[str]:
+        """Those of the messages that reach the decision through each other."""
+        if self._graph.when or self._end is None:
+            return frozenset(kept)  # who hears what may change with what is said
+        reached: set[str] = set()
+        open_ids = [self._end] if self._end not in self._all or self._end in kept else []
+        while open_ids:
+            id = open_ids.pop()
+            if id not in reached:
+                reached.add(id)
+                open_ids += [h for h in self._heard.get(id, ()) if h not in self._all or h in kept]
+        return frozenset(reached & self._all)
+
+    async def _worth(self, kept: frozenset[str]) -> float | None:
+        if kept == self._all:
+            return await self._value(self._trace, self._state)
+        without = [id for id in self._trace_order() if id not in kept]
+        run = await replay(self._graph, self._trace, without=without, limits=self._limits)
+        self.asked += Asked(1, asked_anew(self._trace, run))
+        return await self._value(run, self._state)
+
+    def _trace_order(self) -> list[str]:
+        return [m.id for m in self._trace.messages if m.id in self._all]

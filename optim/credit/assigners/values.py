@@ -1,0 +1,198 @@
+"""What a decision is worth, in [0, 1]: the question that counterfactual credit asks again."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from swarm_ui.action import Action, ActionKey
+from swarm_ui.credit import CreditAssigner
+from swarm_ui.environment import Environment, Restorable, Step
+from swarm_ui.errors import ConfigError
+from swarm_ui.node import derive
+from swarm_ui.observation import Observation
+from swarm_ui.optim.preferences.grading import alone
+from swarm_ui.rollout.episodes import SOLVED, WAIT, no_decision, rollout
+from swarm_ui.rollout.policy import Policy
+from swarm_ui.rollout.pool import MakeEnvironment
+from swarm_ui.trace.records import Trace
+
+
+class DecisionValue(Protocol):
+    """Judges a decision where it was made."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def __call__(self, trace: Trace, state: object | None) -> float | None:
+        """In [0, 1]; ``None`` if a fault kept the decision or its judgement from coming about.
+
+        Args:
+            trace: the decision, as recorded or as it would have been.
+            state: the environment's snapshot at the decision, if there is one.
+        """
+        ...
+
+
+class CriticValue:
+    """A critic's score of the decision alone, whoever proposed it; no decision is worth 0.
+
+    With a :class:`~swarm_ui.optim.credit.assigners.critic.ScriptedCritic` this is the
+    environment's own grade.
+    """
+
+    def __init__(self, critic: CreditAssigner) -> None:
+        self._critic = critic
+
+    @property
+    def name(self) -> str:
+        return self._critic.name
+
+    @property
+    def calls(self) -> int:
+        """Calls of the critic to a model so far."""
+        return calls_of(self._critic)
+
+    async def __call__(self, trace: Trace, state: object | None) -> float | None:
+        """See :class:`DecisionValue`."""
+        if no_decision(trace) is not None:
+            return None
+        if trace.action is None:
+            return 0.0
+        return (await self._critic.assign(alone(trace, trace.action), state)).values[0][0]
+
+
+class OutcomeValue:
+    """Success of the episode if it went on from this decision: dear, and asks no critic.
+
+    The decision is executed in an environment set to the same state, and a policy goes on to the
+    end. Equal decisions at the same place are played once.
+    """
+
+    def __init__(
+        self,
+        make_environment: MakeEnvironment,
+        policy: Policy,
+        *,
+        samples: int = 1,
+        max_steps: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        """
+        Args:
+            make_environment: worlds that read the snapshots of the one acted in.
+            policy: goes on after the decision.
+            samples: how often it goes on; with a greedy policy in a fixed world one is enough.
+            max_steps: of each continuation.
+            seed: of the continuations.
+        """
+        if samples < 1:
+            raise ConfigError(f"OutcomeValue: samples must be at least 1, got {samples}")
+        self._make_environment, self._policy = make_environment, policy
+        self._samples, self._max_steps, self._seed = samples, max_steps, seed
+        self._known: dict[tuple[str, ActionKey], asyncio.Future[float | None]] = {}
+        self.played = 0
+        """Continuations so far."""
+        self.calls = 0
+        """Calls of agents in them so far."""
+
+    @property
+    def name(self) -> str:
+        return f"outcome of {self._samples} continuation{'s' if self._samples > 1 else ''}"
+
+    async def __call__(self, trace: Trace, state: object | None) -> float | None:
+        """See :class:`DecisionValue`."""
+        if state is None:
+            raise ConfigError(f"{self.name}: no snapshot of the environment at run {trace.run}")
+        if no_decision(trace) is not None:
+            return None
+        action = trace.action or WAIT
+        if not trace.run:
+            return await self._mean(trace, action, state)
+        place = (trace.run, action.key)
+        if place not in self._known:
+            self._known[place] = asyncio.ensure_future(self._mean(trace, action, state))
+        return await self._known[place]
+
+    async def _mean(self, trace: Trace, action: Action, state: object) -> float | None:
+        ends = await asyncio.gather(
+            *[self._end(trace, action, state, k) for k in range(self._samples)]
+        )
+        known = [end for end in ends if end is not None]
+        return sum(known) / len(known) if known else None
+
+    async def _end(self, trace: Trace, action: Action, state: object, sample: int) -> float | None:
+        made = self._make_environment()
+        environment: Environment = await made if inspect.isawaitable(made) else made
+        if not isinstance(environment, Restorable):
+            raise ConfigError(f"'{environment.name}' has no snapshot() and restore()")
+        self.played += 1
+        try:
+            environment.restore(state)
+            step = await environment.step(action)
+            if step.fault is not None:
+                return None
+            if step.ended:
+                return float(step.reward >= SOLVED)
+            task = trace.run.rsplit("/", 2)[0]
+            episode = await rollout(
+                _Resumed(environment, step.observation),
+                self._policy,
+                task=task,
+                seed=derive(self._seed, trace.run, sample),
+                max_steps=self._max_steps,
+            )
+            self.calls += sum(len(record.trace.calls) for record in episode.steps)
+            return None if episode.success is None else float(episode.success)
+        finally:
+            await environment.close()
+
+
+class _Resumed:
+    """An environment in the middle of an episode, for a rollout that begins there."""
+
+    def __init__(self, environment: Environment, observation: Observation) -> None:
+        self._environment, self._observation = environment, observation
+
+    @property
+    def name(self) -> str:
+        return self._environment.name
+
+    @property
+    def tasks(self) -> Sequence[str]:
+        return self._environment.tasks
+
+    async def reset(self, *, task: str, seed: int) -> Observation:
+        return self._observation
+
+    async def step(self, action: Action) -> Step:
+        return await self._environment.step(action)
+
+    async def close(self) -> None: ...
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What re-runs cost."""
+
+    runs: int = 0
+    calls: int = 0
+    """Calls to nodes made anew; those taken from the record are free."""
+
+    def __add__(self, other: Asked) -> Asked:
+        return Asked(self.runs + other.runs, self.calls + other.calls)
+
+
+def calls_of(asking: object) -> int:
+    """Calls that something counts under ``calls``; 0 if it makes none, or counts none."""
+    return int(getattr(asking, "calls", 0))
+
+
+def asked_anew(before: Trace, after: Trace) -> int:
+    """How many calls of agents a re-run made that were not taken from the record."""
+    agents = frozenset(before.agents)
+    old = {id(call) for call in before.calls}
+    return sum(call.node in agents and id(call) not in old for call in after.calls)

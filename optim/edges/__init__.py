@@ -1,0 +1,1 @@
+"""Distributions over the edges of a team, and how they are learned."""

@@ -1,0 +1,1 @@
+"""From credit to preference pairs."""

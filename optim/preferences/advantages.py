@@ -1,0 +1,60 @@
+"""What each agent said, with its advantage over what was said in the same place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from swarm_ui.action import Action
+from swarm_ui.model import Decision
+from swarm_ui.optim.credit.assigners.normalise import By, normalise
+from swarm_ui.trace.records import Episode
+
+
+class ScoredReply(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that was said: to be said more, or less, in this context."""
+
+    node: str
+    decision: Decision
+    """What the agent saw and heard, in its own view."""
+    reply: Action
+    """In the agent's own indices."""
+    advantage: float
+    """Credit relative to the group; above 0: better than the group."""
+    source: str = "own"
+
+
+def scored_replies(
+    episodes: Sequence[Episode], *, by: By = "state", scale: bool = True
+) -> list[ScoredReply]:
+    """The proposals of all graded steps whose advantage is not 0, in order.
+
+    Replies without a valid action are left out: what cannot be read cannot be said again in the
+    form the model is trained on. So are unscored messages and episodes that a fault masked.
+
+    Args:
+        episodes: with ``StepRecord.credit`` filled in.
+        by: what a message is compared with; ``state``: all that any agent said on the same screen,
+            in whatever episode (groups of GiGPO, arXiv 2505.10978).
+        scale: divide by the group's standard deviation.
+    """
+    advantages = normalise(episodes, by=by, scale=scale)
+    found: list[ScoredReply] = []
+    for episode, steps in zip(episodes, advantages.values, strict=True):
+        for record, matrix in zip(episode.steps, steps, strict=True):
+            trace = record.trace
+            column = {agent: k for k, agent in enumerate(trace.agents)}
+            for call in trace.calls if matrix is not None else ():
+                place = column.get(call.node)
+                if matrix is None or place is None or call.round >= len(matrix):
+                    continue
+                value = matrix[call.round][place]
+                said = trace.message(call.message).action
+                own = None if said is None else trace.view(call).from_screen(said)
+                if own is not None and value:
+                    decision = trace.decision(call)
+                    found.append(
+                        ScoredReply(node=call.node, decision=decision, reply=own, advantage=value)
+                    )
+    return found

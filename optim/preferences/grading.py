@@ -1,0 +1,67 @@
+"""Credit seen by message and by action."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from swarm_ui.action import Action, ActionKey
+from swarm_ui.message import Message
+from swarm_ui.trace.records import Trace
+
+CreditMatrix = Sequence[Sequence[float | None]]
+"""``[rounds, agents]`` as in ``StepRecord.credit``; ``None`` = unscored."""
+
+
+class GradedAction(msgspec.Struct, frozen=True, kw_only=True):
+    """An action in the screen's own indices, with its credit."""
+
+    action: Action
+    credit: float
+
+
+def credit_by_message(trace: Trace, credit: CreditMatrix) -> dict[str, float]:
+    """Credit by message id; unscored messages are absent."""
+    place = {agent: k for k, agent in enumerate(trace.agents)}
+    values: dict[str, float] = {}
+    for message in trace.messages:
+        column = place.get(message.sender)
+        if column is not None and message.round < len(credit):
+            value = credit[message.round][column]
+            if value is not None:
+                values[message.id] = value
+    return values
+
+
+def graded_proposals(trace: Trace, credit: CreditMatrix) -> list[GradedAction]:
+    """Distinct scored proposals of a decision, first said first, each with its mean credit."""
+    values = credit_by_message(trace, credit)
+    found: dict[ActionKey, list[tuple[Action, float]]] = {}
+    for message in trace.messages:
+        if message.action is not None and message.id in values:
+            found.setdefault(message.action.key, []).append((message.action, values[message.id]))
+    return [
+        GradedAction(action=said[0][0], credit=sum(v for _, v in said) / len(said))
+        for said in found.values()
+    ]
+
+
+def alone(trace: Trace, action: Action) -> Trace:
+    """A decision in which one agent alone said one thing: how a critic judges a single action.
+
+    The agent bears an ordinary name, so that a critic that reads names is not told.
+    """
+    agent = trace.agents[0]
+    said = Message(id=f"{agent}:0", sender=agent, round=0, content=action.json(), action=action)
+    return msgspec.structs.replace(
+        trace,
+        agents=(agent,),
+        rounds=1,
+        edges=(),
+        edge_logprob=None,
+        messages=(said,),
+        calls=(),
+        ballot={},
+        action=action,
+    )

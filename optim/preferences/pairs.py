@@ -1,0 +1,197 @@
+"""Preference pairs from graded episodes, each with the exact context its agent saw.
+
+For every message with credit: a right action of the agent's own is preferred to a wrong one that
+somebody proposed at this step (or that an adversary wrote); a wrong one of its own is rejected in
+favour of a right one of a colleague's. Actions of others are mapped into the agent's own view.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from swarm_ui.action import Action, ActionKey
+from swarm_ui.errors import ConfigError
+from swarm_ui.model import Decision
+from swarm_ui.optim.preferences.grading import GradedAction, credit_by_message, graded_proposals
+from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
+from swarm_ui.view import View
+
+
+class PreferencePair(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing to learn: in this context, say this and not that."""
+
+    node: str
+    decision: Decision
+    """What the agent saw and heard, in its own view."""
+    chosen: Action
+    """In the agent's own indices."""
+    rejected: Action | None
+    """As ``chosen``; ``None``: no wrong action is known, and only likelihood is learned."""
+    weight: float = 1.0
+    """Credit of the chosen minus that of the rejected."""
+    source: str = ""
+    """Where each side comes from, such as ``"own > adversary"``."""
+
+
+Negatives = Callable[[Trace], Sequence[GradedAction]]
+"""What an adversary wrote for a decision."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairConfig:
+    """How pairs are made. The paper leaves all of this open; the defaults are ours."""
+
+    good_above: float = 0.5
+    """Credit above this is right. At the threshold itself a message is neither right nor wrong."""
+    bad_below: float = 0.5
+    corrections: bool = True
+    """Pair a wrong action of the agent's own with a right one of a colleague's."""
+    adversary_share: float = 0.0
+    """Share of pairs whose rejected side is the adversary's though a real mistake is known."""
+    easy_share: float = 0.35
+    """Share kept of the messages at steps where nobody was wrong."""
+    unique: bool = True
+    """Keep one pair for each agent, prompt and chosen action."""
+
+    def __post_init__(self) -> None:
+        if self.bad_below > self.good_above:
+            raise ConfigError(
+                f"pairs: bad_below ({self.bad_below}) must not exceed good_above "
+                f"({self.good_above})"
+            )
+
+
+def make_pairs(
+    episodes: Iterable[Episode],
+    rng: random.Random,
+    *,
+    config: PairConfig | None = None,
+    negatives: Negatives | None = None,
+) -> list[PreferencePair]:
+    """All pairs of all rounds of the episodes' graded steps.
+
+    Steps and messages without credit are skipped (unscored is not wrong), and so are episodes that
+    a fault masked.
+
+    Args:
+        episodes: with ``StepRecord.credit`` filled in.
+        rng: draws among several possible opposites.
+        config: see :class:`PairConfig`.
+        negatives: the adversary's actions for a decision; only those graded wrong are used.
+    """
+    settings = config or PairConfig()
+    pairs: list[PreferencePair] = []
+    for episode in episodes:
+        if episode.fault is not None:
+            continue
+        for record in episode.steps:
+            if record.credit is not None:
+                written = negatives(record.trace) if negatives is not None else ()
+                pairs += _StepPairs(record, written, settings, rng).all()
+    return _unique(pairs) if settings.unique else pairs
+
+
+class _StepPairs:
+    """The pairs of one step: what was right and what was wrong there, and who saw it how."""
+
+    def __init__(
+        self,
+        record: StepRecord,
+        negatives: Sequence[GradedAction],
+        config: PairConfig,
+        rng: random.Random,
+    ) -> None:
+        self.trace = record.trace
+        self.config = config
+        self.rng = rng
+        self.credit = credit_by_message(record.trace, record.credit or ())
+        graded = graded_proposals(record.trace, record.credit or ())
+        self.good = [g for g in graded if g.credit > config.good_above]
+        self.bad = [g for g in graded if g.credit < config.bad_below]
+        self.adversarial = [g for g in negatives if g.credit < config.bad_below]
+
+    def all(self) -> list[PreferencePair]:
+        made = (self._pair(call) for call in self.trace.calls if call.message in self.credit)
+        return [pair for pair in made if pair is not None]
+
+    def _pair(self, call: Call) -> PreferencePair | None:
+        credit = self.credit[call.message]
+        own = self.trace.message(call.message).action
+        view = self.trace.view(call)
+        if own is not None and credit > self.config.good_above:
+            return self._defended(call, view, GradedAction(action=own, credit=credit))
+        if credit < self.config.bad_below and self.config.corrections:
+            return self._corrected(call, view, own, credit)
+        return None
+
+    def _defended(self, call: Call, view: View, own: GradedAction) -> PreferencePair | None:
+        """The agent was right: oppose a mistake to it."""
+        if not self.bad and self.rng.random() >= self.config.easy_share:
+            return None
+        mistakes = [(g, "mistake") for g in self.bad]
+        written = [(g, "adversary") for g in self.adversarial]
+        if mistakes and written:
+            pool = written if self.rng.random() < self.config.adversary_share else mistakes
+        else:
+            pool = mistakes or written
+        rejected, kind = self._pick(pool, view, avoid=own.action)
+        return self._made(call, view, own, rejected, f"own > {kind}")
+
+    def _corrected(
+        self, call: Call, view: View, own: Action | None, credit: float
+    ) -> PreferencePair | None:
+        """The agent was wrong: oppose a colleague's right action to its own."""
+        chosen, _ = self._pick([(g, "colleague") for g in self.good], view, avoid=own)
+        if chosen is None:
+            return None
+        mine = None if own is None else GradedAction(action=own, credit=credit)
+        return self._made(call, view, chosen, mine, "colleague > own")
+
+    def _pick(
+        self, pool: Sequence[tuple[GradedAction, str]], view: View, avoid: Action | None
+    ) -> tuple[GradedAction | None, str]:
+        """One of the pool that this agent can see and that is another act than ``avoid``."""
+        able = [
+            (g, kind)
+            for g, kind in pool
+            if view.from_screen(g.action) is not None
+            and (avoid is None or g.action.key != avoid.key)
+        ]
+        return self.rng.choice(able) if able else (None, "nothing")
+
+    def _made(
+        self,
+        call: Call,
+        view: View,
+        chosen: GradedAction,
+        rejected: GradedAction | None,
+        source: str,
+    ) -> PreferencePair | None:
+        good = view.from_screen(chosen.action)
+        bad = None if rejected is None else view.from_screen(rejected.action)
+        if good is None:
+            return None
+        against = rejected.credit if rejected is not None and bad is not None else 0.0
+        return PreferencePair(
+            node=call.node,
+            decision=self.trace.decision(call),
+            chosen=good,
+            rejected=bad,
+            weight=chosen.credit - against,
+            source=source,
+        )
+
+
+def _unique(pairs: Sequence[PreferencePair]) -> list[PreferencePair]:
+    """The first pair of each agent, context and chosen action; one with two sides goes first."""
+    kept: dict[tuple[str, Decision, ActionKey], PreferencePair] = {}
+    for pair in pairs:
+        key = (pair.node, pair.decision, pair.chosen.key)
+        before = kept.get(key)
+        if before is None or (before.rejected is None and pair.rejected is not None):
+            kept[key] = pair
+    return list(kept.values())

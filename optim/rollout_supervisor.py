@@ -1,0 +1,122 @@
+"""What happens between a decision and its execution in training: credit, negatives, guidance."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from swarm_ui.action import Action
+from swarm_ui.credit import CreditAssigner
+from swarm_ui.environment import Environment, Restorable
+from swarm_ui.model import Decision
+from swarm_ui.node import derive
+from swarm_ui.optim.preferences.adversary import Adversary, negative
+from swarm_ui.optim.preferences.grading import GradedAction, alone, graded_proposals
+from swarm_ui.optim.preferences.pairs import PairConfig
+from swarm_ui.rollout.episodes import Intervention
+from swarm_ui.trace.records import Trace
+
+
+class RolloutSupervisor:
+    """An observer for :func:`swarm_ui.rollout.episodes.rollout_many`.
+
+    Has the critic grade every message while the environment still stands where they were said,
+    has the adversary oppose one of the right actions, and in a *guided* rollout executes a right
+    proposal where the team voted for a wrong one. Guidance is ours, not the paper's: without it an
+    untrained team stalls at the first hard step and never sees the next.
+    """
+
+    def __init__(
+        self,
+        critic: CreditAssigner | None,
+        adversary: Adversary | None = None,
+        *,
+        guide: float = 0.0,
+        trust: float = 1.0,
+        seed: int = 0,
+        thresholds: PairConfig | None = None,
+    ) -> None:
+        """
+        Args:
+            critic: ``None``: no credit is given here and nothing is guided; what the adversary
+                writes against the decision is then taken as wrong unseen.
+            adversary: ``None``: no negatives.
+            guide: probability of putting a colleague's right action in the place of a wrong vote.
+            trust: the critic's weight beside the outcome, in [0, 1]; guidance is that much rarer,
+                and below a half the adversary does without the critic.
+            seed: of guidance and adversary; equal decisions are treated equally.
+            thresholds: what counts as right and wrong.
+        """
+        self._critic, self._adversary = critic, adversary
+        self._guide, self._seed = guide * trust, seed
+        self._grades = trust >= 0.5
+        self._limits = thresholds or PairConfig()
+        self._written: dict[int, tuple[Trace, list[GradedAction]]] = {}
+
+    async def __call__(
+        self, index: int, trace: Trace, environment: Environment
+    ) -> Intervention | None:
+        """Credit and guidance for one decision; see
+        :class:`swarm_ui.rollout.episodes.Intervene`."""
+        rng = random.Random(derive(self._seed, trace.run, trace.seed))
+        if not (self._critic and self._grades) and trace.action is not None:
+            await self._oppose(trace, trace.action, None, rng)
+        if self._critic is None:
+            return None
+        state = environment.snapshot() if isinstance(environment, Restorable) else None
+        table = await self._critic.assign(trace, state)
+        graded = graded_proposals(trace, table.values)
+        good = [g.action for g in graded if g.credit > self._limits.good_above]
+        if good and self._grades:
+            await self._oppose(trace, rng.choice(good), state, rng)
+        return Intervention(
+            credit=table.values,
+            credit_source=table.source,
+            rationale=table.rationale,
+            execute=self._guidance(trace, graded, good, rng),
+        )
+
+    def negatives(self, trace: Trace) -> Sequence[GradedAction]:
+        """What the adversary wrote for a decision this referee has seen, in screen indices."""
+        return self._written.get(id(trace), (trace, []))[1]
+
+    def _guidance(
+        self,
+        trace: Trace,
+        graded: Sequence[GradedAction],
+        good: Sequence[Action],
+        rng: random.Random,
+    ) -> Action | None:
+        draw = rng.random()
+        if not good or draw >= self._guide:
+            return None
+        if trace.action is None:
+            return rng.choice(good)
+        voted = trace.action.key
+        wrong = any(g.action.key == voted and g.credit < self._limits.bad_below for g in graded)
+        return rng.choice(good) if wrong else None
+
+    async def _oppose(
+        self, trace: Trace, good: Action, state: object | None, rng: random.Random
+    ) -> None:
+        if self._adversary is None:
+            return
+        critic = self._critic if self._grades else None
+
+        async def grade(action: Action) -> float | None:
+            if critic is None:
+                return 0.0
+            return (await critic.assign(alone(trace, action), state)).values[0][0]
+
+        context = Decision(observation=trace.observation)
+        written = await negative(
+            self._adversary,
+            context,
+            good,
+            grade,
+            seed=rng.getrandbits(31),
+            below=self._limits.bad_below,
+        )
+        if written is not None:
+            # The trace is kept with it, so that its id cannot come to mean another one.
+            self._written[id(trace)] = (trace, [GradedAction(action=written, credit=0.0)])

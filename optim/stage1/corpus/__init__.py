@@ -1,0 +1,1 @@
+"""Corpora of stage 1, synthesised by walking an environment."""

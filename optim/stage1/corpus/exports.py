@@ -1,0 +1,246 @@
+"""A corpus in the formats that trainers read.
+
+trl        sft_level1.jsonl …, preference_level3.jsonl; conversational prompt, completion
+           or prompt, chosen, rejected
+alpaca     sft_level1.json …, preference_level3.json and dataset_info.json, for LLaMA-Factory
+sharegpt   the same in LLaMA-Factory's other form
+datasets   a DatasetDict of 🤗 datasets, one split a level, with the provenance as columns
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from swarm_ui.errors import ConfigError, MissingExtra
+from swarm_ui.model import ChatMessage
+from swarm_ui.optim.stage1.corpus.corpus_store import read_corpus
+from swarm_ui.optim.stage1.corpus.held_out import HeldOut
+from swarm_ui.optim.stage1.corpus.samples import Sample
+from swarm_ui.storage.run_directory import write_atomic
+
+Folders = Path | Sequence[Path]
+Row = dict[str, Any]
+
+FORMATS = ("trl", "alpaca", "sharegpt", "datasets")
+
+
+def export(
+    corpus: Folders,
+    format: str,
+    out: Path,
+    *,
+    levels: Sequence[int] = (1, 2, 3),
+    held_out: HeldOut | None = None,
+) -> list[Path]:
+    """Write a corpus for another library.
+
+    Samples of level 3 are written twice: their good sides for supervised training, and the
+    preferences.
+
+    Args:
+        corpus: folder of a corpus, or several; a sample that two of them hold is written once.
+        format: one of :data:`FORMATS`.
+        out: folder to write into; files of the same names are replaced.
+        levels: which to write.
+        held_out: checked beside what the corpus itself was to leave out.
+
+    Returns:
+        what was written.
+
+    Raises:
+        ConfigError: no such format, no corpus, nothing to write, or a sample of a held-out task.
+        MissingExtra: the format ``datasets`` without that library.
+    """
+    if format not in FORMATS:
+        raise ConfigError(f"export: no format {format!r}; expected one of {', '.join(FORMATS)}")
+    samples = gather(corpus, levels=levels, held_out=held_out)
+    if not samples:
+        raise ConfigError(f"export: nothing of level {', '.join(map(str, levels))} in '{corpus}'")
+    if format == "datasets":
+        return [_save_datasets(samples, out)]
+    if format == "trl":
+        return [
+            _write(out / f"{name}.jsonl", "".join(_line(row(sample)) for sample in part))
+            for name, part, row in _parts(samples, supervised_row, preference_row)
+        ]
+    rows = _ALPACA if format == "alpaca" else _SHAREGPT
+    written, info = [], {}
+    for name, part, row in _parts(samples, *rows):
+        listed = json.dumps([row(sample) for sample in part], ensure_ascii=False, indent=1)
+        written.append(_write(out / f"{name}.json", listed))
+        info[name] = _INFO[format, name.startswith("preference")] | {"file_name": f"{name}.json"}
+    written.append(_write(out / "dataset_info.json", json.dumps(info, indent=2)))
+    return written
+
+
+def gather(
+    corpus: Folders, *, levels: Sequence[int] = (1, 2, 3), held_out: HeldOut | None = None
+) -> list[Sample]:
+    """The samples of some levels in one or several corpora, each once. Raises as ``export``."""
+    found: dict[str, Sample] = {}
+    for folder in [corpus] if isinstance(corpus, Path) else corpus:
+        for sample in read_corpus(folder, held_out=held_out):
+            if sample.level in levels:
+                found.setdefault(sample.id, sample)
+    return list(found.values())
+
+
+def supervised_row(sample: Sample) -> Row:
+    """TRL's conversational prompt and completion."""
+    return {"prompt": _turns(sample.chat), "completion": [_turn("assistant", sample.response)]}
+
+
+def preference_row(sample: Sample) -> Row:
+    """TRL's conversational prompt, chosen and rejected."""
+    return {
+        "prompt": _turns(sample.chat),
+        "chosen": [_turn("assistant", sample.response)],
+        "rejected": [_turn("assistant", sample.rejected or "")],
+    }
+
+
+def _parts(
+    samples: Sequence[Sample],
+    supervised: Callable[[Sample], Row],
+    preference: Callable[[Sample], Row],
+) -> Iterator[tuple[str, list[Sample], Callable[[Sample], Row]]]:
+    """File name, samples and form of each part that is not empty."""
+    for level in (1, 2, 3):
+        part = [sample for sample in samples if sample.level == level]
+        if part:
+            yield f"sft_level{level}", part, supervised
+    pairs = [sample for sample in samples if sample.rejected is not None]
+    if pairs:
+        yield "preference_level3", pairs, preference
+
+
+# -- LLaMA-Factory ----------------------------------------------------------------------------
+
+
+def _alpaca(sample: Sample) -> Row:
+    system, user = _two(sample)
+    return {"system": system, "instruction": user, "input": "", "output": sample.response}
+
+
+def _alpaca_pair(sample: Sample) -> Row:
+    system, user = _two(sample)
+    return {
+        "system": system,
+        "instruction": user,
+        "input": "",
+        "chosen": sample.response,
+        "rejected": sample.rejected or "",
+    }
+
+
+def _sharegpt(sample: Sample) -> Row:
+    system, user = _two(sample)
+    turns = [{"from": "human", "value": user}, {"from": "gpt", "value": sample.response}]
+    return {"system": system, "conversations": turns}
+
+
+def _sharegpt_pair(sample: Sample) -> Row:
+    system, user = _two(sample)
+    return {
+        "system": system,
+        "conversations": [{"from": "human", "value": user}],
+        "chosen": {"from": "gpt", "value": sample.response},
+        "rejected": {"from": "gpt", "value": sample.rejected or ""},
+    }
+
+
+_ALPACA = (_alpaca, _alpaca_pair)
+_SHAREGPT = (_sharegpt, _sharegpt_pair)
+_PAIR = {"chosen": "chosen", "rejected": "rejected"}
+_PLAIN = {"system": "system", "prompt": "instruction", "query": "input"}
+_TALK = {"system": "system", "messages": "conversations"}
+_INFO: dict[tuple[str, bool], Row] = {
+    ("alpaca", False): {"formatting": "alpaca", "columns": _PLAIN | {"response": "output"}},
+    ("alpaca", True): {"formatting": "alpaca", "ranking": True, "columns": _PLAIN | _PAIR},
+    ("sharegpt", False): {"formatting": "sharegpt", "columns": _TALK},
+    ("sharegpt", True): {"formatting": "sharegpt", "ranking": True, "columns": _TALK | _PAIR},
+}
+
+
+def _two(sample: Sample) -> tuple[str, str]:
+    """System and user turn of a prompt; all samples have just these."""
+    system, user = sample.chat
+    return system.content, user.content
+
+
+# -- datasets ---------------------------------------------------------------------------------
+
+
+def _save_datasets(samples: Sequence[Sample], out: Path) -> Path:
+    try:
+        from datasets import (  # type: ignore[import-untyped]
+            Dataset,
+            DatasetDict,
+            Features,
+            Value,
+        )
+    except ImportError:
+        raise MissingExtra("train", "the export to datasets", "datasets") from None
+    text, number, score = Value("string"), Value("int64"), Value("float64")
+    turns = [{"role": text, "content": text}]
+    features = Features(
+        {
+            "id": text, "level": number, "kind": text, "prompt": turns, "response": text,
+            "rejected": text, "score": score, "rejected_score": score, "heard": number,
+            "environment": text, "task": text, "seed": number, "step": number, "agent": text,
+            "adversary": text, "critic": text, "prompt_hash": text,
+        }
+    )  # fmt: skip
+    levels = sorted({sample.level for sample in samples})
+    splits = {
+        f"level{level}": Dataset.from_list(
+            [_flat(sample) for sample in samples if sample.level == level], features=features
+        )
+        for level in levels
+    }
+    fresh = out.parent / f".{out.name}.part"
+    shutil.rmtree(fresh, ignore_errors=True)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    DatasetDict(splits).save_to_disk(str(fresh))
+    if out.exists():
+        if not (out / "dataset_dict.json").is_file() and any(out.iterdir()):
+            raise ConfigError(f"export: '{out}' is not empty and holds no datasets; choose another")
+        shutil.rmtree(out)
+    fresh.rename(out)
+    return out
+
+
+def _flat(sample: Sample) -> Row:
+    origin = sample.origin
+    return {
+        "id": sample.id, "level": sample.level, "kind": sample.kind,
+        "prompt": _turns(sample.chat), "response": sample.response, "rejected": sample.rejected,
+        "score": sample.score, "rejected_score": sample.rejected_score, "heard": sample.heard,
+        "environment": origin.environment, "task": origin.task, "seed": origin.seed,
+        "step": origin.step, "agent": origin.agent, "adversary": origin.adversary,
+        "critic": origin.critic, "prompt_hash": origin.prompt,
+    }  # fmt: skip
+
+
+# -- files ------------------------------------------------------------------------------------
+
+
+def _turns(chat: Sequence[ChatMessage]) -> list[dict[str, str]]:
+    return [_turn(turn.role, turn.content) for turn in chat]
+
+
+def _turn(role: str, content: str) -> dict[str, str]:
+    return {"role": role, "content": content}
+
+
+def _line(row: Row) -> str:
+    return json.dumps(row, ensure_ascii=False) + "\n"
+
+
+def _write(path: Path, text: str) -> Path:
+    write_atomic(path, text)
+    return path

@@ -1,0 +1,157 @@
+r"""The curriculum of stage 1 on any causal language model: SFT, SFT, then SFT and DPO.
+
+After CollabUIAgents (arXiv 2502.14496); by trl and peft. Run it in one process, or in several:
+
+    accelerate launch --multi_gpu --num_processes 2 \
+        -m swarm_ui.optim.stage1 finetune MODEL CORPUS OUT
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from swarm_ui.errors import ConfigError, MissingExtra
+from swarm_ui.optim.stage1.corpus.exports import (
+    Folders,
+    Row,
+    gather,
+    preference_row,
+    supervised_row,
+)
+from swarm_ui.optim.stage1.corpus.held_out import HeldOut
+from swarm_ui.optim.stage1.corpus.samples import Sample, short_hash
+from swarm_ui.optim.stage1.finetune.finetune_config import FinetuneConfig
+from swarm_ui.storage.run_directory import installed, write_atomic
+
+if TYPE_CHECKING:
+    from accelerate import PartialState  # type: ignore[import-untyped]
+
+    from swarm_ui.optim.stage1.finetune.finetune_stage import Result
+
+STAGES = ("1-questions", "2-instructions", "3-supervised", "4-preferences")
+FINAL = "final"
+_PACKAGES = ("swarm-ui", "torch", "transformers", "peft", "trl", "accelerate", "datasets")
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a fine-tuning is of; it cannot change when one goes on."""
+
+    model: str
+    samples: str
+    """Hash of the identities of all samples."""
+    config: FinetuneConfig
+    packages: dict[str, str] = {}
+
+
+def finetune(
+    model: Path,
+    corpus: Folders,
+    out: Path,
+    *,
+    config: FinetuneConfig | None = None,
+    held_out: HeldOut | None = None,
+) -> list[Result]:
+    """Train a model on a corpus, level by level; a stage without samples is left out.
+
+    Each stage starts from what the one before it saved, and DPO's reference is the model as it
+    was before DPO. Stages that are done are not done again; an interrupted one goes on from its
+    last checkpoint. Prompts are rendered by the model's own chat template; a model without one
+    gets the plain one that :class:`swarm_ui.nodes.models.transformers.causal_model.CausalModel`
+    uses.
+
+    Args:
+        model: folder of any causal transformer with its tokenizer, as transformers saves them.
+        corpus: folder of a corpus, or several.
+        out: one folder a stage, with ``metrics.jsonl``; and ``final``: the model, or with
+            ``method="lora"`` the adapter in peft's format.
+        config: settings.
+        held_out: checked beside what the corpus itself was to leave out.
+
+    Returns:
+        one result a stage; of stages done earlier, as they were written then.
+
+    Raises:
+        ConfigError: the model, corpus, settings or ``out`` do not fit together, or a sample is of
+            a held-out task.
+        LearningError: a loss was not a number.
+        MissingExtra: trl or peft is not installed.
+    """
+    try:
+        import peft
+        import trl
+
+        del peft, trl
+        from swarm_ui.optim.stage1.finetune import finetune_stage
+    except ModuleNotFoundError as error:
+        raise MissingExtra("train", "fine-tuning", error.name or "trl") from None
+    settings = config or FinetuneConfig()
+    samples = gather(corpus, held_out=held_out)
+    if not samples:
+        raise ConfigError(f"finetune: no samples in '{corpus}'")
+    group = finetune_stage.processes()
+    tokenizer = finetune_stage.load_tokenizer(model)
+    _begin(Plan(model=str(model), samples=_digest(samples), config=settings), out, group)
+    results: list[Result] = []
+    before: Path | None = None
+    for name, part in _curriculum(samples):
+        rows = [_row(name, sample) for sample in part]
+        skipped = finetune_stage.too_long(rows, tokenizer, settings, f"finetune, stage {name}")
+        rows = [row for k, row in enumerate(rows) if k not in skipped]
+        if rows:
+            one = finetune_stage.Stage(name, model, before, out / name, settings)
+            results.append(one.run(rows, tokenizer, group, skipped=len(skipped)))
+            before = out / name
+    _finish(before, out / FINAL, group)
+    return results
+
+
+def _curriculum(samples: Sequence[Sample]) -> list[tuple[str, list[Sample]]]:
+    parts = [[s for s in samples if s.level == level] for level in (1, 2, 3)]
+    parts.append([s for s in samples if s.rejected is not None])
+    return [(name, part) for name, part in zip(STAGES, parts, strict=True) if part]
+
+
+def _row(stage: str, sample: Sample) -> Row:
+    return preference_row(sample) if stage == STAGES[3] else supervised_row(sample)
+
+
+def _digest(samples: Sequence[Sample]) -> str:
+    return short_hash("\n".join(sample.id for sample in samples))
+
+
+def _begin(plan: Plan, out: Path, group: PartialState) -> None:
+    """Write down what is about to be done, or check that it is what was begun."""
+    place = out / "finetune.json"
+    if place.exists():
+        before = msgspec.json.decode(place.read_bytes(), type=Plan)
+        for field in ("model", "samples", "config"):
+            if getattr(before, field) != getattr(plan, field):
+                raise ConfigError(
+                    f"'{out}' was begun with another '{field}': {getattr(before, field)!r}, now "
+                    f"{getattr(plan, field)!r}; go on with the same, or choose another folder"
+                )
+    elif out.exists() and any(out.iterdir()):
+        raise ConfigError(f"'{out}' is not empty and holds no fine-tuning; choose another folder")
+    group.wait_for_everyone()
+    if group.is_main_process and not place.exists():
+        stated = msgspec.structs.replace(plan, packages=installed(_PACKAGES))
+        write_atomic(place, msgspec.json.format(msgspec.json.encode(stated), indent=2))
+    group.wait_for_everyone()
+
+
+def _finish(last: Path | None, final: Path, group: PartialState) -> None:
+    """The last stage's weights, under a name that does not depend on the stages."""
+    if last is None:
+        raise ConfigError("finetune: every sample is longer than 'max_length'; raise it")
+    if group.is_main_process and not final.exists():
+        fresh = final.with_name(f".{final.name}.part")
+        shutil.rmtree(fresh, ignore_errors=True)
+        own = shutil.ignore_patterns("metrics.jsonl", "stage.json")
+        shutil.copytree(last, fresh, ignore=own)
+        fresh.rename(final)
+    group.wait_for_everyone()

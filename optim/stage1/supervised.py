@@ -1,0 +1,209 @@
+"""Stage 1: supervised training of the base agent on synthesised lessons.
+
+The learner is anything that turns lessons into token ids and exposes a transformers causal
+language model; the loss is taken on replies only. Source of the curriculum: CollabUIAgents
+(arXiv 2502.14496), section on agentic fine-tuning; sizes and shares are ours.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from swarm_ui.action import Abstain, Action
+from swarm_ui.errors import LearningError
+from swarm_ui.model import Decision
+from swarm_ui.optim.stage1.synthesis.questions import Quiz
+from swarm_ui.optim.stage1.synthesis.scene import Lesson
+from swarm_ui.optim.stage1.synthesis.window_lessons import Lessons
+
+Sample = tuple[list[int], list[int]]
+"""Token ids and a mask of equal length, 1 where the loss is taken."""
+
+
+class Learner(Protocol):
+    """What stage 1 trains."""
+
+    @property
+    def network(self) -> nn.Module:
+        """The transformers causal language model, adapters and all."""
+        ...
+
+    @property
+    def pad_id(self) -> int: ...
+
+    def lesson(
+        self, decision: Decision, action: Action | Abstain, rng: random.Random
+    ) -> Sample: ...
+
+    def quiz(
+        self, decision: Decision, questions: Sequence[tuple[str, int]], rng: random.Random
+    ) -> Sample: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage1Config:
+    """Settings; the defaults made the checkpoint that ships."""
+
+    steps: int = 9_000
+    tokens_per_batch: int = 2_200
+    learning_rate: float = 4e-3
+    warmup_steps: int = 50
+    final_share: float = 0.05
+    """Learning rate at the end, as a share of the peak; linear in between."""
+    weight_decay: float = 0.01
+    max_grad_norm: float = 1.0
+    questions_first: float = 0.05
+    """Share of the steps, at the start, that are mostly questions about screens."""
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where training stands, for a progress bar."""
+
+    step: int
+    steps: int
+    loss: float
+    tokens: int
+    seconds: float
+    """Wall time so far."""
+    cpu_seconds: float
+
+
+def train(
+    learner: Learner,
+    stream: Lessons,
+    config: Stage1Config,
+    *,
+    report: Callable[[Progress], None] | None = None,
+    every: int = 50,
+    share: Callable[[nn.Module], None] | None = None,
+) -> Progress:
+    """Train all weights of the learner; returns where it ended.
+
+    Args:
+        learner: what is trained, in place.
+        stream: where lessons come from; every process of a group has its own.
+        config: settings.
+        report: called every ``every`` steps and at the end.
+        share: called on the network after each backward pass, to average gradients with other
+            processes (:func:`swarm_ui.optim.update.parallel.average_gradients`).
+
+    Raises:
+        LearningError: the loss became NaN or infinite; the weights are those of the step before.
+    """
+    network = learner.network
+    network.train()
+    optimizer = torch.optim.AdamW(
+        [p for p in network.parameters() if p.requires_grad],
+        lr=config.learning_rate,
+        betas=(0.9, 0.98),
+        weight_decay=config.weight_decay,
+    )
+    batches = _Batches(learner, stream, config)
+    begun, cpu = time.monotonic(), time.process_time()
+    tokens, losses, last = 0, [], Progress(0, config.steps, math.nan, 0, 0.0, 0.0)
+    for step in range(1, config.steps + 1):
+        ids, mask = batches.next(step / config.steps < config.questions_first)
+        tokens += ids.numel()
+        for group in optimizer.param_groups:
+            group["lr"] = _rate(step, config)
+        loss = reply_loss(network, ids, mask)
+        losses.append(_finite(loss.item(), step, config))
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()  # type: ignore[no-untyped-call]
+        if share is not None:
+            share(network)
+        nn.utils.clip_grad_norm_(network.parameters(), config.max_grad_norm)
+        optimizer.step()
+        if step % every == 0 or step == config.steps:
+            wall, used = time.monotonic() - begun, time.process_time() - cpu
+            mean = sum(losses) / len(losses)
+            last = Progress(step, config.steps, mean, tokens, wall, used)
+            losses = []
+            if report:
+                report(last)
+    network.eval()
+    return last
+
+
+def _finite(loss: float, step: int, config: Stage1Config) -> float:
+    """The loss, if it is a number: looked at before any weight moves."""
+    if not math.isfinite(loss):
+        raise LearningError(
+            f"stage 1: the loss is {loss} at step {step} of {config.steps}; the weights are those "
+            f"of the step before. Lower learning_rate (it was {_rate(step, config):g}), and look "
+            "for inputs that are not numbers"
+        )
+    return loss
+
+
+def reply_loss(network: nn.Module, ids: Tensor, mask: Tensor) -> Tensor:
+    """Mean cross-entropy (nats) on the marked tokens.
+
+    Args:
+        network: transformers causal language model.
+        ids: shape ``[batch, tokens]``, padded on the right.
+        mask: same shape, 1 where the token is a target.
+    """
+    hidden = network.base_model(input_ids=ids[:, :-1], use_cache=False).last_hidden_state  # type: ignore[operator]
+    wanted = mask[:, 1:] > 0
+    logits = network.get_output_embeddings()(hidden[wanted])  # type: ignore[operator]
+    return F.cross_entropy(logits, ids[:, 1:][wanted])
+
+
+def pad(samples: Sequence[Sample], pad_id: int) -> tuple[Tensor, Tensor]:
+    """Samples as two tensors ``[batch, tokens]``, padded on the right."""
+    longest = max(len(ids) for ids, _ in samples)
+    ids = torch.full((len(samples), longest), pad_id, dtype=torch.long)
+    mask = torch.zeros((len(samples), longest), dtype=torch.long)
+    for row, (tokens, marks) in enumerate(samples):
+        ids[row, : len(tokens)] = torch.tensor(tokens)
+        mask[row, : len(marks)] = torch.tensor(marks)
+    return ids, mask
+
+
+def _rate(step: int, config: Stage1Config) -> float:
+    warm = min(1.0, step / config.warmup_steps)
+    return config.learning_rate * warm * max(config.final_share, 1 - step / config.steps)
+
+
+class _Batches:
+    """Batches of about equal size in tokens, of samples of about equal length."""
+
+    def __init__(self, learner: Learner, stream: Lessons, config: Stage1Config) -> None:
+        self._learner = learner
+        self._stream = stream
+        self._room = config.tokens_per_batch
+        self._rng = random.Random(config.seed)
+        self._ready: list[list[Sample]] = []
+
+    def next(self, mostly_questions: bool) -> tuple[Tensor, Tensor]:
+        if not self._ready:
+            self._ready = self._fill(0.6 if mostly_questions else None)
+        return pad(self._ready.pop(), self._learner.pad_id)
+
+    def _fill(self, questions: float | None) -> list[list[Sample]]:
+        drawn = [self._encode(self._stream.draw(questions)) for _ in range(400)]
+        drawn.sort(key=lambda sample: len(sample[0]))
+        batches: list[list[Sample]] = [[]]
+        for sample in drawn:
+            if batches[-1] and len(sample[0]) * (len(batches[-1]) + 1) > self._room:
+                batches.append([])
+            batches[-1].append(sample)
+        self._rng.shuffle(batches)
+        return batches
+
+    def _encode(self, drawn: Lesson | Quiz) -> Sample:
+        if isinstance(drawn, Quiz):
+            return self._learner.quiz(drawn.decision, drawn.questions, self._rng)
+        return self._learner.lesson(drawn.decision, drawn.action, self._rng)

@@ -1,0 +1,181 @@
+"""The state of team training between iterations, and the files it is kept in."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.credit.assigners.mixture import TrustedCritic
+from swarm_ui.optim.edges.files import load_edges, save_edges
+from swarm_ui.optim.edges.optimizer import EdgeOptimizer
+from swarm_ui.optim.metrics import IterationMetrics
+from swarm_ui.optim.protocols import Trainable
+from swarm_ui.optim.update.checkpoint import Checkpoints
+from swarm_ui.storage.run_directory import append_line, write_atomic
+
+STATE_VERSION = 1
+_METRICS = "metrics.jsonl"
+_MAY_CHANGE = frozenset({"iterations", "concurrency", "patience"})
+
+
+class TeamState(msgspec.Struct, kw_only=True):
+    """What an iteration starts from, beside weights and edges.
+
+    There are no generator states: every random stream is derived from the seed, the iteration and
+    its purpose, so a resumed run draws what an uninterrupted one would have drawn.
+    """
+
+    version: int = STATE_VERSION
+    iteration: int = 0
+    """Iterations finished."""
+    utility_average: float | None = None
+    """Of the edge optimiser."""
+    trust: dict[str, object] | None = None
+    """Of the critic's weight; ``None``: there is no critic, or it was written before there was
+    one."""
+    history: list[IterationMetrics] = []
+    config: dict[str, object] = {}
+    adapters: dict[str, str] = {}
+    """By agent; empty in states from before it was kept."""
+
+
+class TeamStore:
+    """Checkpoints and metrics of one training run in one folder."""
+
+    def __init__(
+        self,
+        folder: Path,
+        config: TeamConfig,
+        *,
+        adapters: Mapping[str, str],
+        warn: Callable[[str], None],
+        keep: int = 2,
+    ) -> None:
+        self._folder = folder
+        self._config, self._adapters = _plain(config), dict(adapters)
+        self._checkpoints = Checkpoints(folder / "checkpoints", keep=keep)
+        self._warn = warn
+
+    def save(
+        self, state: TeamState, model: Trainable, edges: EdgeOptimizer, trust: TrustedCritic | None
+    ) -> None:
+        """Checkpoint first, then the line of metrics: a kill in between loses neither."""
+        state.config, state.adapters = self._config, self._adapters
+        state.utility_average = edges.average
+        state.trust = None if trust is None else trust.state_dict()
+
+        def write(folder: Path) -> None:
+            model.save_adapters(folder / "adapters")
+            save_edges(edges.distribution, folder / "edges.safetensors")
+            text = msgspec.json.format(msgspec.json.encode(state))
+            (folder / "state.json").write_bytes(text)
+
+        self._checkpoints.save(state.iteration, write)
+        try:
+            append_line(self._folder / _METRICS, msgspec.json.encode(state.history[-1]))
+        except OSError as error:
+            raise ConfigError(
+                f"cannot write '{self._folder / _METRICS}': {error}. The checkpoint of iteration "
+                f"{state.iteration} is whole: resume the run when this is mended"
+            ) from error
+
+    def load(
+        self, model: Trainable, edges: EdgeOptimizer, trust: TrustedCritic | None
+    ) -> TeamState | None:
+        """Put all back to the last complete iteration; ``None`` if there is none.
+
+        Raises:
+            ConfigError: the run was begun with other settings, or every checkpoint is damaged.
+        """
+        found = self._checkpoints.latest(self._warn)
+        if found is None:
+            if self.begun:
+                raise ConfigError(
+                    f"every checkpoint under '{self._folder / 'checkpoints'}' is damaged; put one "
+                    "back from a copy, or start a new run in another folder"
+                )
+            return None
+        try:
+            raw = (found.folder / "state.json").read_bytes()
+            state = msgspec.json.decode(raw, type=TeamState)
+        except (OSError, msgspec.DecodeError) as error:
+            raise ConfigError(
+                f"{found.folder / 'state.json'}: not a state of version {STATE_VERSION}: {error}"
+            ) from error
+        self._check(state, found.folder)
+        load_edges(edges.distribution, found.folder / "edges.safetensors")
+        edges.average = state.utility_average
+        if trust is not None and state.trust is not None:
+            trust.load_state_dict(state.trust)
+        model.load_adapters(found.folder / "adapters")
+        self._rewrite_metrics(state)
+        return state
+
+    @property
+    def begun(self) -> bool:
+        """Whether the folder holds checkpoints already."""
+        return any((self._folder / "checkpoints").glob("iteration-*"))
+
+    def _check(self, state: TeamState, folder: Path) -> None:
+        if state.version != STATE_VERSION:
+            raise ConfigError(
+                f"{folder}: state of version {state.version}, this library reads {STATE_VERSION}"
+            )
+        if state.adapters and state.adapters != self._adapters:
+            raise ConfigError(
+                f"'{self._folder}' was begun with other adapters ({state.adapters} then, "
+                f"{self._adapters} now); resume with those, or start a new run in another folder"
+            )
+        # A setting that is younger than the checkpoint was at its default then.
+        then = _filled(state.config, _plain(TeamConfig()))
+        other = [
+            f"{key}: {then.get(key)!r} then, {value!r} now"
+            for key, value in self._config.items()
+            if key not in _MAY_CHANGE and then.get(key) != value
+        ]
+        if other:
+            raise ConfigError(
+                f"'{self._folder}' was begun with other settings ({'; '.join(other)}); "
+                "resume with those, or start a new run in another folder"
+            )
+
+    def _rewrite_metrics(self, state: TeamState) -> None:
+        """Lines of others stay; ours are those of the finished iterations, once each."""
+        path = self._folder / _METRICS
+        lines = path.read_bytes().splitlines() if path.exists() else []
+        kept = [line for line in lines if not _is_ours(line)]
+        ours = [msgspec.json.encode(metrics) for metrics in state.history]
+        write_atomic(path, b"".join(line + b"\n" for line in kept + ours))
+
+
+class _Kind(msgspec.Struct):
+    kind: str = ""
+
+
+def _is_ours(line: bytes) -> bool:
+    """Lines of iterations, and what a kill left of a line."""
+    try:
+        return msgspec.json.decode(line, type=_Kind).kind == "iteration"
+    except msgspec.DecodeError:
+        return True
+
+
+def _filled(given: Mapping[str, object], defaults: Mapping[str, object]) -> dict[str, object]:
+    """Settings with what they lack, at any depth."""
+    filled = {**defaults, **given}
+    for key, value in filled.items():
+        default = defaults.get(key)
+        if isinstance(value, dict) and isinstance(default, dict):
+            filled[key] = _filled(value, default)
+    return filled
+
+
+def _plain(config: TeamConfig) -> dict[str, object]:
+    """The settings as they come back from JSON."""
+    encoded = msgspec.json.encode(dataclasses.asdict(config))
+    return msgspec.json.decode(encoded, type=dict[str, object])

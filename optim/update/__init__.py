@@ -1,0 +1,1 @@
+"""Updates of adapters on preference pairs and scored replies."""

@@ -1,0 +1,1 @@
+"""Runs a graph: schedule, scheduler, run state, replay and events."""

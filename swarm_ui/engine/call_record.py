@@ -1,0 +1,81 @@
+"""What a node answered, given its identity: a message for the others, a call for the record."""
+
+from __future__ import annotations
+
+import msgspec
+
+from swarm_ui.message import Message
+from swarm_ui.node import NodeContext, NodeReply
+from swarm_ui.trace.records import Call
+
+
+def spoken(reply: NodeReply | Message, context: NodeContext) -> Message:
+    """The message; whatever identity a reply claims, it has that of its call."""
+    if isinstance(reply, Message):
+        if reply.id == context.message_id and reply.sender == context.node:
+            return reply
+        return msgspec.structs.replace(
+            reply, id=context.message_id, sender=context.node, round=context.round
+        )
+    return Message(
+        id=context.message_id,
+        sender=context.node,
+        round=context.round,
+        content=sound(reply.content),
+        action=reply.action,
+        adapter=reply.adapter,
+        logprob=reply.logprob,
+        usage=reply.usage,
+        error=reply.error if reply.error is None else sound(reply.error),
+    )
+
+
+def sound(text: str) -> str:
+    """The text as it can be written: half a character (a lone surrogate) becomes ``?``."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def called(
+    reply: NodeReply | Message,
+    message: Message,
+    heard: tuple[str, ...],
+    times: tuple[float, float],
+    error: str | None,
+    rescued: str | None,
+) -> Call:
+    """The call that gave a message.
+
+    Args:
+        heard: ids of what was heard.
+        times: when it started and ended, in seconds since the run began.
+        error: why it failed, if it did.
+        rescued: why the node itself failed, if its fallback spoke.
+    """
+    if isinstance(reply, Message):
+        reply = NodeReply(adapter=reply.adapter, logprob=reply.logprob, usage=reply.usage)
+    # Not more than fifteen arguments: above that Python builds a dictionary for every call.
+    call = Call(
+        message=message.id,
+        node=message.sender,
+        round=message.round,
+        heard=heard,
+        order=reply.order,
+        adapter=reply.adapter,
+        model=reply.model,
+        temperature=reply.temperature,
+        seed=reply.seed,
+        logprob=reply.logprob,
+        usage=reply.usage,
+        ballot=reply.ballot,
+        started=times[0],
+        ended=times[1],
+    )
+    if not reply.prompt and error is None and rescued is None:
+        return call
+    return msgspec.structs.replace(
+        call,
+        prompt=reply.prompt,
+        reply=message.content if reply.prompt else "",
+        error=error,
+        rescued=rescued,
+    )

@@ -1,0 +1,103 @@
+"""What happens in a run, while it happens: what :meth:`CollabGraph.stream` yields.
+
+Times are seconds since the run began. Every event names its run; those of one call name the
+message that the call will give (``id``), its node and its round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from swarm_ui.action import Action
+from swarm_ui.message import Message
+from swarm_ui.trace.records import Call, Trace
+
+
+class CallStarted(msgspec.Struct, frozen=True, kw_only=True, tag="call_started"):
+    """A node began to answer: all it hears is there."""
+
+    run: str
+    id: str
+    node: str
+    round: int
+    heard: tuple[str, ...]
+    at: float
+
+
+class Token(msgspec.Struct, frozen=True, kw_only=True, tag="token"):
+    """A piece of a reply, from models that stream."""
+
+    run: str
+    id: str
+    node: str
+    round: int
+    text: str
+
+
+class Spoken(msgspec.Struct, frozen=True, kw_only=True, tag="message"):
+    """A call is over; its message is what the listeners hear, a tombstone too."""
+
+    run: str
+    message: Message
+    call: Call
+
+
+class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="error"):
+    """A node failed; a tombstone, the word of its fallback or the end of the run follows."""
+
+    run: str
+    id: str
+    node: str
+    round: int
+    error: str
+
+
+class Skipped(msgspec.Struct, frozen=True, kw_only=True, tag="skipped"):
+    """A node was not asked: no message travelled over any of its edges."""
+
+    run: str
+    id: str
+    node: str
+    round: int
+
+
+class Voted(msgspec.Struct, frozen=True, kw_only=True, tag="vote"):
+    """The output has spoken."""
+
+    run: str
+    ballot: dict[str, float]
+    """Weight of each proposal, keyed by the action's JSON; empty if the output does not vote."""
+    action: Action | None
+
+
+class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
+    """The run is over; always the last event of a run that did not raise."""
+
+    run: str
+    trace: Trace
+
+
+class Aborted(msgspec.Struct, frozen=True, kw_only=True, tag="aborted"):
+    """The run was cancelled or raises; always the last event of a run that does."""
+
+    run: str
+    error: str
+    """Kind and words of what it raises, ``"NodeError: node 'a', ..."``; or ``"cancelled"``."""
+    at: float
+
+
+Event = CallStarted | Token | Spoken | Failed | Skipped | Voted | Finished | Aborted
+Tell = Callable[[Event], None]
+"""Hears each event at once, in the event loop: must not block, and must not raise."""
+
+
+def tell_all(*tells: Tell) -> Tell:
+    """Several listeners as one: each hears every event, in the order given."""
+
+    def tell(event: Event) -> None:
+        for each in tells:
+            each(event)
+
+    return tell

@@ -1,0 +1,176 @@
+"""Runs a graph: every call starts when its own inputs are there.
+
+There is no barrier between nodes, levels or rounds: a slow branch holds only those who hear it.
+A run keeps all its state in one object, so one graph serves any number of concurrent runs.
+What a trace says does not depend on the order in which answers arrive, timings aside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from swarm_ui.engine.events import Aborted, Finished, Tell
+from swarm_ui.engine.limits import Limits
+from swarm_ui.engine.run_context import UNCHANGED, Edits, Lease, RunContext
+from swarm_ui.engine.run_state import RunState
+from swarm_ui.errors import ConfigError, SwarmError
+from swarm_ui.graph.serialization import to_json
+from swarm_ui.message import Message
+from swarm_ui.node import NodeContext, NodeReply, derive
+from swarm_ui.observation import Observation
+from swarm_ui.storage.protocol import Head, Spoken, Store
+from swarm_ui.trace.records import Trace
+
+if TYPE_CHECKING:
+    from swarm_ui.graph.dag import Dag
+
+T = TypeVar("T")
+
+
+async def execute(
+    graph: Dag,
+    observation: Observation,
+    *,
+    seed: int = 0,
+    run: str = "",
+    edge_logprob: float | None = None,
+    limits: Limits | None = None,
+    given: Trace | None = None,
+    store: Store | None = None,
+    tell: Tell | None = None,
+    edits: Edits = UNCHANGED,
+) -> Trace:
+    """Run a graph once on a screen.
+
+    Args:
+        graph: who talks to whom.
+        observation: the screen.
+        seed: of every random choice in the run; equal seeds and answers give equal traces.
+        run: name of the run, for the trace, for errors and for the store.
+        edge_logprob: log-probability (nats) of the graph's edges, if they were drawn.
+        limits: time, concurrency, failure policy.
+        given: a trace whose calls are not made again as long as they hear what they heard there.
+        store: keeps every call as soon as it is over; a run that is in it already goes on.
+        tell: hears every event of the run.
+        edits: what is to be different from ``given``.
+
+    Raises:
+        NodeError: a node failed and the policy is ``abort``.
+        ConfigError, BudgetExceeded: whatever the policy is. As every
+            :class:`~swarm_ui.errors.SwarmError`, it has what was said until then as ``partial``.
+    """
+    past = {} if given is None else _given(given, seed, observation)
+    journal = None
+    if store is not None:
+        head = Head(run=run, seed=seed, graph=to_json(graph), observation=observation)
+        journal = await store.open(head)
+        past |= journal.past
+    try:
+        session = RunContext(
+            run, limits or Limits(), tell=tell, journal=journal, past=past, edits=edits
+        )
+        current = RunState(graph, observation, seed, session)
+        await _finish(current, session, graph.plan.leases, edge_logprob)
+    finally:
+        if journal is not None:
+            journal.close()
+    trace = current.trace(edge_logprob)
+    if tell is not None:
+        tell(Finished(run=run, trace=trace))
+    return trace
+
+
+async def _finish(
+    current: RunState, session: RunContext, leases: Sequence[Lease], edge_logprob: float | None
+) -> None:
+    """Make every call of a run; how it ends is told, and nothing it holds stays held."""
+    held = session.lease(leases)
+    try:
+        await current.finish()
+        if session.journal is not None:
+            await session.journal.finish()
+    except BaseException as error:
+        if isinstance(error, SwarmError):
+            error.partial = current.trace(edge_logprob)
+        if session.tell is not None:
+            session.tell(_aborted(error, session))
+        raise
+    finally:
+        session.deadlines.stop()
+        session.release(held)
+
+
+def _aborted(error: BaseException, session: RunContext) -> Aborted:
+    """The last event of a run that ends like this."""
+    what = f"{type(error).__name__}: {error}"
+    if isinstance(error, asyncio.CancelledError):
+        what = "cancelled"
+    return Aborted(run=session.run, error=what, at=session.clock() - session.start)
+
+
+def _given(trace: Trace, seed: int, observation: Observation) -> dict[str, Spoken]:
+    for what, got, expected in (
+        ("seed", trace.seed, seed),
+        ("screen", trace.observation, observation),
+    ):
+        if got != expected:
+            told = f": {got} instead of {expected}" if what == "seed" else ""
+            raise ConfigError(
+                f"the given trace '{trace.run}' was made with another {what}{told}; "
+                f"run with the trace's own {what}, or without it"
+            )
+    return recorded(trace)
+
+
+def recorded(trace: Trace) -> dict[str, Spoken]:
+    """The calls of a trace with their messages, by message id."""
+    messages: Mapping[str, Message] = {message.id: message for message in trace.messages}
+    return {call.message: (messages[call.message], call) for call in trace.calls}
+
+
+async def nested(graph: Dag, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+    """Run a graph as a node of another: its open nodes hear the inbox, its output answers.
+
+    The names inside get the names around them in front (``"team/agent_0"``, message ids
+    ``"team:1/agent_0:0"``), so that one trace holds every call.
+    """
+    inner = RunState(
+        graph,
+        context.observation,
+        derive(context.run_seed, context.node, context.round),
+        context.session,
+        around=inbox,
+        path=context.node + "/",
+        prefix=context.message_id + "/",
+    )
+    await inner.finish()
+    answer, ballot = inner.answer(), inner.ballot()
+    skipped = tuple([id for k in sorted(inner.skipped) for id in inner.skipped[k]])
+    if answer is None:
+        nobody = f"nothing reached the output '{graph.output}' of '{context.node}'"
+        return NodeReply(error=nobody, inner=tuple(inner.spoken()), skipped=skipped)
+    return NodeReply(
+        content=answer.content,
+        action=answer.action,
+        error=answer.error,
+        logprob=answer.logprob,
+        ballot=ballot or None,
+        inner=tuple(inner.spoken()),
+        skipped=skipped,
+    )
+
+
+def run_blocking(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end from synchronous code.
+
+    Inside a running event loop (a notebook) it runs in a thread with a loop of its own.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(asyncio.run, coroutine).result()

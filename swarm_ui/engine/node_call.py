@@ -1,0 +1,79 @@
+"""Asking one node: a slot, a time limit, and the answer's kind."""
+
+from __future__ import annotations
+
+import asyncio
+from math import inf
+
+from swarm_ui.engine.deadlines import Ticket
+from swarm_ui.engine.run_context import RunContext
+from swarm_ui.engine.schedule import Schedule
+from swarm_ui.message import Message
+from swarm_ui.node import Node, NodeContext, NodeReply
+
+
+class Expired(Exception):
+    """The time given to a call is over."""
+
+
+async def ask(
+    node: Node,
+    plan: Schedule,
+    k: int,
+    inbox: list[Message],
+    context: NodeContext,
+    task: asyncio.Task[None],
+) -> NodeReply | Message:
+    """The answer of a node (that of call ``k``, or its fallback) within the run's limits.
+
+    Raises:
+        Expired: there was none in time.
+        TypeError: it is not an answer.
+        Exception: whatever the node raises.
+    """
+    session = context.session
+    gate = None if plan.nested[k] else session.gate  # the calls inside a graph need the slots
+    if gate is not None:
+        await gate.acquire()
+    try:
+        seconds, bounded = plan.timeouts[k], False
+        if not plan.nested[k]:
+            bounded = session.end < inf and not plan.closes[k]
+            if seconds is None:
+                seconds = session.limits.timeout
+        if seconds is None and not bounded:
+            reply = await node(inbox, context)
+        else:
+            ticket = _watch(session, task, seconds, bounded)
+            try:
+                reply = await node(inbox, context)
+            except asyncio.CancelledError:
+                # Ours only if the time ran out and nobody else cancels the run besides.
+                if not session.deadlines.fired(ticket) or task.cancelling() > 1:
+                    raise
+                raise _expired(session, seconds, bounded) from None
+            finally:
+                if session.deadlines.close(ticket):
+                    task.uncancel()
+    finally:
+        if gate is not None:
+            gate.release()
+    if type(reply) is not NodeReply and not isinstance(reply, Message):
+        raise TypeError(f"answered with a {type(reply).__name__}, not a NodeReply")
+    return reply
+
+
+def _watch(
+    session: RunContext, task: asyncio.Task[None], seconds: float | None, bounded: bool
+) -> Ticket:
+    """Start the time of a call (``None``: only the run's own counts)."""
+    now = session.clock()
+    if bounded and now >= session.end:
+        raise Expired(f"not asked: the run's {session.limits.run_timeout:g} s were over")
+    return session.deadlines.open(task, now, inf if seconds is None else seconds, bounded)
+
+
+def _expired(session: RunContext, seconds: float | None, bounded: bool) -> Expired:
+    if bounded and session.clock() >= session.end:
+        return Expired(f"no answer before the run's {session.limits.run_timeout:g} s were over")
+    return Expired(f"no answer within {seconds:g} s")

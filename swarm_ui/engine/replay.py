@@ -1,0 +1,151 @@
+"""Runs made after a recorded one: from the record alone, or with something different.
+
+Calls that hear what they heard are taken from the record; only what is edited, and what hears
+something else because of it, is asked again. That makes counterfactual credit cheap.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from swarm_ui.engine.executor import execute, recorded
+from swarm_ui.engine.limits import Limits
+from swarm_ui.engine.run_context import Edits, Rewrite
+from swarm_ui.errors import ConfigError, GraphError
+from swarm_ui.graph.dag import Dag
+from swarm_ui.graph.validation import unknown
+from swarm_ui.message import Message
+from swarm_ui.model import Request
+from swarm_ui.node import Node
+from swarm_ui.prompts import chat_of
+from swarm_ui.trace.records import Trace
+
+Prompt = str | Rewrite
+"""The text of a whole prompt, as traces keep it, or a function that changes the request."""
+
+
+async def replay(
+    graph: Dag,
+    trace: Trace,
+    *,
+    messages: Mapping[str, Message | str] | None = None,
+    without: Iterable[str] = (),
+    prompts: Mapping[str, Prompt] | None = None,
+    nodes: Mapping[str, Node] | None = None,
+    again: Iterable[str] = (),
+    samples: Mapping[str, int] | None = None,
+    limits: Limits | None = None,
+) -> Trace:
+    """The run of a trace once more; with nothing changed, the same trace and not one call.
+
+    Args:
+        graph: the graph that ran, or one with other edges.
+        trace: of one decision, with the calls inside nested graphs.
+        messages: by id, what is said instead; a string replaces the content alone.
+        without: ids of messages nobody hears.
+        prompts: by message id, another prompt for that call; see :data:`Prompt`.
+        nodes: by name (``"team/agent_0"`` inside a nested graph), another node or the same one
+            with another model; all its calls are made again.
+        again: ids of calls to make again as they were.
+        samples: by message id, which sample of that call to draw; 0 is the recorded one's seed.
+        limits: as of any run.
+
+    Returns:
+        the new trace, under the same run name and seed.
+
+    Raises:
+        ConfigError: an id or a name is not in the trace.
+    """
+    again = frozenset(again)
+    for name, node in (nodes or {}).items():
+        graph = _with_node(graph, name, node)
+    edited = dict(messages or {})
+    gone, rewrites, drawn = frozenset(without), dict(prompts or {}), dict(samples or {})
+    past = recorded(trace)
+    for id in (*edited, *gone, *rewrites, *drawn, *again):
+        if id not in past:
+            raise ConfigError(_no_message(id, past))
+    redone = {id for id, (_, call) in past.items() if _belongs(call.node, nodes or {})}
+    edits = Edits(
+        messages={id: _said(past[id][0], new) for id, new in edited.items()},
+        without=gone,
+        again=frozenset(redone) | again | frozenset(rewrites) | frozenset(drawn),
+        samples=drawn,
+        rewrites={id: _rewrite(new) for id, new in rewrites.items()},
+    )
+    return await execute(
+        graph,
+        trace.observation,
+        seed=trace.seed,
+        run=trace.run,
+        edge_logprob=trace.edge_logprob,
+        limits=limits,
+        given=trace,
+        edits=edits,
+    )
+
+
+async def resample(
+    graph: Dag, trace: Trace, id: str, k: int, *, limits: Limits | None = None
+) -> list[Trace]:
+    """What would have come of it had one call been sampled otherwise: ``k`` traces.
+
+    Each makes that call with a seed of its own, and again only what hears the difference. An
+    agent at temperature 0 says the same every time; give it another one with ``nodes=`` of
+    :func:`replay` first.
+
+    Args:
+        id: of the message to sample again.
+        k: how many samples, at least 1; sample ``i`` is the same in every call of this function.
+    """
+    if k < 1:
+        raise ConfigError(f"resample: k must be at least 1, got {k}")
+    draws = range(1, k + 1)
+    return list(
+        await asyncio.gather(
+            *[replay(graph, trace, samples={id: draw}, limits=limits) for draw in draws]
+        )
+    )
+
+
+def _with_node(graph: Dag, path: str, node: Node, around: str = "") -> Dag:
+    """The graph with another node under a name, which may lie in a nested graph."""
+    name, _, inside = path.partition("/")
+    if name not in graph.nodes:
+        where = f"inside '{around[:-1]}': " if around else ""
+        raise GraphError(where + unknown("node", name, graph.nodes))
+    if inside:
+        nested = graph.nodes[name]
+        if not isinstance(nested, Dag):
+            raise GraphError(f"'{name}' is no graph, so there is no node '{path}'")
+        node = _with_node(nested, inside, node, f"{around}{name}/")  # type: ignore[assignment]
+    return graph.with_node(node, name=name)
+
+
+def _belongs(name: str, nodes: Mapping[str, Node]) -> bool:
+    """Whether a call's node is among the changed ones, or stands inside one of them."""
+    parts = name.split("/")
+    return any("/".join(parts[:depth]) in nodes for depth in range(1, len(parts) + 1))
+
+
+def _said(message: Message, new: Message | str) -> Message:
+    return msgspec.structs.replace(message, content=new) if isinstance(new, str) else new
+
+
+def _rewrite(new: Prompt) -> Rewrite:
+    if not isinstance(new, str):
+        return new
+    chat = chat_of(new)
+
+    def ask(request: Request) -> Request:
+        return msgspec.structs.replace(request, decision=None, chat=chat)
+
+    return ask
+
+
+def _no_message(id: str, past: Mapping[str, object]) -> str:
+    known = ", ".join(list(past)[:8]) + (", ..." if len(past) > 8 else "")
+    return f"no message '{id}' in the trace; it has {known}"

@@ -1,0 +1,125 @@
+"""What one run shares with the runs of the graphs nested in it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
+
+import msgspec
+
+from swarm_ui.engine.deadlines import Deadlines
+from swarm_ui.engine.events import Tell
+from swarm_ui.engine.limits import Limits
+from swarm_ui.errors import ConfigError
+from swarm_ui.message import Message
+from swarm_ui.model import ChatModel, Request, VersionedModel
+from swarm_ui.storage.protocol import Journal, Spoken
+
+Rewrite = Callable[[Request], Request]
+Lease = tuple[VersionedModel, str]
+
+
+class Edits(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run differs from the recorded one it is made after; all by message id."""
+
+    messages: Mapping[str, Message] = {}
+    """Said instead of what the node would say."""
+    without: frozenset[str] = frozenset()
+    """Never said: nobody hears them."""
+    again: frozenset[str] = frozenset()
+    """Calls to make again, though they hear what they heard."""
+    samples: Mapping[str, int] = {}
+    """Which sample of a call this is: 0 has the seed it always has, others have their own."""
+    rewrites: Mapping[str, Rewrite] = {}
+    """How a call's request to its model is changed."""
+
+
+UNCHANGED = Edits()
+_NOTHING: Mapping[str, Spoken] = {}
+
+
+class RunContext:
+    """Name, limits, time, record and edits of one run. Belongs to one event loop."""
+
+    __slots__ = (
+        "clock", "deadlines", "edits", "end", "gate", "inside", "journal", "limits", "past", "pins",
+        "run", "start", "tell",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        run: str,
+        limits: Limits,
+        *,
+        tell: Tell | None = None,
+        journal: Journal | None = None,
+        past: Mapping[str, Spoken] = _NOTHING,
+        edits: Edits = UNCHANGED,
+    ) -> None:
+        """
+        Args:
+            tell: hears every event.
+            journal: keeps every call.
+            past: calls that need not be made again while they hear what they heard.
+            edits: what is to be different this time.
+        """
+        self.run, self.limits = run, limits
+        self.tell, self.journal, self.past, self.edits = tell, journal, past, edits
+        self.inside = _inside(past)
+        self.clock = asyncio.get_running_loop().time
+        self.start = self.clock()
+        self.end = inf if limits.run_timeout is None else self.start + limits.run_timeout
+        self.deadlines = Deadlines(self.end)
+        self.gate = asyncio.Semaphore(limits.concurrency) if limits.concurrency else None
+        self.pins: dict[tuple[int, str], str] = {}
+
+    def lease(self, leases: Sequence[Lease]) -> list[tuple[VersionedModel, str]]:
+        """Pin the adapter versions that answer now; give the result to :meth:`release`."""
+        held: list[tuple[VersionedModel, str]] = []
+        try:
+            for model, adapter in leases:
+                version = model.lease(adapter)
+                held.append((model, version))
+                self.pins[id(model), adapter] = version
+        except BaseException:
+            self.release(held)
+            raise
+        return held
+
+    @staticmethod
+    def release(held: list[tuple[VersionedModel, str]]) -> None:
+        for model, version in held:
+            model.release(version)
+
+    def pinned(self, model: ChatModel, request: Request) -> Request:
+        """The request, naming the version its adapter had when the run began."""
+        if request.adapter is None or not self.pins:
+            return request
+        version = self.pins.get((id(model), request.adapter))
+        if version is None:
+            return request
+        return msgspec.structs.replace(request, adapter=version)
+
+    def rewritten(self, id: str, request: Request) -> Request:
+        """The request of a call, with the edit made to it."""
+        rewrite = self.edits.rewrites.get(id)
+        if rewrite is None:
+            return request
+        changed = rewrite(request)
+        if not isinstance(changed, Request):
+            raise ConfigError(
+                f"the edit of call '{id}' gave a {type(changed).__name__}; expected a Request"
+            )
+        return changed
+
+
+def _inside(past: Mapping[str, Spoken]) -> dict[str, tuple[Spoken, ...]]:
+    """What was said inside each recorded call of a graph, by that call's message id."""
+    found: dict[str, list[Spoken]] = {}
+    for id, spoken in past.items():
+        place = id.find("/")
+        while place >= 0:
+            found.setdefault(id[:place], []).append(spoken)
+            place = id.find("/", place + 1)
+    return {id: tuple(pairs) for id, pairs in found.items()}

@@ -1,0 +1,363 @@
+"""One run of a graph: which call is next, and all that was said so far, in one object."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from swarm_ui.engine.call_record import called, spoken
+from swarm_ui.engine.events import CallStarted, Failed, Skipped, Spoken, Voted
+from swarm_ui.engine.node_call import Expired, ask
+from swarm_ui.engine.run_context import RunContext
+from swarm_ui.engine.scheduler import Scheduler
+from swarm_ui.errors import BudgetExceeded, ConfigError, NodeError, NodeTimeout
+from swarm_ui.message import Message
+from swarm_ui.model import Decision
+from swarm_ui.node import NodeContext, NodeReply, Source
+from swarm_ui.observation import Observation
+from swarm_ui.storage.protocol import Journal, hears_the_same
+from swarm_ui.trace.records import Call, Trace, hear
+from swarm_ui.view import View, identity
+
+if TYPE_CHECKING:
+    from swarm_ui.graph.dag import Dag
+
+_FOR_THE_USER = (ConfigError, BudgetExceeded)  # not the node's failure: never a tombstone
+
+
+class _Before(Expired):
+    """What failed before the run was taken up again fails in the same words."""
+
+
+class RunState:
+    """The state of one run. Call numbers are those of the graph's plan."""
+
+    __slots__ = (
+        "_around", "_calls", "_clock", "_gaps", "_graph", "_inner", "_number", "_observation",
+        "_path", "_plan", "_prefix", "_said", "_seed", "_session", "_start", "skipped",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        graph: Dag,
+        observation: Observation,
+        seed: int,
+        session: RunContext,
+        around: Sequence[Message] = (),
+        path: str = "",
+        prefix: str = "",
+    ) -> None:
+        """``around``, ``path`` and ``prefix``: what is heard from, and the names of, the graphs
+        around a nested one (``"team/"`` before node names, ``"team:1/"`` before message ids)."""
+        plan = graph.plan
+        self._graph, self._plan, self._observation = graph, plan, observation
+        self._seed, self._session = seed, session
+        self._around, self._path, self._prefix = tuple(around), path, prefix
+        self._said: list[Message | None] = [None] * plan.size
+        self._calls: list[Call | None] = [None] * plan.size
+        self._gaps = plan.conditional or bool(session.edits.without)
+        self._inner: dict[int, tuple[tuple[Message, Call], ...]] = {}
+        self.skipped: dict[int, tuple[str, ...]] = {}
+        self._number: dict[str, int] | None = None
+        self._clock, self._start = session.clock, session.start
+
+    async def finish(self) -> None:
+        """Make every call. Leaves no task behind, however it ends.
+
+        Raises:
+            NodeError, ConfigError, BudgetExceeded: what ended the run before.
+        """
+        await Scheduler(self._make, self._plan.waiting, self._plan.successors).finish()
+        if self._session.tell is not None and not self._prefix:
+            answer = self.answer()
+            action = None if answer is None else answer.action
+            self._session.tell(Voted(run=self._session.run, ballot=self.ballot(), action=action))
+
+    # -- one call -----------------------------------------------------------------------------
+
+    async def _make(self, k: int, task: asyncio.Task[None]) -> None:
+        """Make one call and record it; or find it in the record; or skip it."""
+        plan, said, session = self._plan, self._said, self._session
+        started = self._clock() - self._start
+        id = self._prefix + plan.ids[k]
+        error: str | None = None
+        inbox: list[Message] | None
+        try:
+            if self._gaps:
+                inbox = self._passing(k, id)
+                if inbox is None:
+                    return
+            else:
+                inbox = [said[j] for j in plan.inputs[k]]  # type: ignore[misc]
+        except Exception as failure:
+            inbox, error = [], self._failed(k, id, failure)
+        if plan.open[k] and self._around:
+            inbox.extend(self._around)
+        if session.past and self._recorded(k, id, inbox):
+            if session.journal is not None:
+                await self._write(k, session.journal)
+            return
+        own = plan.own[k]
+        context = NodeContext(
+            self._observation,
+            self._path + plan.names[k],
+            plan.rounds[k],
+            self._graph.rounds,
+            id,
+            self._seed,
+            said[own] if own >= 0 else None,
+            session,
+            self,
+        )
+        if session.tell is not None:
+            self._tell_start(context, inbox, started)
+        rescued: str | None = None
+        reply: NodeReply | Message | None = None if error is None else NodeReply(error=error)
+        if reply is None and session.edits.messages:
+            reply = session.edits.messages.get(id)
+        if reply is None:
+            try:
+                if plan.nested[k] and session.journal is not None:
+                    self._fail_as_before(id, inbox)
+                reply = await ask(plan.nodes[k], plan, k, inbox, context, task)
+            except Exception as failure:
+                reply, error, rescued = await self._rescue(k, inbox, context, task, failure)
+        self._keep(k, inbox, context, reply, started, error, rescued)
+        if session.journal is not None:
+            await self._write(k, session.journal)
+
+    async def _write(self, k: int, journal: Journal) -> None:
+        """Keep a call safe before anybody hears of it, unless it is safe already."""
+        message, call = self._said[k], self._calls[k]
+        assert message is not None and call is not None
+        found = journal.past.get(message.id)
+        if found is not None and found[1] is call:
+            return
+        # A nested graph has written its calls. A node that brought others' wants their order kept.
+        inner = () if self._plan.nested[k] else self._inner.get(k, ())
+        try:
+            for pair in (*inner, (message, call)):
+                await journal.write(*pair)
+        except ConfigError:
+            raise
+        except Exception as failure:
+            kept_not = f"the store did not keep '{message.id}': {_reason(failure)}"
+            raise ConfigError(kept_not) from failure
+
+    async def _rescue(
+        self,
+        k: int,
+        inbox: list[Message],
+        context: NodeContext,
+        task: asyncio.Task[None],
+        failure: Exception,
+    ) -> tuple[NodeReply | Message, str | None, str | None]:
+        """After a failure: the fallback's reply or a tombstone; why the call failed, if it did;
+        why the node itself did, if its fallback spoke."""
+        fallback, id = self._plan.fallbacks[k], context.message_id
+        if fallback is None or isinstance(failure, _FOR_THE_USER):
+            error = self._failed(k, id, failure)
+            return NodeReply(error=error), error, None
+        reason = _reason(failure)
+        self._tell_failure(k, id, reason)
+        try:
+            reply = await ask(fallback, self._plan, k, inbox, context, task)
+        except Exception as second:
+            error = f"{reason}; its fallback: {self._failed(k, id, second)}"
+            return NodeReply(error=error), error, None
+        return reply, None, reason
+
+    def _passing(self, k: int, id: str) -> list[Message] | None:
+        """What travels over the edges to a call; ``None`` if the call is not to be made."""
+        plan, without = self._plan, self._session.edits.without
+        if id in without:
+            return None
+        inbox: list[Message] = []
+        conditions = plan.conditions[k] or (None,) * len(plan.inputs[k])
+        closed = arrived = False
+        for j, condition in zip(plan.inputs[k], conditions, strict=True):
+            message = self._said[j]
+            if message is not None and (condition is None or condition(message)):
+                inbox.append(message)
+                arrived = arrived or j != plan.own[k]
+            elif j != plan.own[k] and self._prefix + plan.ids[j] not in without:
+                closed = True
+        if closed and not arrived:
+            self.skipped[k] = (id,)
+            if self._session.tell is not None:
+                name = self._path + plan.names[k]
+                self._session.tell(
+                    Skipped(run=self._session.run, id=id, node=name, round=plan.rounds[k])
+                )
+            return None
+        return inbox
+
+    def _recorded(self, k: int, id: str, inbox: list[Message]) -> bool:
+        """Take a call from the record, if it heard then what it hears now."""
+        past, edits = self._session.past, self._session.edits
+        found = past.get(id)
+        if found is None or id in edits.again or id in edits.messages:
+            return False
+        message, call = found
+        if not hears_the_same(call, inbox, past):
+            return False
+        within = self._has_inside(k, call)
+        if self._plan.nested[k] and (within or self._session.journal is None):
+            return False  # entered again, to find what was said and what was skipped inside
+        self._said[k], self._calls[k] = message, call
+        if within:
+            self._inner[k] = self._session.inside.get(id, ())
+        return True
+
+    def _has_inside(self, k: int, call: Call) -> bool:
+        """Whether calls made inside this one belong to it: not if it failed, and not if a plain
+        node spoke in the name of what made them."""
+        from swarm_ui.graph.dag import Dag
+
+        spoke = call.rescued is None or isinstance(self._plan.fallbacks[k], Dag)
+        return call.error is None and spoke
+
+    def _fail_as_before(self, id: str, inbox: list[Message]) -> None:
+        """Raise if, before the run was taken up again, this graph failed and its fallback spoke."""
+        past = self._session.past
+        found = past.get(id)
+        if found is not None and found[1].rescued and hears_the_same(found[1], inbox, past):
+            raise _Before(found[1].rescued)
+
+    def _failed(self, k: int, id: str, failure: Exception) -> str:
+        """What the tombstone says; raises if there shall be none."""
+        reason = _reason(failure)
+        self._tell_failure(k, id, reason)
+        abort = self._session.limits.on_failure == "abort"
+        if isinstance(failure, _FOR_THE_USER) or (abort and isinstance(failure, NodeError)):
+            raise failure
+        if not abort:
+            return reason
+        name = self._path + self._plan.names[k]
+        kind = NodeTimeout if isinstance(failure, Expired) else NodeError
+        error = kind(reason, node=name, round=self._plan.rounds[k], run=self._session.run)
+        raise error from failure
+
+    def _keep(
+        self,
+        k: int,
+        inbox: list[Message],
+        context: NodeContext,
+        reply: NodeReply | Message,
+        started: float,
+        error: str | None,
+        rescued: str | None,
+    ) -> None:
+        """Put a reply on record."""
+        if type(reply) is NodeReply:
+            if reply.inner:
+                self._inner[k] = reply.inner
+            if reply.skipped:
+                self.skipped[k] = reply.skipped
+        message = spoken(reply, context)
+        whole = not self._gaps and not self._around and not self._prefix
+        heard = self._plan.heard[k] if whole else tuple([m.id for m in inbox])
+        times = (started, self._clock() - self._start)
+        call = called(reply, message, heard, times, error, rescued)
+        if self._plan.nested[k]:
+            message, call = self._unchanged(message, call, inbox)
+        self._said[k], self._calls[k] = message, call
+        if self._session.tell is not None:
+            self._session.tell(Spoken(run=self._session.run, message=message, call=call))
+
+    def _unchanged(
+        self, message: Message, call: Call, inbox: list[Message]
+    ) -> tuple[Message, Call]:
+        """A nested graph is always entered again, at no cost; if it came to the same, the record
+        of it stands, times and all."""
+        found = self._session.past.get(message.id)
+        if found is None or found[0] != message:
+            return message, call
+        return found if hears_the_same(found[1], inbox, self._session.past) else (message, call)
+
+    # -- telling ------------------------------------------------------------------------------
+
+    def _tell_start(self, context: NodeContext, inbox: list[Message], at: float) -> None:
+        assert self._session.tell is not None
+        self._session.tell(
+            CallStarted(
+                run=self._session.run,
+                id=context.message_id,
+                node=context.node,
+                round=context.round,
+                heard=tuple([m.id for m in inbox]),
+                at=at,
+            )
+        )
+
+    def _tell_failure(self, k: int, id: str, error: str) -> None:
+        if self._session.tell is not None:
+            name, round = self._path + self._plan.names[k], self._plan.rounds[k]
+            self._session.tell(
+                Failed(run=self._session.run, id=id, node=name, round=round, error=error)
+            )
+
+    # -- what was said ------------------------------------------------------------------------
+
+    def source(self, message: Message) -> Source:
+        """Who said a message, and knowing what; see :meth:`NodeContext.source`."""
+        if self._number is None:
+            self._number = {self._prefix + id: k for k, id in enumerate(self._plan.ids)}
+        k = self._number[message.id]
+        call = self._calls[k]
+        if call is None:
+            raise KeyError(message.id)
+        screen = self._observation
+        view = identity(screen) if call.order is None else View(screen, call.order)
+        known = {m.id: m for m in self._around}
+        known |= {m.id: m for j in self._plan.inputs[k] if (m := self._said[j]) is not None}
+        heard = tuple(hear(known[id], view, listener=call.node) for id in call.heard)
+        node = self._plan.nodes[k]
+        fallback = self._plan.fallbacks[k]
+        if call.rescued is not None and fallback is not None:
+            node = fallback
+        decision = Decision(observation=view.observation, heard=heard, partial=view.partial)
+        return Source(node, call, view, decision)
+
+    def spoken(self) -> list[tuple[Message, Call]]:
+        """All messages with their calls, by call number; those inside a nested graph after it."""
+        pairs: list[tuple[Message, Call]] = []
+        for k, (message, call) in enumerate(zip(self._said, self._calls, strict=True)):
+            if message is not None and call is not None:
+                pairs.append((message, call))
+                pairs.extend(self._inner.get(k, ()))
+        return pairs
+
+    def answer(self) -> Message | None:
+        """The output's message; ``None`` if it has not spoken or was skipped."""
+        return self._said[self._plan.final]
+
+    def ballot(self) -> dict[str, float]:
+        """Weight of each proposal, if the output has voted."""
+        call = self._calls[self._plan.final]
+        return {} if call is None or call.ballot is None else call.ballot
+
+    def trace(self, edge_logprob: float | None) -> Trace:
+        """The record of the run, as far as it went."""
+        pairs = self.spoken()
+        answer = self.answer()
+        return Trace(
+            run=self._session.run,
+            seed=self._seed,
+            observation=self._observation,
+            agents=self._graph.agents,
+            rounds=self._graph.rounds,
+            edges=self._graph.talk,
+            edge_logprob=edge_logprob,
+            messages=tuple([message for message, _ in pairs]),
+            calls=tuple([call for _, call in pairs]),
+            skipped=tuple([id for k in sorted(self.skipped) for id in self.skipped[k]]),
+            ballot=self.ballot(),
+            action=None if answer is None else answer.action,
+        )
+
+
+def _reason(failure: Exception) -> str:
+    """A failure in the words of a tombstone."""
+    return str(failure) if isinstance(failure, Expired) else f"{type(failure).__name__}: {failure}"

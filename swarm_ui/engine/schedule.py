@@ -1,0 +1,119 @@
+"""A graph unrolled over its rounds, worked out once per graph and shared by all its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from swarm_ui.model import ChatModel, VersionedModel
+
+if TYPE_CHECKING:
+    from swarm_ui.engine.run_context import Lease
+    from swarm_ui.graph.dag import Dag
+    from swarm_ui.node import Condition, Node
+
+
+class Schedule:
+    """Calls numbered ``0 .. size - 1``, round by round, then those after the last round.
+
+    All sequences are indexed by call number. A call's inputs always have smaller rounds, or come
+    from the same round along an edge.
+    """
+
+    __slots__ = (
+        "closes", "conditional", "conditions", "fallbacks", "final", "heard", "ids", "inputs",
+        "leases", "names", "nested", "nodes", "open", "own", "rounds", "size", "successors",
+        "timeouts", "waiting",
+    )  # fmt: skip
+
+    def __init__(self, graph: Dag) -> None:
+        from swarm_ui.graph.dag import Dag
+
+        team, closing = graph.agents, graph.closing
+        places = [(name, r) for r in range(graph.rounds) for name in team]
+        places += [(name, graph.rounds - 1) for name in closing]
+        number = {place: k for k, place in enumerate(places)}
+        self.size = len(places)
+        self.names: tuple[str, ...] = tuple(name for name, _ in places)
+        self.rounds: tuple[int, ...] = tuple(r for _, r in places)
+        self.ids: tuple[str, ...] = tuple(f"{name}:{r}" for name, r in places)
+        self.nodes: tuple[Node, ...] = tuple(graph.nodes[name] for name in self.names)
+        self.final = number[graph.output, graph.rounds - 1]
+        self.timeouts: tuple[float | None, ...] = tuple(
+            getattr(node, "timeout", None) for node in self.nodes
+        )
+        last = frozenset(closing)
+        #: speaks after the last round
+        self.closes: tuple[bool, ...] = tuple(name in last for name in self.names)
+        #: is a graph itself
+        self.nested: tuple[bool, ...] = tuple(isinstance(n, Dag) for n in self.nodes)
+        self.fallbacks: tuple[Node | None, ...] = tuple(
+            graph.fallbacks.get(name) for name in self.names
+        )
+        self.leases: tuple[Lease, ...] = _leases(graph)
+        repeats = frozenset(team)
+        self.own: tuple[int, ...] = tuple(
+            number[name, r - 1] if r and name in repeats else -1 for name, r in places
+        )
+        heard = graph.heard
+        self.inputs: tuple[tuple[int, ...], ...] = tuple(
+            _inputs(graph, name, r, own, heard[name], number)
+            for (name, r), own in zip(places, self.own, strict=True)
+        )
+        #: ids of the inputs
+        self.heard: tuple[tuple[str, ...], ...] = tuple(
+            tuple([self.ids[j] for j in inputs]) for inputs in self.inputs
+        )
+        #: for each input, which of its messages are heard; ``None``: all of all inputs
+        self.conditions: tuple[tuple[Condition | None, ...] | None, ...] = tuple(
+            self._conditions(graph, k) for k in range(self.size)
+        )
+        self.conditional = bool(graph.when)
+        #: calls that hear nobody along an edge: they hear what comes from around a nested graph
+        self.open: tuple[bool, ...] = tuple(not heard[name] for name, _ in places)
+        successors: list[list[int]] = [[] for _ in places]
+        for k, inputs in enumerate(self.inputs):
+            for j in inputs:
+                successors[j].append(k)
+        self.successors: tuple[tuple[int, ...], ...] = tuple(map(tuple, successors))
+        self.waiting: tuple[int, ...] = tuple(map(len, self.inputs))
+
+    def _conditions(self, graph: Dag, k: int) -> tuple[Condition | None, ...] | None:
+        if not graph.when:
+            return None
+        found = tuple(graph.when.get((self.names[j], self.names[k])) for j in self.inputs[k])
+        return found if any(condition is not None for condition in found) else None
+
+
+def _leases(graph: Dag) -> tuple[Lease, ...]:
+    """Models with versions and the adapters they speak with, each pair once; nested ones too."""
+    from swarm_ui.graph.dag import Dag
+
+    found: dict[tuple[int, str], Lease] = {}
+    for node in (*graph.nodes.values(), *graph.fallbacks.values()):
+        if isinstance(node, Dag):
+            found |= {(id(m), adapter): (m, adapter) for m, adapter in node.plan.leases}
+            continue
+        model: ChatModel | None = getattr(node, "model", None)
+        adapter: str | None = getattr(node, "adapter", None)
+        if adapter is not None and isinstance(model, VersionedModel):
+            found[id(model), adapter] = (model, adapter)
+    return tuple(found.values())
+
+
+def _inputs(
+    graph: Dag,
+    name: str,
+    round: int,
+    own: int,
+    senders: Sequence[str],
+    number: Mapping[tuple[str, int], int],
+) -> tuple[int, ...]:
+    """Calls whose messages a call hears, in the order it hears them."""
+    if getattr(graph.nodes[name], "scope", None) == "all":
+        rounds = range(graph.rounds)
+        return tuple(
+            number[sender, r] for r in rounds for sender in senders if (sender, r) in number
+        )
+    before = () if own < 0 else (own,)
+    return before + tuple(number[sender, round] for sender in senders)

@@ -1,0 +1,297 @@
+"""OpenTelemetry spans of runs, by the semantic conventions for generative AI.
+
+    from swarm_ui.telemetry import Spans
+
+    trace = await team.run(screen, tell=Spans(name="phone-team"))
+
+Needs ``pip install 'swarm-ui[telemetry]'`` and a tracer provider, as any OpenTelemetry program has
+it; without one the spans go nowhere. Prompts, screens and replies leave the process only with
+``content=True``.
+
+A run is a span ``invoke_workflow {name}``; every call is a span ``invoke_agent {node}`` in it, and
+the calls of a nested graph are inside the span of the node it stands for. A call's span links to
+the spans of the messages it heard, so the spans show the dataflow too. Calls taken from a record
+or a store were not made, and have no span.
+
+Conventions: https://github.com/open-telemetry/semantic-conventions-genai (all of ``gen_ai.*`` is
+in development there). What they have no name for is ``swarm_ui.*``: ``run``, ``seed``, ``rounds``,
+``skipped`` and ``undecided`` of a run; ``id``, ``round``, ``heard``, ``adapter``, ``logprob``,
+``action_type`` and ``rescued`` of a call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from swarm_ui.engine.events import (
+    Aborted,
+    CallStarted,
+    Event,
+    Failed,
+    Finished,
+    Skipped,
+    Spoken,
+    Token,
+)
+from swarm_ui.errors import ConfigError, MissingExtra, TraceError
+from swarm_ui.message import Message
+from swarm_ui.model import ChatMessage
+from swarm_ui.prompts import chat_of
+from swarm_ui.trace.records import Call, Trace
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span, TracerProvider
+
+_Value = str | int | float | bool | list[str]
+
+_KIND = re.compile(r"([A-Za-z_]\w*)(?:: |$)")
+_TIMEOUT = re.compile(r"no answer (within|before)|not asked: the run's")
+
+
+class Spans:
+    """Makes the spans of one run out of its events; make a new one for every run.
+
+    It goes where events are told: ``team.run(screen, tell=Spans())``, with other listeners by
+    :func:`swarm_ui.events.tell_all`. As for any listener, models that can stream do.
+
+    Raises:
+        MissingExtra: OpenTelemetry is not installed.
+        ConfigError: (when told) it already follows another run.
+    """
+
+    def __init__(
+        self,
+        tracer_provider: TracerProvider | None = None,
+        *,
+        name: str = "team",
+        content: bool = False,
+    ) -> None:
+        """
+        Args:
+            tracer_provider: where spans go; ``None``: the process's own.
+            name: of the graph; one name for all its runs, since spans are grouped by it.
+            content: whether spans carry the goal, prompts, replies and the decision.
+        """
+        try:
+            from opentelemetry import trace
+        except ImportError as error:
+            raise MissingExtra("telemetry", "making spans", "opentelemetry") from error
+        self._otel = trace
+        self._tracer = trace.get_tracer("swarm_ui", tracer_provider=tracer_provider)
+        self._name, self._content = name, content
+        self._root: Span | None = None
+        self._run = ""
+        self._second: float = 0.0  # of the event loop's clock, when the run began
+        self._nanosecond = 0  # of the wall clock, then
+        self._over = self._refused = False
+        self._spans: dict[str, Span] = {}
+        self._begun: dict[str, float] = {}
+        self._streamed: set[str] = set()
+        self._failures: dict[str, str] = {}
+        self._skipped: list[str] = []
+
+    def __call__(self, event: Event) -> None:
+        """Hear an event, in the event loop."""
+        if self._root is None:
+            self._root = self._begin(event)
+        self._check(event)
+        match event:
+            case CallStarted():
+                self._start(event)
+            case Token() if event.id not in self._streamed:
+                self._streamed.add(event.id)
+                waited = self._now() - self._begun[event.id]
+                _set(self._spans[event.id], {"gen_ai.response.time_to_first_chunk": waited})
+            case Failed():
+                self._failures[event.id] = event.error
+            case Skipped():
+                self._skipped.append(event.id)
+            case Spoken():
+                self._end(event.message, event.call)
+            case Finished():
+                self._finish(event.trace)
+            case Aborted():
+                self._abort(event)
+
+    # -- the run ------------------------------------------------------------------------------
+
+    def _begin(self, event: Event) -> Span:
+        """The run's span; its parent is whatever span the run was started in."""
+        at = event.at if isinstance(event, CallStarted | Aborted) else 0.0
+        self._run = event.run
+        self._second = asyncio.get_running_loop().time() - at
+        self._nanosecond = time.time_ns() - int(at * 1e9)
+        return self._tracer.start_span(
+            f"invoke_workflow {self._name}",
+            attributes={
+                "gen_ai.operation.name": "invoke_workflow",
+                "gen_ai.workflow.name": self._name,
+                "swarm_ui.run": event.run,
+            },
+            start_time=self._nanosecond,
+        )
+
+    def _check(self, event: Event) -> None:
+        """Events name their run, but two runs may have one name: then their calls collide."""
+        collides = isinstance(event, CallStarted) and event.id in self._begun
+        # A run that was refused tells its end before it raises.
+        refused = self._refused and isinstance(event, Aborted)
+        if self._over or collides or refused or event.run != self._run:
+            self._refused = collides and event.run == self._run
+            raise ConfigError(
+                f"Spans follows one run: it began with run '{self._run}' and now hears of another, "
+                f"'{event.run}'. Make a new Spans for every run"
+            )
+
+    def _finish(self, trace: Trace) -> None:
+        found: dict[str, _Value] = {"swarm_ui.seed": trace.seed, "swarm_ui.rounds": trace.rounds}
+        if trace.undecided is not None:
+            found["swarm_ui.undecided"] = trace.undecided
+        if self._content:
+            found["gen_ai.input.messages"] = _messages(
+                [ChatMessage("user", trace.observation.goal)]
+            )
+            if trace.action is not None:
+                found["gen_ai.output.messages"] = _answer(trace.action.json())
+        assert self._root is not None
+        _set(self._root, found)
+        self._close(self._now())
+
+    def _abort(self, event: Aborted) -> None:
+        for id, span in self._spans.items():
+            if span.is_recording():
+                _fail(span, self._failures.get(id, "cancelled"))
+                span.end(self._wall(event.at))
+        assert self._root is not None
+        _fail(self._root, event.error)
+        self._close(event.at)
+
+    def _close(self, at: float) -> None:
+        assert self._root is not None
+        if self._skipped:
+            _set(self._root, {"swarm_ui.skipped": self._skipped})
+        self._root.end(self._wall(at))
+        self._over = True
+
+    # -- a call -------------------------------------------------------------------------------
+
+    def _start(self, event: CallStarted) -> None:
+        around = self._spans.get(event.id.rpartition("/")[0], self._root)
+        assert around is not None
+        links = [
+            self._otel.Link(self._spans[id].get_span_context(), {"swarm_ui.id": id})
+            for id in event.heard
+            if id in self._spans
+        ]
+        self._begun[event.id] = event.at
+        self._spans[event.id] = self._tracer.start_span(
+            f"invoke_agent {event.node}",
+            context=self._otel.set_span_in_context(around),
+            attributes={
+                "gen_ai.operation.name": "invoke_agent",
+                "gen_ai.agent.name": event.node,
+                "swarm_ui.id": event.id,
+                "swarm_ui.round": event.round,
+                "swarm_ui.heard": event.heard,
+            },
+            links=links,
+            start_time=self._wall(event.at),
+        )
+
+    def _end(self, message: Message, call: Call) -> None:
+        span = self._spans[message.id]
+        _set(span, _described(message, call))
+        if self._content and call.prompt:
+            _set(
+                span,
+                {
+                    "gen_ai.input.messages": _messages(_turns(call.prompt)),
+                    "gen_ai.output.messages": _answer(call.reply),
+                },
+            )
+        if call.error is not None:
+            _fail(span, call.error)
+        # Not as the call says: a nested graph that came to what is recorded has the record's times.
+        span.end(self._wall(self._now()))
+
+    # -- time ---------------------------------------------------------------------------------
+
+    def _now(self) -> float:
+        """Seconds since the run began."""
+        return asyncio.get_running_loop().time() - self._second
+
+    def _wall(self, seconds: float) -> int:
+        return self._nanosecond + int(seconds * 1e9)
+
+
+def _described(message: Message, call: Call) -> dict[str, _Value]:
+    """What a span says of a call once it is over; nothing that a screen or a model said."""
+    found: dict[str, _Value] = {}
+    if call.prompt or call.model:
+        found["gen_ai.request.temperature"] = float(call.temperature)
+        found["gen_ai.request.seed"] = call.seed
+        if call.model:
+            found["gen_ai.request.model"] = found["gen_ai.response.model"] = call.model
+    if call.usage.prompt_tokens or call.usage.completion_tokens:
+        found["gen_ai.usage.input_tokens"] = call.usage.prompt_tokens
+        found["gen_ai.usage.output_tokens"] = call.usage.completion_tokens
+    if call.adapter is not None:
+        found["swarm_ui.adapter"] = call.adapter
+    if call.logprob is not None:
+        found["swarm_ui.logprob"] = float(call.logprob)
+    if message.action is not None:
+        found["swarm_ui.action_type"] = message.action.action_type
+    if call.rescued is not None:
+        found["swarm_ui.rescued"] = call.rescued
+    return found
+
+
+def _set(span: Span, attributes: dict[str, _Value]) -> None:
+    for key, value in attributes.items():
+        span.set_attribute(key, value)
+
+
+def _fail(span: Span, error: str) -> None:
+    """Error status, with the words that the trace has too, and the kind of error alone."""
+    from opentelemetry.trace import Status, StatusCode
+
+    if _TIMEOUT.match(error):
+        kind = "timeout"
+    else:
+        named = _KIND.match(error)
+        kind = "_OTHER" if named is None else named[1]
+    span.set_attribute("error.type", kind)
+    span.set_status(Status(StatusCode.ERROR, _whole(error)))
+
+
+def _turns(prompt: str) -> list[ChatMessage]:
+    """A prompt as turns; as one of the user's if its model does not read chats, or sees."""
+    try:
+        return list(chat_of(prompt))
+    except TraceError:
+        return [ChatMessage("user", prompt)]
+
+
+def _messages(turns: list[ChatMessage]) -> str:
+    messages = [
+        {"role": turn.role, "parts": [{"type": "text", "content": _whole(turn.content)}]}
+        for turn in turns
+    ]
+    return msgspec.json.encode(messages).decode()
+
+
+def _answer(text: str) -> str:
+    part = {"type": "text", "content": _whole(text)}
+    # Why a model stopped is not recorded, but the conventions want the field.
+    answer = {"role": "assistant", "parts": [part], "finish_reason": "unknown"}
+    return msgspec.json.encode([answer]).decode()
+
+
+def _whole(text: str) -> str:
+    """Exporters want whole characters; models may say half ones."""
+    return text.encode(errors="replace").decode()

@@ -1,0 +1,1 @@
+"""Graphs of agents: structure, composition, validation, shapes and other forms."""

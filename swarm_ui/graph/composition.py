@@ -1,0 +1,138 @@
+"""Graphs written from left to right: ``planner >> [ada, grace] >> MajorityVote()``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar, overload
+
+from swarm_ui.errors import GraphError
+
+if TYPE_CHECKING:
+    from swarm_ui.graph.dag import Dag
+    from swarm_ui.node import Node
+
+G = TypeVar("G", bound="Dag")
+Part: TypeAlias = "Dag | Node | OpenGraph[Any]"
+"""What can stand on either side of ``>>``, alone or in a list."""
+
+
+class OpenGraph(Generic[G]):
+    """A graph with open ends, all of which are heard by whatever comes next.
+
+    ``graph >> [a, b]`` makes one and ``>> node`` closes it; until then it cannot run.
+    """
+
+    __slots__ = ("_graph", "ends")
+
+    def __init__(self, graph: G, ends: Iterable[str]) -> None:
+        self._graph = graph
+        #: names of those nobody hears yet
+        self.ends = tuple(ends)
+
+    @overload
+    def __rshift__(self, other: Sequence[Part] | OpenGraph[Any]) -> OpenGraph[G]: ...
+    @overload
+    def __rshift__(self, other: Dag | Node) -> G: ...
+    def __rshift__(self, other: Part | Sequence[Part]) -> G | OpenGraph[G]:
+        return then(self._graph, self.ends, other)
+
+    def __rrshift__(self, other: Node | Sequence[Part]) -> OpenGraph[G]:
+        return then(*start(self._graph, other), self)
+
+    def __repr__(self) -> str:
+        return f"OpenGraph('{self._graph.name}', open ends: {', '.join(self.ends)})"
+
+    if not TYPE_CHECKING:  # a type checker says by itself that a fan is no graph
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("_") or not hasattr(type(self._graph), name):
+                raise AttributeError(f"'OpenGraph' object has no attribute '{name}'")
+            raise GraphError(
+                f"no '{name}' yet: '{self._graph.name}' has open ends ({', '.join(self.ends)}). "
+                "Close it with '>> node', for instance '>> MajorityVote()'"
+            )
+
+
+@overload
+def then(graph: G, ends: Sequence[str], other: Sequence[Part] | OpenGraph[Any]) -> OpenGraph[G]: ...
+@overload
+def then(graph: G, ends: Sequence[str], other: Dag | Node) -> G: ...
+def then(graph: G, ends: Sequence[str], other: Part | Sequence[Part]) -> G | OpenGraph[G]:
+    """A graph and what hears its ends: a part, or each of a list of them."""
+    parts = _parts(other)
+    longer, tips = _append(graph, ends, parts)
+    return OpenGraph(longer, tips) if parts is other or isinstance(other, OpenGraph) else longer
+
+
+def start(like: G, other: Node | Sequence[Part]) -> tuple[G, tuple[str, ...]]:
+    """A graph that begins with a node or a list of parts, and its open ends."""
+    first, *others = _parts(other)
+    graph, ends = _opened(like, first)
+    if others:
+        graph, tips = _append(graph, (), others)
+        ends = (*ends, *tips)
+    return graph.named(like.name), ends
+
+
+def _append(graph: G, ends: Sequence[str], parts: Sequence[Part]) -> tuple[G, tuple[str, ...]]:
+    """All as one graph, in which the first nodes of every part hear the ends; its open ends."""
+    nodes, edges = dict(graph.nodes), list(graph.edges)
+    when, fallbacks = dict(graph.when), dict(graph.fallbacks)
+    tips: list[str] = []
+    for part in parts:
+        new, its = _opened(graph, part)
+        _check_fits(graph, nodes, part, new)
+        first = [name for name, heard in new.heard.items() if not heard]
+        edges += [(end, name) for name in first for end in ends]
+        edges += new.edges
+        nodes |= new.nodes
+        when |= new.when
+        fallbacks |= new.fallbacks
+        tips += its
+    whole = type(graph)(
+        nodes,
+        edges,
+        output=tips[0],
+        rounds=graph.rounds,
+        name=graph.name,
+        when=when,
+        fallbacks=fallbacks,
+    )
+    return whole, tuple(tips)
+
+
+def _opened(like: G, part: Part) -> tuple[G, tuple[str, ...]]:
+    """A part as a graph with its open ends."""
+    from swarm_ui.graph.dag import Dag
+
+    if isinstance(part, OpenGraph):
+        return part._graph, part.ends
+    if isinstance(part, Dag):
+        return part, (part.output,)  # type: ignore[return-value]
+    alone = type(like)([part], rounds=like.rounds)
+    return alone, (alone.output,)
+
+
+def _check_fits(graph: Dag, nodes: dict[str, Node], part: Part, new: Dag) -> None:
+    alone = part is new.nodes.get(new.output)
+    what = f"cannot compose '{graph.name}' with '{new.output if alone else new.name}'"
+    for name in new.nodes:
+        if name in nodes:
+            raise GraphError(
+                f"{what}: two nodes are called '{name}'. "
+                f"Rename one, as in graph.rename({{'{name}': '{name}_2'}})"
+            )
+    repeats = graph.rounds > 1 and bool(graph.closing)
+    if not alone and (new.rounds != graph.rounds or repeats):
+        raise GraphError(
+            f"{what} ({graph.rounds} and {new.rounds} rounds): rounds must be equal, and nothing "
+            "repeats after a vote. Nest one as a node of the other with with_node()"
+        )
+
+
+def _parts(other: Part | Sequence[Part]) -> Sequence[Part]:
+    if callable(other) or not isinstance(other, list | tuple):
+        return [other]  # type: ignore[list-item]
+    if not other:
+        raise GraphError("'>> []' leads to nobody; put at least one node in the list")
+    return other

@@ -1,0 +1,309 @@
+"""What a graph is: named nodes, ordered edges, an output, and other graphs made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self, overload
+
+from swarm_ui.engine.schedule import Schedule
+from swarm_ui.errors import GraphError
+from swarm_ui.graph.composition import OpenGraph, start, then
+from swarm_ui.graph.topology import Edge, descendants, predecessors, topological
+from swarm_ui.graph.validation import (
+    Otherwise,
+    check_conditions,
+    check_fallbacks,
+    check_heard,
+    check_name,
+    check_unique,
+    checked_edges,
+    closes,
+    electorate,
+    named,
+    no_edge,
+    only_sink,
+    unknown,
+)
+from swarm_ui.node import Condition, Node
+
+if TYPE_CHECKING:
+    from swarm_ui.graph.composition import Part
+
+
+class Dag:
+    """Nodes and ordered edges, immutable; every operation returns a new one of the same class.
+
+    :class:`~swarm_ui.graph.graph.CollabGraph` adds what can be done with it.
+    """
+
+    def __init__(
+        self,
+        nodes: Iterable[Node] | Mapping[str, Node],
+        edges: Iterable[Edge] = (),
+        output: str | None = None,
+        rounds: int = 1,
+        name: str = "team",
+        *,
+        when: Mapping[Edge, Condition] = MappingProxyType({}),
+        fallbacks: Mapping[str, Node] = MappingProxyType({}),
+    ) -> None:
+        """
+        Args:
+            nodes: the nodes, each under its own ``id``; or a mapping that names them.
+            edges: (sender, listener) pairs. A closing node without any hears all agents.
+            output: whose message is the answer; ``None``: the only node nobody hears.
+            rounds: how often each agent speaks, at least 1.
+            name: the graph's own name, used where it stands as a node in another graph.
+            when: for some edges, which of the sender's messages travel over them. A node that
+                could hear somebody and hears nobody is skipped, and so are those after it.
+            fallbacks: for some nodes, who speaks in their name when they fail.
+
+        Raises:
+            GraphError: a name is unfit, unknown or used twice, or the edges form a cycle.
+        """
+        members = named(nodes)
+        if rounds < 1:
+            raise GraphError(f"rounds must be at least 1, got {rounds}")
+        check_name(name)
+        self._nodes: Mapping[str, Node] = MappingProxyType(members)
+        self._edges = electorate(members, checked_edges(members, edges))
+        self._when = check_conditions(self._edges, when)
+        self._fallbacks = check_fallbacks(members, fallbacks)
+        self._rounds = rounds
+        self._name = name
+        self._heard = MappingProxyType(predecessors(members, self._edges))
+        topological(self._heard)
+        self._output = only_sink(members, self._edges) if output is None else output
+        if self._output not in members:
+            raise GraphError(unknown("output", self._output, members))
+
+    @property
+    def id(self) -> str:
+        return self._name
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """Nodes by name, in the order given."""
+        return self._nodes
+
+    @property
+    def edges(self) -> tuple[Edge, ...]:
+        """All (sender, listener) pairs, in order; those into closing nodes too."""
+        return self._edges
+
+    @property
+    def when(self) -> Mapping[Edge, Condition]:
+        """Conditions of those edges that have one."""
+        return self._when
+
+    @property
+    def fallbacks(self) -> Mapping[str, Node]:
+        """Who speaks in the name of a node that failed."""
+        return self._fallbacks
+
+    @property
+    def output(self) -> str:
+        return self._output
+
+    @property
+    def rounds(self) -> int:
+        return self._rounds
+
+    @property
+    def heard(self) -> Mapping[str, tuple[str, ...]]:
+        """Whom each node hears, in edge order."""
+        return self._heard
+
+    @cached_property
+    def closing(self) -> tuple[str, ...]:
+        """Nodes that speak once, after the last round: votes and all that follows them."""
+        after = descendants((n for n, node in self._nodes.items() if closes(node)), self._edges)
+        return tuple(name for name in self._nodes if name in after)
+
+    @cached_property
+    def agents(self) -> tuple[str, ...]:
+        """Nodes that speak every round."""
+        after = frozenset(self.closing)
+        return tuple(name for name in self._nodes if name not in after)
+
+    @cached_property
+    def talk(self) -> tuple[Edge, ...]:
+        """Edges among agents, which messages travel over every round: what can be learned."""
+        after = frozenset(self.closing)
+        return tuple(edge for edge in self._edges if edge[1] not in after)
+
+    @cached_property
+    def plan(self) -> Schedule:
+        """The graph unrolled over its rounds; for the executor."""
+        return Schedule(self)
+
+    # -- other graphs from this one -----------------------------------------------------------
+
+    def with_edges(self, edges: Iterable[Edge]) -> Self:
+        """The same agents with these edges among them **instead**; who votes stays."""
+        after = frozenset(self.closing)
+        new = tuple(edges)
+        spoken_to = {listener for _, listener in new}
+        kept = [e for e in self._edges if e[1] in after and e[1] not in spoken_to]
+        return self._with(edges=[*new, *kept])
+
+    def with_edge(self, sender: str, listener: str, *, when: Condition | None = None) -> Self:
+        """One more edge, last in the listener's order.
+
+        ``when``: which of the sender's messages travel over it; ``None``: all.
+        """
+        edge = (sender, listener)
+        if edge in self._edges:
+            raise GraphError(
+                f"there is an edge {sender} -> {listener} already; "
+                f"with_route('{sender}', {{'{listener}': condition}}) gives it a condition"
+            )
+        new = {} if when is None else {edge: when}
+        return self._with(edges=[*self._edges, edge], when={**self._when, **new})
+
+    def with_route(
+        self, sender: str, routes: Mapping[str, Condition], *, otherwise: str | None = None
+    ) -> Self:
+        """Send a node's messages to those listeners whose condition holds, maybe to several.
+
+        Args:
+            sender: whose messages.
+            routes: listeners and their conditions; an edge that is there already gets one.
+            otherwise: who hears what fits no condition; ``None``: nobody.
+
+        Examples:
+            ``graph.with_route("router", {"coder": is_code}, otherwise="writer")``
+        """
+        ways: dict[str, Condition] = dict(routes)
+        if not ways:
+            raise GraphError(f"no routes from '{sender}': give listeners with their conditions")
+        if otherwise is not None:
+            if otherwise in routes:
+                raise GraphError(f"'{otherwise}' has a condition and cannot be 'otherwise' too")
+            ways[otherwise] = Otherwise(tuple(routes.values()))
+        conditions = {(sender, listener): condition for listener, condition in ways.items()}
+        new = [edge for edge in conditions if edge not in self._edges]
+        return self._with(edges=[*self._edges, *new], when={**self._when, **conditions})
+
+    def with_fallback(self, name: str, node: Node) -> Self:
+        """``node`` speaks in the name of ``name`` when that one fails; the failure is recorded."""
+        return self._with(fallbacks={**self._fallbacks, name: node})
+
+    def without_edge(self, sender: str, listener: str) -> Self:
+        return self.without_edges([(sender, listener)])
+
+    def without_edges(self, edges: Iterable[Edge]) -> Self:
+        """Without some edges, into votes too.
+
+        Raises:
+            GraphError: there is no such edge, or a vote would be left with nobody to hear.
+        """
+        gone = dict.fromkeys(edges)
+        there = frozenset(self._edges)
+        for edge in gone:
+            if edge not in there:
+                raise GraphError(no_edge(edge, "remove", there))
+        left = [e for e in self._edges if e not in gone]
+        check_heard(self._nodes, left)
+        return self._with(edges=left)
+
+    def with_node(
+        self,
+        node: Node,
+        *,
+        name: str | None = None,
+        hears: Iterable[str] = (),
+        heard_by: Iterable[str] = (),
+    ) -> Self:
+        """One more node (which may be a graph), or another one under a name already there."""
+        label = node.id if name is None else name
+        new = [(sender, label) for sender in hears] + [(label, other) for other in heard_by]
+        return self._with(nodes={**self._nodes, label: node}, edges=[*self._edges, *new])
+
+    def without_node(self, name: str) -> Self:
+        """Without one node, its edges and its vote."""
+        if name not in self._nodes:
+            raise GraphError(unknown("node", name, self._nodes))
+        if name == self._output:
+            raise GraphError(f"'{name}' is the output; make another node the output first")
+        nodes = {label: node for label, node in self._nodes.items() if label != name}
+        edges = [edge for edge in self._edges if name not in edge]
+        check_heard(nodes, edges)
+        return self._with(nodes=nodes, edges=edges)
+
+    def with_rounds(self, rounds: int) -> Self:
+        return self._with(rounds=rounds)
+
+    def with_output(self, output: str) -> Self:
+        return self._with(output=output)
+
+    def named(self, name: str) -> Self:
+        """The same graph under another name, to stand in another graph."""
+        return self._with(name=name)
+
+    def rename(self, names: Mapping[str, str]) -> Self:
+        """Other names for some nodes."""
+
+        def pair(edge: Edge) -> Edge:
+            return names.get(edge[0], edge[0]), names.get(edge[1], edge[1])
+
+        for old in names:
+            if old not in self._nodes:
+                raise GraphError(unknown("node", old, self._nodes))
+        new = [names.get(name, name) for name in self._nodes]
+        check_unique(new)
+        return self._with(
+            nodes=dict(zip(new, self._nodes.values(), strict=True)),
+            edges=[pair(edge) for edge in self._edges],
+            output=names.get(self._output, self._output),
+            when={pair(edge): condition for edge, condition in self._when.items()},
+            fallbacks={names.get(n, n): node for n, node in self._fallbacks.items()},
+        )
+
+    def compose(self, other: Dag | Node) -> Self:
+        """Both graphs as one: this one's output is heard by the other's first nodes (``>>``)."""
+        return then(self, (self._output,), other)
+
+    @overload
+    def __rshift__(self, other: Sequence[Part] | OpenGraph[Any]) -> OpenGraph[Self]: ...
+    @overload
+    def __rshift__(self, other: Dag | Node) -> Self: ...
+    def __rshift__(self, other: Part | Sequence[Part]) -> Self | OpenGraph[Self]:
+        """:meth:`compose`; a list fans out: ``graph >> [a, b] >> c`` has ``c`` hear both."""
+        return then(self, (self._output,), other)
+
+    def __rrshift__(self, other: Node | Sequence[Part]) -> Self:
+        return then(*start(self, other), self)
+
+    def _with(
+        self,
+        *,
+        nodes: Mapping[str, Node] | None = None,
+        edges: Iterable[Edge] | None = None,
+        output: str | None = None,
+        rounds: int | None = None,
+        name: str | None = None,
+        when: Mapping[Edge, Condition] | None = None,
+        fallbacks: Mapping[str, Node] | None = None,
+    ) -> Self:
+        """What is not given stays; conditions and fallbacks go with their edge or node."""
+        members = self._nodes if nodes is None else nodes
+        pairs = self._edges if edges is None else tuple(edges)
+        kept = self._when if when is None else when
+        instead = self._fallbacks if fallbacks is None else fallbacks
+        left = frozenset(pairs)
+        return type(self)(
+            members,
+            pairs,
+            output=self._output if output is None else output,
+            rounds=self._rounds if rounds is None else rounds,
+            name=self._name if name is None else name,
+            when={e: c for e, c in kept.items() if when is not None or e in left},
+            fallbacks={n: f for n, f in instead.items() if fallbacks is not None or n in members},
+        )

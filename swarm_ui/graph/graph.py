@@ -1,0 +1,393 @@
+"""A team as a graph: who there is, and who talks to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from swarm_ui.engine.events import Tell, tell_all
+from swarm_ui.engine.executor import execute, nested, run_blocking
+from swarm_ui.engine.limits import Limits
+from swarm_ui.engine.replay import Prompt, replay, resample
+from swarm_ui.engine.stream import RunStream
+from swarm_ui.graph import diagrams, serialization, shapes
+from swarm_ui.graph.dag import Dag
+from swarm_ui.graph.shapes import Nodes, Shape
+from swarm_ui.graph.topology import Edge
+from swarm_ui.message import Message
+from swarm_ui.model import ChatModel
+from swarm_ui.node import Condition, Node, NodeContext, NodeReply, Scope, Ties
+from swarm_ui.observation import Observation
+from swarm_ui.storage.protocol import Store
+from swarm_ui.trace.records import Trace
+from swarm_ui.view import AgentView
+
+if TYPE_CHECKING:
+    import networkx
+
+Views = Literal["same", "shuffle", "window"]
+VoteRule = Literal["majority", "probability"]
+
+
+class CollabGraph(Dag):
+    """Nodes and ordered edges, immutable; every operation returns a new graph.
+
+    Each node speaks once a round; it hears its own message of the last round, then its
+    predecessors of this round in edge order. Closing nodes (votes) and all that follows them speak
+    once, after the last round. A graph is itself a node: it can stand in another graph.
+
+    Examples:
+        >>> from swarm_ui.nodes import function_node
+        >>> @function_node
+        ... def greet(inbox, context):
+        ...     return "hello " + context.observation.goal
+        >>> @function_node
+        ... def shout(inbox, context):
+        ...     return inbox[-1].content.upper()
+        >>> team = CollabGraph([greet, shout], [("greet", "shout")])
+        >>> team.run_sync("world").messages[-1].content
+        'HELLO WORLD'
+    """
+
+    # -- running ------------------------------------------------------------------------------
+
+    async def run(
+        self,
+        observation: Observation | str,
+        *,
+        seed: int = 0,
+        run: str = "",
+        edge_logprob: float | None = None,
+        limits: Limits | None = None,
+        given: Trace | None = None,
+        store: Store | None = None,
+        tell: Tell | None = None,
+    ) -> Trace:
+        """Decide once; see :func:`swarm_ui.engine.executor.execute`.
+
+        A string is a goal on no screen.
+        """
+        return await execute(
+            self,
+            _screen(observation),
+            seed=seed,
+            run=run,
+            edge_logprob=edge_logprob,
+            limits=limits,
+            given=given,
+            store=store,
+            tell=tell,
+        )
+
+    def run_sync(
+        self,
+        observation: Observation | str,
+        *,
+        seed: int = 0,
+        run: str = "",
+        limits: Limits | None = None,
+        store: Store | None = None,
+        tell: Tell | None = None,
+    ) -> Trace:
+        """:meth:`run` for scripts and notebooks; works inside a running event loop too."""
+        return run_blocking(
+            self.run(observation, seed=seed, run=run, limits=limits, store=store, tell=tell)
+        )
+
+    def stream(
+        self,
+        observation: Observation | str,
+        *,
+        seed: int = 0,
+        run: str = "",
+        limits: Limits | None = None,
+        store: Store | None = None,
+        tell: Tell | None = None,
+    ) -> RunStream:
+        """The events of a run while it goes on (``async for event in team.stream(screen)``).
+
+        ``tell`` hears them too.
+        """
+
+        def begin(queue: Tell) -> Coroutine[Any, Any, Trace]:
+            both = queue if tell is None else tell_all(tell, queue)
+            return self.run(observation, seed=seed, run=run, limits=limits, store=store, tell=both)
+
+        return RunStream(begin)
+
+    async def replay(
+        self,
+        trace: Trace,
+        *,
+        messages: Mapping[str, Message | str] | None = None,
+        without: Iterable[str] = (),
+        prompts: Mapping[str, Prompt] | None = None,
+        nodes: Mapping[str, Node] | None = None,
+        again: Iterable[str] = (),
+        limits: Limits | None = None,
+    ) -> Trace:
+        """A recorded run once more, with something different; only what follows is asked again.
+
+        With nothing different it makes no call and gives the same trace. Another graph may replay
+        the trace of this one: what hears other messages over its edges is asked again.
+
+        Args:
+            messages: by id, what is said instead (a string: the content alone).
+            without: ids of messages nobody hears: what if this had not been said?
+            prompts: by message id, another prompt text, or a function that changes the request.
+            nodes: by name, another node, or the same with another model.
+            again: ids of calls to make again.
+        """
+        return await replay(
+            self,
+            trace,
+            messages=messages,
+            without=without,
+            prompts=prompts,
+            nodes=nodes,
+            again=again,
+            limits=limits,
+        )
+
+    async def resample(
+        self, trace: Trace, message: str, k: int, *, limits: Limits | None = None
+    ) -> list[Trace]:
+        """``k`` traces in which one message (by id) was sampled anew, and what followed from it.
+
+        See :func:`swarm_ui.engine.replay.resample`.
+        """
+        return await resample(self, trace, message, k, limits=limits)
+
+    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+        """The graph as a node: its first nodes hear the inbox, its output is the answer."""
+        return await nested(self, inbox, context)
+
+    # -- ready-made teams ---------------------------------------------------------------------
+
+    @classmethod
+    def collaborative(
+        cls,
+        agents: int = 4,
+        rounds: int = 3,
+        *,
+        model: ChatModel,
+        edges: Iterable[Edge] | Shape | None = None,
+        density: float = 0.5,
+        seed: int = 0,
+        adapters: Sequence[str | None] | None = None,
+        temperatures: float | Sequence[float] = 0.0,
+        views: Views | Sequence[AgentView] = "same",
+        vote: VoteRule = "majority",
+        vote_scope: Scope = "last",
+        ties: Ties = "seed",
+        max_tokens: int = 256,
+        timeout: float | None = None,
+    ) -> CollabGraph:
+        """The paper's team: role-free agents ``agent_0 ...`` on a DAG, then a ``vote``.
+
+        Args:
+            agents, rounds: the paper uses 4 and 3.
+            model: answers for all agents.
+            edges: pairs of names, or a shape such as :func:`swarm_ui.graph.shapes.debate`;
+            ``None``: a
+                random DAG drawn with ``seed`` and ``density``.
+            adapters: one LoRA adapter name (or ``None``) an agent.
+            temperatures: one for all, or one an agent.
+            views: ``"shuffle"`` shows each agent but the first the elements in its own order,
+                ``"window"`` each its own part, the first the top; or one view an agent, such as
+                ``windows(4, copies=2)`` of :mod:`swarm_ui.view`. Who sees a part may pass.
+            vote: ``"probability"`` needs a model that can score replies.
+            vote_scope: the last round's proposals or the whole matrix (majority only).
+            ties: of a majority: ``"top"``: the act nearest to the top of the screen wins.
+            max_tokens, timeout: of each call; seconds.
+
+        Raises:
+            GraphError: edges are cyclic or name others, or a sequence has the wrong length.
+            ConfigError: the model cannot score, and the vote needs it.
+        """
+        # Only here and in solo() the core reaches into the nodes, and only when called.
+        from swarm_ui.nodes.team import collaborative
+
+        return collaborative(
+            agents, rounds, model, edges, density, seed, adapters, temperatures, views, vote,
+            vote_scope, ties, max_tokens, timeout,
+        )  # fmt: skip
+
+    @classmethod
+    def solo(
+        cls,
+        model: ChatModel,
+        *,
+        adapter: str | None = None,
+        temperature: float = 0.0,
+        view: AgentView = "same",
+        max_tokens: int = 256,
+        timeout: float | None = None,
+    ) -> CollabGraph:
+        """One agent alone, ``agent_0``: the control every team is compared with."""
+        from swarm_ui.nodes.team import solo
+
+        return solo(model, adapter, temperature, view, max_tokens, timeout)
+
+    @classmethod
+    def chain(
+        cls, nodes: Nodes, *, vote: Node | None = None, rounds: int = 1, name: str = "chain"
+    ) -> Self:
+        """Each node hears the one before; the last answers.
+
+        As in all shapes, a ``vote`` (or another node) in the end hears all of them and answers
+        instead. ``CollabGraph.chain([...]) >> node`` adds a node that hears the answer alone.
+        """
+        return cls(*shapes.shaped(nodes, shapes.chain, vote), rounds=rounds, name=name)
+
+    @classmethod
+    def star(
+        cls,
+        hub: Node,
+        spokes: Iterable[Node],
+        *,
+        vote: Node | None = None,
+        rounds: int = 1,
+        name: str = "star",
+    ) -> Self:
+        """The hub hears all others and answers. To ask them first: ``hub >> [a, b] >> node``."""
+        return cls(*shapes.shaped([hub, *spokes], shapes.star, vote), rounds=rounds, name=name)
+
+    @classmethod
+    def debate(
+        cls, nodes: Nodes, *, vote: Node | None = None, rounds: int = 1, name: str = "debate"
+    ) -> Self:
+        """Each node hears all who spoke before it in the round, in the order given."""
+        return cls(*shapes.shaped(nodes, shapes.debate, vote), rounds=rounds, name=name)
+
+    @classmethod
+    def layered(
+        cls,
+        layers: Iterable[Iterable[Node]],
+        *,
+        vote: Node | None = None,
+        rounds: int = 1,
+        name: str = "layered",
+    ) -> Self:
+        """Each node hears all of the layer before: ``[[a], [b, c], [d]]``."""
+        return cls(*shapes.shaped_layers(layers, vote), rounds=rounds, name=name)
+
+    @classmethod
+    def tree(
+        cls,
+        nodes: Nodes,
+        *,
+        branching: int = 2,
+        vote: Node | None = None,
+        rounds: int = 1,
+        name: str = "tree",
+    ) -> Self:
+        """Leaves to root: each node hears its children, and the first, the root, answers."""
+        shape = partial(shapes.tree, branching=branching)
+        return cls(*shapes.shaped(nodes, shape, vote), rounds=rounds, name=name)
+
+    @classmethod
+    def random(
+        cls,
+        nodes: Nodes,
+        *,
+        density: float = 0.5,
+        seed: int = 0,
+        vote: Node | None = None,
+        rounds: int = 1,
+        name: str = "random",
+    ) -> Self:
+        """A random DAG; without a vote, the last of the drawn order hears all left unheard."""
+        return cls(*shapes.shaped_randomly(nodes, density, seed, vote), rounds=rounds, name=name)
+
+    # -- other forms --------------------------------------------------------------------------
+
+    def to_networkx(self) -> networkx.DiGraph[str]:
+        """A ``networkx.DiGraph``.
+
+        Nodes carry ``node`` and perhaps ``fallback``, edges ``place`` (their order) and perhaps
+        ``when`` (the condition), the graph ``name``, ``output`` and ``rounds``.
+        """
+        return serialization.to_networkx(self)
+
+    @classmethod
+    def from_networkx(
+        cls,
+        digraph: networkx.DiGraph[Any],
+        nodes: Mapping[str, Node] = MappingProxyType({}),
+        *,
+        output: str | None = None,
+        rounds: int | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """Any acyclic ``DiGraph``; a node's name is its label as a string.
+
+        Args:
+            nodes: by name; for others, the label's ``node`` attribute.
+            output, rounds, name: ``None``: as :meth:`to_networkx` wrote them, else the only node
+                nobody hears, 1 and ``"team"``.
+        """
+        return serialization.from_networkx(cls, digraph, nodes, output, rounds, name)
+
+    def to_json(self) -> str:
+        """The structure as JSON: names and kinds, conditions and fallbacks too; no weights."""
+        return serialization.to_json(self)
+
+    @classmethod
+    def from_json(
+        cls,
+        text: str,
+        nodes: Mapping[str, Node],
+        *,
+        when: Mapping[str, Condition] | Mapping[Edge, Condition] = MappingProxyType({}),
+        fallbacks: Mapping[str, Node] = MappingProxyType({}),
+    ) -> Self:
+        """A structure written by :meth:`to_json`.
+
+        Args:
+            nodes: a node for each name; for a nested graph the graph itself, or its nodes by their
+                full names (``"team/agent_0"``).
+            when: the functions, by the name of the condition or by edge.
+            fallbacks: by the name of the node they speak for.
+
+        Raises:
+            GraphError: one of them is missing, or the text is no structure.
+        """
+        return serialization.from_json(cls, text, nodes, when, fallbacks)
+
+    def to_mermaid(self) -> str:
+        """A Mermaid flow chart: nested graphs framed, conditional edges dotted."""
+        return diagrams.to_mermaid(self)
+
+    def to_graphviz(self) -> str:
+        """Graphviz DOT: nested graphs as clusters, conditional edges dashed, the output bold."""
+        return diagrams.to_graphviz(self)
+
+    def _repr_svg_(self) -> str:
+        # Drawing is imported only where something is drawn.
+        from swarm_ui.viz import graph_svg
+
+        return graph_svg(self)
+
+    def _repr_html_(self) -> str:
+        from swarm_ui.viz import scrolling
+
+        return scrolling(self._repr_svg_())
+
+    def __repr__(self) -> str:
+        names = list(self._nodes)
+        told = ", ".join(names if len(names) < 8 else [*names[:6], f"... {len(names) - 6} more"])
+        ways = f", {len(self._when)} of them conditional" if self._when else ""
+        return (
+            f"CollabGraph('{self._name}': {told}; {len(self._edges)} edges{ways}; "
+            f"output '{self._output}', {self._rounds} round{'s' * (self._rounds > 1)})"
+        )
+
+
+def _screen(observation: Observation | str) -> Observation:
+    """A string is a goal on no screen."""
+    return (
+        Observation(goal=observation, elements=()) if isinstance(observation, str) else observation
+    )

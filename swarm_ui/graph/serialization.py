@@ -1,0 +1,328 @@
+"""Graphs in other forms: JSON and networkx."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from math import inf
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from swarm_ui.errors import GraphError
+from swarm_ui.graph.topology import Edge
+from swarm_ui.graph.validation import Otherwise
+
+if TYPE_CHECKING:
+    import networkx
+
+    from swarm_ui.graph.dag import Dag
+    from swarm_ui.node import Condition, Node
+
+W = TypeVar("W", bound="Dag")
+
+# -- what is written ------------------------------------------------------------------------------
+
+
+class NodeEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One node of a written structure, or the fallback of that name."""
+
+    id: str
+    kind: str
+    """Class of the node."""
+    inside: Structure | None = None
+    """What a nested graph is made of."""
+
+
+class ConditionEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An edge that not every message travels over."""
+
+    edge: Edge
+    name: str
+    """Name of the function; see :class:`ConditionNames`."""
+    none_of: tuple[str, ...] = ()
+    """Holds where none of these does."""
+
+
+class Structure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A graph without its models, weights and functions."""
+
+    version: int
+    name: str
+    nodes: tuple[NodeEntry, ...]
+    edges: tuple[Edge, ...]
+    output: str
+    rounds: int = 1
+    when: tuple[ConditionEntry, ...] = ()
+    fallbacks: tuple[NodeEntry, ...] = ()
+
+
+class ConditionNames:
+    """Names for conditions: that of the function, with ``#2`` and so on for others so called."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, list[Condition]] = {}
+
+    def of(self, condition: Condition) -> str:
+        if isinstance(condition, Otherwise):
+            return "otherwise"
+        name = str(getattr(condition, "__name__", type(condition).__name__))
+        seen = self._seen.setdefault(name, [])
+        if condition not in seen:
+            seen.append(condition)
+        place = seen.index(condition)
+        return name if place == 0 else f"{name}#{place + 1}"
+
+
+def structure(graph: Dag, names: ConditionNames | None = None) -> Structure:
+    """What a graph is made of, nested graphs inside."""
+    names = names or ConditionNames()
+    return Structure(
+        version=1,
+        name=graph.name,
+        nodes=tuple([_entry(name, node, names) for name, node in graph.nodes.items()]),
+        edges=graph.edges,
+        output=graph.output,
+        rounds=graph.rounds,
+        when=tuple(
+            [
+                ConditionEntry(edge=edge, name=names.of(found), none_of=_others(found, names))
+                for edge in graph.edges
+                if (found := graph.when.get(edge)) is not None
+            ]
+        ),
+        fallbacks=tuple(
+            [
+                _entry(name, graph.fallbacks[name], names)
+                for name in graph.nodes
+                if name in graph.fallbacks
+            ]
+        ),
+    )
+
+
+def _entry(name: str, node: Node, names: ConditionNames) -> NodeEntry:
+    from swarm_ui.graph.dag import Dag
+
+    inside = structure(node, names) if isinstance(node, Dag) else None
+    return NodeEntry(id=name, kind=type(node).__name__, inside=inside)
+
+
+def _others(condition: Condition, names: ConditionNames) -> tuple[str, ...]:
+    others = condition.conditions if isinstance(condition, Otherwise) else ()
+    return tuple([names.of(other) for other in others])
+
+
+def to_json(graph: Dag) -> str:
+    return msgspec.json.encode(structure(graph)).decode()
+
+
+# -- what is read ---------------------------------------------------------------------------------
+
+
+class _Version(msgspec.Struct):
+    version: int
+
+
+def from_json(
+    graph: type[W],
+    text: str,
+    nodes: Mapping[str, Node],
+    when: Mapping[str, Condition] | Mapping[Edge, Condition],
+    fallbacks: Mapping[str, Node],
+) -> W:
+    """See :meth:`swarm_ui.graph.graph.CollabGraph.from_json`."""
+    try:
+        version = msgspec.json.decode(text, type=_Version).version
+        if version != 1:
+            raise GraphError(f"a graph structure of version {version}; this release reads 1")
+        found = msgspec.json.decode(text, type=Structure)
+    except msgspec.DecodeError as error:
+        raise GraphError(f"not the structure of a graph: {error}") from error
+    missing = list(_missing(found.nodes, nodes, ""))
+    if missing:
+        raise GraphError(f"no node given for: {', '.join(missing)}")
+    _check_meant(found, when, fallbacks)
+    read: W = _Reader(graph, nodes, when, fallbacks).graph(found, "")
+    return read
+
+
+def _missing(entries: Iterable[NodeEntry], given: Mapping[str, Node], path: str) -> Iterator[str]:
+    for entry in entries:
+        full = path + entry.id
+        if full in given:
+            continue
+        if entry.inside is not None and any(name.startswith(full + "/") for name in given):
+            yield from _missing(entry.inside.nodes, given, full + "/")
+        else:
+            yield full
+
+
+def _check_meant(
+    found: Structure,
+    when: Mapping[str, Condition] | Mapping[Edge, Condition],
+    fallbacks: Mapping[str, Node],
+) -> None:
+    """Nothing is given for an edge or a node that has no condition or no fallback."""
+    edges: set[Edge] = set()
+    names: set[str] = set()
+    for path, inner in _all(found, ""):
+        edges |= {(path + e.edge[0], path + e.edge[1]) for e in inner.when}
+        names |= {path + e.id for e in inner.fallbacks}
+    for edge in when:
+        if not isinstance(edge, str) and edge not in edges:
+            raise GraphError(f"no condition is written for an edge {' -> '.join(edge)}")
+    for name in fallbacks:
+        if name not in names:
+            raise GraphError(f"no fallback is written for '{name}'")
+
+
+def _all(found: Structure, path: str) -> Iterator[tuple[str, Structure]]:
+    yield path, found
+    for entry in found.nodes:
+        if entry.inside is not None:
+            yield from _all(entry.inside, f"{path}{entry.id}/")
+
+
+class _Reader:
+    """Makes graphs of structures; ``path`` is the names around a nested one, ``"team/"``."""
+
+    def __init__(
+        self,
+        kind: type[Any],
+        nodes: Mapping[str, Node],
+        when: Mapping[str, Condition] | Mapping[Edge, Condition],
+        fallbacks: Mapping[str, Node],
+    ) -> None:
+        self._kind, self._nodes, self._fallbacks = kind, nodes, fallbacks
+        self._named = {key: found for key, found in when.items() if isinstance(key, str)}
+        self._placed = {key: found for key, found in when.items() if not isinstance(key, str)}
+
+    def graph(self, found: Structure, path: str) -> Any:
+        nodes = {entry.id: self._node(entry, path) for entry in found.nodes}
+        fallbacks = {entry.id: self._fallback(entry, path) for entry in found.fallbacks}
+        when = self._conditions(found.when, path)
+        try:
+            return self._kind(
+                nodes,
+                found.edges,
+                output=found.output,
+                rounds=found.rounds,
+                name=found.name,
+                when=when,
+                fallbacks=fallbacks,
+            )
+        except GraphError as error:
+            raise GraphError(f"inside '{path[:-1]}': {error}" if path else str(error)) from error
+
+    def _node(self, entry: NodeEntry, path: str) -> Node:
+        full = path + entry.id
+        if full in self._nodes or entry.inside is None:
+            return self._nodes[full]
+        found: Node = self.graph(entry.inside, full + "/")
+        return found
+
+    def _fallback(self, entry: NodeEntry, path: str) -> Node:
+        full = path + entry.id
+        if full not in self._fallbacks:
+            raise GraphError(
+                f"'{full}' has a fallback, a {entry.kind}: give one as fallbacks={{'{full}': ...}}"
+            )
+        return self._fallbacks[full]
+
+    def _conditions(self, entries: Iterable[ConditionEntry], path: str) -> dict[Edge, Condition]:
+        known = dict(self._named)
+        found: dict[Edge, Condition] = {}
+        for entry in entries:
+            placed = self._placed.get((path + entry.edge[0], path + entry.edge[1]))
+            if placed is not None:
+                found[entry.edge] = placed
+                known.setdefault(entry.name, placed)
+        for entry in entries:
+            if entry.edge in found:
+                continue
+            for name in entry.none_of or (entry.name,):
+                if name not in known:
+                    raise GraphError(
+                        f"edge {path}{entry.edge[0]} -> {path}{entry.edge[1]} has the condition "
+                        f"'{name}': give the function as when={{'{name}': ...}}"
+                    )
+            others = tuple([known[name] for name in entry.none_of])
+            found[entry.edge] = Otherwise(others) if others else known[entry.name]
+        return found
+
+
+# -- networkx -------------------------------------------------------------------------------------
+
+
+def to_networkx(graph: Dag) -> networkx.DiGraph[str]:
+    import networkx
+
+    digraph: networkx.DiGraph[str] = networkx.DiGraph(
+        name=graph.name, output=graph.output, rounds=graph.rounds
+    )
+    for name, node in graph.nodes.items():
+        digraph.add_node(name, node=node)
+        if name in graph.fallbacks:
+            digraph.nodes[name]["fallback"] = graph.fallbacks[name]
+    for place, edge in enumerate(graph.edges):
+        digraph.add_edge(*edge, place=place)
+        if edge in graph.when:
+            digraph.edges[edge]["when"] = graph.when[edge]
+    return digraph
+
+
+def from_networkx(
+    graph: type[W],
+    digraph: networkx.DiGraph[Any],
+    nodes: Mapping[str, Node],
+    output: str | None,
+    rounds: int | None,
+    name: str | None,
+) -> W:
+    """See :meth:`swarm_ui.graph.graph.CollabGraph.from_networkx`."""
+    if not digraph.is_directed():
+        raise GraphError("the edges of an undirected graph do not say who hears whom; direct it")
+    members, fallbacks = _members(digraph, nodes)
+    edges: list[tuple[float, Edge]] = []
+    when: dict[Edge, Condition] = {}
+    for sender, listener, data in digraph.edges(data=True):
+        place, edge = data.get("place"), (str(sender), str(listener))
+        edges.append((place if isinstance(place, int) else inf, edge))
+        if data.get("when") is not None:
+            when[edge] = data["when"]
+    edges.sort(key=lambda edge: edge[0])
+    # With all three, to_networkx() wrote it; elsewhere they mean something else.
+    ours = {"name", "output", "rounds"} <= digraph.graph.keys()
+    said: Mapping[str, Any] = digraph.graph if ours else {}
+    return graph(
+        members,
+        [edge for _, edge in edges],
+        output=said.get("output") if output is None else output,
+        rounds=said.get("rounds", 1) if rounds is None else rounds,
+        name=said.get("name", "team") if name is None else name,
+        when=when,
+        fallbacks=fallbacks,
+    )
+
+
+def _members(
+    digraph: networkx.DiGraph[Any], nodes: Mapping[str, Node]
+) -> tuple[dict[str, Node], dict[str, Node]]:
+    """Nodes and fallbacks by the labels' text."""
+    labels: dict[str, Any] = {}
+    members: dict[str, Node] = {}
+    fallbacks: dict[str, Node] = {}
+    for label, data in digraph.nodes(data=True):
+        name = str(label)
+        if name in labels:
+            raise GraphError(f"labels {labels[name]!r} and {label!r} would both be called '{name}'")
+        labels[name] = label
+        node = nodes.get(name, data.get("node"))
+        if node is None:
+            raise GraphError(
+                f"no node given for '{name}': set its 'node' attribute or pass nodes={{...}}"
+            )
+        members[name] = node
+        if data.get("fallback") is not None:
+            fallbacks[name] = data["fallback"]
+    return members, fallbacks

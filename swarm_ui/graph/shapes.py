@@ -1,0 +1,127 @@
+"""Ready-made shapes: who hears whom, as edges between names.
+
+Each takes names and gives edges, so ``CollabGraph.collaborative(edges=shapes.debate)`` wires a team
+with it, and ``partial(shapes.tree, branching=3)`` or a function of your own does as well. The same
+shapes over nodes are ``CollabGraph.chain``, ``.star`` and so on. Messages flow towards the one that
+answers: the last of a chain, a debate and the layers; the hub of a star; the root of a tree. A
+random graph is :func:`swarm_ui.random_dag`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import TypeVar
+
+from swarm_ui.errors import GraphError
+from swarm_ui.graph.topology import Edge, forward_edges, random_dag, shuffled
+from swarm_ui.graph.validation import check_unique, named
+from swarm_ui.node import Node
+
+T = TypeVar("T")
+Shape = Callable[[Sequence[str]], Iterable[Edge]]
+"""Edges between names."""
+
+Nodes = Iterable[Node] | Mapping[str, Node]
+"""Nodes under their own names, or under those a mapping gives."""
+
+
+def chain(names: Sequence[str]) -> tuple[Edge, ...]:
+    """Each hears the one before."""
+    return tuple(pairwise(_distinct("chain", names)))
+
+
+def debate(names: Sequence[str]) -> tuple[Edge, ...]:
+    """Each hears all who spoke before it in this round, in the order given."""
+    names = _distinct("debate", names)
+    return tuple((sender, names[k]) for k in range(len(names)) for sender in names[:k])
+
+
+def star(names: Sequence[str]) -> tuple[Edge, ...]:
+    """The first is the hub and hears all others. The other way round: ``hub >> [a, b] >> vote``."""
+    names = _distinct("star", names)
+    if len(names) < 2:
+        raise GraphError(f"a star needs a hub and at least one other, got only '{names[0]}'")
+    return tuple((spoke, names[0]) for spoke in names[1:])
+
+
+def tree(names: Sequence[str], branching: int = 2) -> tuple[Edge, ...]:
+    """The first is the root; each hears its children, at most ``branching``, filled level by level.
+
+    With ``branching=2`` the second and third report to the first, the next four to those two.
+    """
+    names = _distinct("tree", names)
+    if branching < 1:
+        raise GraphError(f"branching must be at least 1, got {branching}")
+    return tuple((names[k], names[(k - 1) // branching]) for k in range(1, len(names)))
+
+
+def layered(layers: Iterable[Sequence[str]]) -> tuple[Edge, ...]:
+    """Each hears all of the layer before: ``[["a"], ["b", "c"], ["d"]]``."""
+    rows = _rows(layers)
+    _distinct("layered graph", [name for row in rows for name in row])
+    return tuple((s, listener) for low, high in pairwise(rows) for listener in high for s in low)
+
+
+def converging(names: Sequence[str], density: float, rng: random.Random) -> tuple[Edge, ...]:
+    """A random DAG in which every path ends at the last of the drawn order.
+
+    That one also hears whoever nobody would hear, and so has more edges than ``density`` says.
+    """
+    order = shuffled(_distinct("random graph", names), rng)
+    edges = forward_edges(order, density, rng)
+    heard = {sender for sender, _ in edges}
+    return edges + tuple((name, order[-1]) for name in order[:-1] if name not in heard)
+
+
+# -- the same over nodes --------------------------------------------------------------------------
+
+
+def shaped(
+    nodes: Nodes, shape: Shape, vote: Node | None
+) -> tuple[dict[str, Node], tuple[Edge, ...], str | None]:
+    """Nodes, edges and output of a shape; a vote hears all of it and answers."""
+    members = named(nodes)
+    edges = tuple(shape(list(members)))
+    if vote is None:
+        return members, edges, None
+    (name,) = named([vote])
+    check_unique([*members, name])
+    return {**members, name: vote}, edges + tuple((n, name) for n in members), name
+
+
+def shaped_layers(
+    layers: Iterable[Iterable[Node]], vote: Node | None
+) -> tuple[dict[str, Node], tuple[Edge, ...], str | None]:
+    """:func:`shaped` for nodes layer by layer."""
+    rows = _rows(layers)
+    names = [list(named(row)) for row in rows]
+    return shaped([node for row in rows for node in row], lambda _: layered(names), vote)
+
+
+def shaped_randomly(
+    nodes: Nodes, density: float, seed: int, vote: Node | None
+) -> tuple[dict[str, Node], tuple[Edge, ...], str | None]:
+    """:func:`shaped` at random; without a vote all paths lead to one node."""
+    draw = converging if vote is None else random_dag
+    return shaped(nodes, lambda names: draw(names, density, random.Random(seed)), vote)
+
+
+def _rows(layers: Iterable[Iterable[T]]) -> list[list[T]]:
+    """The layers as lists, none of them empty or a single thing."""
+    rows: list[list[T]] = []
+    for k, layer in enumerate(layers):
+        if isinstance(layer, str) or not isinstance(layer, Iterable):
+            raise GraphError(f"layer {k} must be a list, got {layer!r}: write [[a], [b, c], [d]]")
+        rows.append(list(layer))
+        if not rows[-1]:
+            raise GraphError(f"layer {k} is empty")
+    return rows
+
+
+def _distinct(what: str, names: Sequence[str]) -> list[str]:
+    if not names:
+        raise GraphError(f"a {what} needs at least one name")
+    check_unique(names := list(names))
+    return names

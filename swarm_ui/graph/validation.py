@@ -1,0 +1,198 @@
+"""What a graph is made of, checked: names, edges, who votes and who answers."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from types import MappingProxyType
+
+from swarm_ui.errors import GraphError
+from swarm_ui.graph.topology import Edge, descendants
+from swarm_ui.message import Message
+from swarm_ui.node import Condition, Node
+
+
+def closes(node: Node) -> bool:
+    """Whether a node speaks once, after the last round."""
+    return hasattr(node, "scope")
+
+
+def named(nodes: Iterable[Node] | Mapping[str, Node]) -> dict[str, Node]:
+    """Nodes by name, in the order given."""
+    if isinstance(nodes, Mapping):
+        pairs = list(nodes.items())
+    else:
+        pairs = [(_id(node), node) for node in nodes]
+    check_unique([name for name, _ in pairs])
+    if not pairs:
+        raise GraphError("a graph needs at least one node")
+    for name, node in pairs:
+        check_name(name)
+        check_speaks(f"'{name}'", node)
+    return dict(pairs)
+
+
+def _id(node: Node) -> str:
+    if not isinstance(node, type) and hasattr(node, "id"):
+        return node.id
+    check_speaks(repr(node), node)
+    raise GraphError(
+        f"{node!r} has no id, so it is not a node; @function_node makes one of a function, and a "
+        "mapping {name: node} gives names"
+    )
+
+
+def check_speaks(what: str, node: Node) -> None:
+    """A node is something with a name that can be called."""
+    if isinstance(node, type):
+        raise GraphError(f"{what} is not a node but a class: write {node.__name__}(...)")
+    if not callable(node):
+        raise GraphError(f"{what} is not a node: a {type(node).__name__} cannot be called")
+
+
+def check_name(name: str) -> None:
+    if not isinstance(name, str) or not name.strip() or name != name.strip():
+        raise GraphError(f"a name must be a non-empty string without outer spaces, got {name!r}")
+    if ":" in name or "/" in name:
+        raise GraphError(f"{name!r}: ':' and '/' are kept for message ids and nested names")
+    if not name.isprintable() and any(unicodedata.category(c) in _UNFIT for c in name):
+        raise GraphError(f"{name!r}: a name has no line breaks or other control characters")
+
+
+_UNFIT = {"Cc", "Cs", "Zl", "Zp"}
+
+
+def check_unique(names: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise GraphError(
+                f"two nodes are called '{name}'; rename one of them, "
+                "or give names by a mapping {name: node}"
+            )
+        seen.add(name)
+
+
+def checked_edges(members: Mapping[str, Node], edges: Iterable[Edge]) -> tuple[Edge, ...]:
+    """The edges as a tuple of pairs, once every name is known and no edge is there twice."""
+    pairs: dict[Edge, None] = {}
+    for edge in edges:
+        if not isinstance(edge, tuple | list) or len(edge) != 2:
+            raise GraphError(f"an edge is a pair (sender, listener) of names, got {edge!r}")
+        sender, listener = edge
+        for end in (sender, listener):
+            if end not in members:
+                where = f"edge {sender} -> {listener}: node"
+                raise GraphError(unknown(where, end, members))
+        if (sender, listener) in pairs:
+            raise GraphError(f"edge {sender} -> {listener} is given twice")
+        pairs[sender, listener] = None
+    return tuple(pairs)
+
+
+def check_heard(members: Mapping[str, Node], edges: Iterable[Edge]) -> None:
+    """Nobody who votes is left without anybody to hear."""
+    listeners = {listener for _, listener in edges}
+    for name, node in members.items():
+        if closes(node) and name not in listeners:
+            raise GraphError(f"'{name}' would hear nobody; remove that node instead")
+
+
+def unknown(what: str, name: object, members: Mapping[str, Node]) -> str:
+    """What to say of a name that is not in a graph: the closest one, nested graphs included."""
+    known = ", ".join(list(members)[:8]) + (", ..." if len(members) > 8 else "")
+    return f"{what} '{name}' is not in the graph{_hint(str(name), members)}; it has {known}"
+
+
+def _hint(name: str, members: Mapping[str, Node]) -> str:
+    inside = list(_inside(members))
+    if name in inside:
+        around = name.rpartition("/")[0]
+        return (
+            f" but inside '{around}', a graph of its own: change that one and put it back "
+            "with with_node()"
+        )
+    paths = [path for path in inside if path.rpartition("/")[2] == name]
+    close = paths or get_close_matches(name, [*members, *inside], n=1)
+    return f" (did you mean '{close[0]}'?)" if close else ""
+
+
+def _inside(members: Mapping[str, Node]) -> Iterator[str]:
+    """Names of all nodes in nested graphs, with those around them: ``team/agent_0``."""
+    from swarm_ui.graph.dag import Dag
+
+    for name, node in members.items():
+        if isinstance(node, Dag):
+            yield from (f"{name}/{label}" for label in node.nodes)
+            yield from (f"{name}/{path}" for path in _inside(node.nodes))
+
+
+def electorate(members: Mapping[str, Node], edges: tuple[Edge, ...]) -> tuple[Edge, ...]:
+    """The edges, with those of all agents into closing nodes that name nobody."""
+    listeners = {listener for _, listener in edges}
+    silent = [n for n, node in members.items() if closes(node) and n not in listeners]
+    if not silent:
+        return edges
+    after = descendants((n for n, node in members.items() if closes(node)), edges)
+    agents = [name for name in members if name not in after]
+    return edges + tuple((agent, vote) for vote in silent for agent in agents)
+
+
+def only_sink(members: Mapping[str, Node], edges: tuple[Edge, ...]) -> str:
+    """The one node nobody hears."""
+    speaking = {sender for sender, _ in edges}
+    sinks = [name for name in members if name not in speaking]
+    if len(sinks) > 1:
+        told = ", ".join(sinks[:8]) + (f" and {len(sinks) - 8} more" if len(sinks) > 8 else "")
+        raise GraphError(
+            f"say which node is the output: nobody hears {told}. Let a vote or another node "
+            "hear them, or name the output"
+        )
+    return sinks[0]
+
+
+def check_conditions(
+    edges: Iterable[Edge], when: Mapping[Edge, Condition]
+) -> Mapping[Edge, Condition]:
+    """The conditions, once each belongs to an edge and can be asked."""
+    there = frozenset(edges)
+    for edge, condition in when.items():
+        sender, listener = edge
+        if edge not in there:
+            raise GraphError(no_edge(edge, "put a condition on", there))
+        if not callable(condition):
+            raise GraphError(
+                f"edge {sender} -> {listener}: a condition is a function from a message to a "
+                f"bool, got a {type(condition).__name__}"
+            )
+    return MappingProxyType(dict(when))
+
+
+def check_fallbacks(
+    members: Mapping[str, Node], fallbacks: Mapping[str, Node]
+) -> Mapping[str, Node]:
+    """The fallbacks, once each belongs to a node and can speak."""
+    for name, node in fallbacks.items():
+        if name not in members:
+            raise GraphError(unknown("fallback for: node", name, members))
+        check_speaks(f"fallback for '{name}'", node)
+    return MappingProxyType(dict(fallbacks))
+
+
+def no_edge(edge: Edge, purpose: str, there: Iterable[Edge]) -> str:
+    """What to say of an edge that is not there: perhaps the other direction is."""
+    sender, listener = edge
+    other = f"; there is {listener} -> {sender}" if (listener, sender) in set(there) else ""
+    return f"there is no edge {sender} -> {listener} to {purpose}{other}"
+
+
+@dataclass(frozen=True, slots=True)
+class Otherwise:
+    """True for messages that none of the conditions takes."""
+
+    conditions: tuple[Condition, ...]
+
+    def __call__(self, message: Message) -> bool:
+        return not any(condition(message) for condition in self.conditions)

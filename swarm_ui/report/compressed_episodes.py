@@ -1,0 +1,155 @@
+"""Episodes as compressed pieces of a page, of which a browser unpacks only what is opened."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+import msgspec
+
+from swarm_ui.report.contents import EpisodeSet
+from swarm_ui.report.html import Markup
+from swarm_ui.report.viewer import compact, index_entry, viewer_episode
+from swarm_ui.trace.records import Episode
+
+PNG_BUDGET = 8_000_000
+"""Bytes of screenshots one report may hold; later ones are left out and the elements are drawn."""
+EPISODE_BUDGET = 60_000_000
+"""Bytes of compressed episodes one report may hold; later episodes are left out, which is said."""
+_CHUNK = 400_000  # characters of JSON: unpacked in a few hundredths of a second
+
+Key = tuple[str, str, int, str, bool | None, int]
+
+
+class Packed(msgspec.Struct, frozen=True, kw_only=True):
+    """What the viewer's script reads."""
+
+    index: str
+    """Compressed: one entry an episode, see :func:`swarm_ui.report.viewer.index_entry`."""
+    chunks: tuple[str, ...]
+    """Compressed: lists of episodes, in the order of the index."""
+    pictures: tuple[str, ...]
+    """Screenshots as base64, each once."""
+    episodes: int
+    left_out: int
+    """Episodes that found no room."""
+    bare: int
+    """Screenshots that found no room."""
+
+
+def packed(
+    sets: Iterable[EpisodeSet],
+    *,
+    png_budget: int = PNG_BUDGET,
+    episode_budget: int = EPISODE_BUDGET,
+) -> Packed:
+    """Compress episodes, one at a time; no more than a chunk of them is held unpacked."""
+    pictures = _Pictures(png_budget)
+    index: list[list[object]] = []
+    chunks: list[str] = []
+    waiting: list[str] = []
+    size = left_out = 0
+    for part in sets:
+        for episode in part.episodes:
+            if size > episode_budget:
+                left_out += 1
+                continue
+            index.append(index_entry(episode, part.name, len(chunks)))
+            waiting.append(compact(viewer_episode(episode, pictures.keep)))
+            if sum(map(len, waiting)) > _CHUNK:
+                chunks.append(squeezed(f"[{','.join(waiting)}]"))
+                size, waiting = size + len(chunks[-1]), []
+    if waiting:
+        chunks.append(squeezed(f"[{','.join(waiting)}]"))
+    return Packed(
+        index=squeezed(compact(index)),
+        chunks=tuple(chunks),
+        pictures=tuple(pictures.kept),
+        episodes=len(index),
+        left_out=left_out,
+        bare=pictures.bare,
+    )
+
+
+def squeezed(text: str) -> str:
+    """ASCII text as gzip in base64, the same for the same text."""
+    return base64.b64encode(gzip.compress(text.encode("ascii"), 6, mtime=0)).decode()
+
+
+def unpacked(text: str) -> str:
+    """What :func:`squeezed` was given."""
+    return gzip.decompress(base64.b64decode(text)).decode("ascii")
+
+
+def elements(data: Packed) -> Iterator[Markup]:
+    """Script elements that hold the pieces. Base64 has no character that could end one."""
+    yield _element("index", data.index)
+    yield from (_element(f"chunk-{k}", text) for k, text in enumerate(data.chunks))
+    yield from (_element(f"picture-{k}", text) for k, text in enumerate(data.pictures))
+
+
+def joined(sample: Iterable[Episode], sets: Iterable[EpisodeSet]) -> tuple[EpisodeSet, ...]:
+    """The sets, with the sample's own version of the episodes that are in both.
+
+    A sample often has the screenshots that trace files lack. What is in no set comes first.
+    """
+    kept, parts = tuple(sample), tuple(sets)
+    if not kept:
+        return parts
+    given = {_key(episode): episode for episode in kept}
+    known = {_key(episode) for part in parts for episode in part.episodes}
+    alone = tuple(episode for episode in kept if _key(episode) not in known)
+    name = "sample" if parts else ""
+    own = (EpisodeSet(name=name, episodes=alone),) if alone else ()
+    shown = (EpisodeSet(name=p.name, episodes=_Swapped(p.episodes, given)) for p in parts)
+    return (*own, *shown)
+
+
+class _Swapped:
+    """Episodes of which some are replaced, read anew each time."""
+
+    def __init__(self, episodes: Collection[Episode], given: Mapping[Key, Episode]) -> None:
+        self._episodes, self._given = episodes, given
+
+    def __iter__(self) -> Iterator[Episode]:
+        for episode in self._episodes:
+            yield self._given.get(_key(episode), episode)
+
+    def __len__(self) -> int:
+        return len(self._episodes)
+
+    def __contains__(self, wanted: object) -> bool:
+        return any(episode == wanted for episode in self)
+
+
+class _Pictures:
+    """Screenshots, each kept once, until the budget is used."""
+
+    def __init__(self, budget: int) -> None:
+        self._left = budget
+        self._number: dict[bytes, int] = {}
+        self.kept: list[str] = []
+        self.bare = 0
+
+    def keep(self, png: bytes) -> int | None:
+        digest = hashlib.sha256(png).digest()
+        if digest in self._number:
+            return self._number[digest]
+        if len(png) > self._left:
+            self.bare += 1
+            return None
+        self._left -= len(png)
+        self._number[digest] = len(self.kept)
+        self.kept.append(base64.b64encode(png).decode())
+        return self._number[digest]
+
+
+def _key(episode: Episode) -> Key:
+    steps = len(episode.steps)
+    return episode.environment, episode.task, episode.seed, episode.policy, episode.success, steps
+
+
+def _element(name: str, text: str) -> Markup:
+    return Markup(f'<script type="text/plain" id="{name}">{text}</script>\n')

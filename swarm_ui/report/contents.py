@@ -1,0 +1,184 @@
+"""What a report is made of: plain records that anything that measured something can fill."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+import msgspec
+
+from swarm_ui.trace.records import EdgeName, Episode
+
+
+class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A measured number with its interval."""
+
+    value: float
+    low: float | None = None
+    """Lower end of the 95 % interval; ``None``: not known."""
+    high: float | None = None
+    percent: bool = True
+    """Fractions, shown times 100."""
+    difference: bool = False
+    """A paired difference: shown with its sign, marked when the interval excludes 0."""
+    count: int | None = None
+    """Episodes (or pairs) behind the number."""
+
+    @property
+    def excludes_zero(self) -> bool:
+        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+
+
+TableCell = Estimate | str | float | int | None
+"""``None`` is shown as a dash."""
+
+
+class ReportTable(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A table of results."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[TableCell, ...], ...]
+    note: str = ""
+    """Below the table: what was measured, how, and what not."""
+
+
+class CurvePoint(msgspec.Struct, frozen=True):
+    """One point of a line, with the ends of its interval."""
+
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+
+
+class Series(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of a chart."""
+
+    name: str
+    points: tuple[CurvePoint, ...]
+
+
+class Curve(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A line chart, such as success per iteration."""
+
+    title: str
+    x_label: str
+    y_label: str
+    series: tuple[Series, ...]
+    note: str = ""
+
+
+class HeatMap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A matrix of numbers, such as mean credit, shape ``[rows, columns]``."""
+
+    title: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: tuple[tuple[float | None, ...], ...]
+    """``None`` = unscored, drawn hatched; not 0."""
+    low: float = 0.0
+    high: float = 1.0
+    note: str = ""
+    details: tuple[tuple[str, ...], ...] = ()
+    """Small print of each cell, such as ``"15 of 20"``, shape ``[rows, columns]``; may be empty."""
+    percent: bool = False
+    """Fractions, shown times 100."""
+
+
+class EdgeFrame(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Who talked to whom at one moment."""
+
+    label: str
+    edges: tuple[tuple[str, str, float], ...]
+    """Sender, listener, probability in [0, 1]."""
+
+
+class EdgeHistory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Edge probabilities over time: one drawn graph with a slider."""
+
+    title: str
+    nodes: tuple[str, ...]
+    frames: tuple[EdgeFrame, ...]
+    note: str = ""
+
+
+class GraphDrawing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Who talks to whom, drawn as arcs from left to right."""
+
+    title: str
+    nodes: tuple[str, ...]
+    edges: tuple[EdgeName, ...]
+    weights: tuple[float, ...] | None = None
+    """Probability of each edge, in [0, 1]; ``None``: all are certain."""
+
+
+class Picture(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A plot from elsewhere."""
+
+    title: str
+    png: bytes | Path
+    note: str = ""
+
+
+class EpisodeSet(msgspec.Struct, frozen=True, kw_only=True):
+    """Episodes that belong together, such as one policy on one split."""
+
+    name: str
+    episodes: Collection[Episode]
+    """Read from start to end more than once, and need not be in memory."""
+
+
+class ReportData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """All that a report shows."""
+
+    title: str
+    summary: str
+    """What was done and found, one paragraph."""
+    labels: tuple[str, ...] = ()
+    """What is not the real thing: ``"phone: simulated"``, ``"critic: scripted"``."""
+    facts: tuple[tuple[str, str], ...] = ()
+    """Settings worth a glance: command, seed, versions, time."""
+    tables: tuple[ReportTable, ...] = ()
+    curves: tuple[Curve, ...] = ()
+    heat_maps: tuple[HeatMap, ...] = ()
+    graphs: tuple[GraphDrawing, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+    episodes: tuple[Episode, ...] = ()
+    """A sample, for the viewer; screenshots are kept while they fit."""
+    sets: tuple[EpisodeSet, ...] = ()
+    """More episodes for the viewer, by where they come from."""
+    edge_histories: tuple[EdgeHistory, ...] = ()
+    missing: tuple[str, ...] = ()
+    """What one would look for and this run does not have, a sentence each."""
+
+
+def credit_map(episodes: Collection[Episode], *, title: str = "Mean credit") -> HeatMap | None:
+    """Mean credit of each agent in each round over the episodes.
+
+    Counts decisions of the most common team (agents and rounds) only; ``None`` if none is scored.
+    """
+    teams: dict[tuple[tuple[str, ...], int], list[tuple[tuple[float | None, ...], ...]]] = {}
+    scored = 0
+    for episode in episodes:
+        for step in episode.steps:
+            if step.credit is not None:
+                scored += 1
+                teams.setdefault((step.trace.agents, len(step.credit)), []).append(step.credit)
+    if not teams:
+        return None
+    agents, rounds = max(teams, key=lambda team: (len(teams[team]), team))
+    cells: list[list[list[float]]] = [[[] for _ in agents] for _ in range(rounds)]
+    for credit in teams[agents, rounds]:
+        for row, into in zip(credit, cells, strict=True):
+            for value, cell in zip(row, into, strict=True):
+                if value is not None:
+                    cell.append(value)
+    means = tuple(tuple(sum(c) / len(c) if c else None for c in row) for row in cells)
+    return HeatMap(
+        title=title,
+        rows=tuple(f"round {r + 1}" for r in range(rounds)),
+        columns=agents,
+        values=means,
+        note=f"{scored} decisions.",
+    )

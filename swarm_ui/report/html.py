@@ -1,0 +1,38 @@
+"""HTML and SVG as text, with every value escaped on its way in."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+
+from swarm_ui.viz.svg_text import sound
+
+Attribute = str | int | float
+
+
+class Markup(str):
+    """Text that already is markup; anything else is escaped by :func:`tag`."""
+
+    __slots__ = ()
+
+
+def tag(name: str, /, *children: str, attrs: Mapping[str, Attribute] | None = None) -> Markup:
+    """One element. Children that are not :class:`Markup` are escaped, and so are attributes."""
+    written = "".join(f' {key}="{_attribute(value)}"' for key, value in (attrs or {}).items())
+    return Markup(f"<{name}{written}>{join(*children)}</{name}>")
+
+
+def join(*children: str) -> Markup:
+    """Children one after the other, escaped where they are not markup."""
+    return Markup("".join(c if isinstance(c, Markup) else escape(c) for c in children))
+
+
+def escape(text: str) -> str:
+    """Text as it can stand in HTML or in a quoted attribute."""
+    return html.escape(sound(text), quote=True)
+
+
+def _attribute(value: Attribute) -> str:
+    return escape(
+        f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+    )

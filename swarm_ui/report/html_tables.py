@@ -1,0 +1,86 @@
+"""Tables with intervals drawn beside the numbers."""
+
+from __future__ import annotations
+
+from swarm_ui.report.contents import Estimate, ReportTable, TableCell
+from swarm_ui.report.html import Attribute, Markup, join, tag
+
+_WIDTH, _HEIGHT = 96, 14
+
+
+def table(data: ReportTable) -> Markup:
+    """A table; all estimates of a column share one scale."""
+    head = tag("tr", *(tag("th", c, attrs={"scope": "col"}) for c in data.columns))
+    scales = [
+        _scale([row[i] for row in data.rows if i < len(row)]) for i in range(len(data.columns))
+    ]
+    body = [tag("tr", *(_cell(c, s, i) for i, (c, s) in enumerate(zip(row, scales, strict=False))))
+            for row in data.rows]  # fmt: skip
+    note = tag("p", data.note, attrs={"class": "note"}) if data.note else Markup("")
+    grid = tag("table", tag("thead", head), tag("tbody", *body))
+    return tag("section", tag("h2", data.title), tag("div", grid, attrs={"class": "wide"}), note)
+
+
+def _cell(value: TableCell, scale: tuple[float, float], column: int) -> Markup:
+    if isinstance(value, Estimate):
+        return tag("td", _estimate(value), _whisker(value, *scale), attrs={"class": "estimate"})
+    if isinstance(value, str):
+        return tag("th", value, attrs={"scope": "row"}) if column == 0 else tag("td", value)
+    if value is None:
+        return tag("td", "–", attrs={"class": "number"})
+    text = f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+    return tag("td", text, attrs={"class": "number"})
+
+
+def _estimate(value: Estimate) -> Markup:
+    parts = [
+        tag(
+            "b" if value.excludes_zero and value.difference else "span", _number(value, value.value)
+        )
+    ]
+    if value.low is not None and value.high is not None:
+        text = f" [{_number(value, value.low)}, {_number(value, value.high)}]"
+        parts.append(tag("small", text))
+    if value.count is not None:
+        parts.append(tag("small", f" n = {value.count}"))
+    return tag("div", *parts)
+
+
+def _number(estimate: Estimate, value: float) -> str:
+    text = f"{100 * value:.1f}" if estimate.percent else f"{value:.4g}"
+    text = "0.0" if text == "-0.0" else text
+    if estimate.difference and value > 0:
+        text = f"+{text}"
+    return text.replace("-", "−")
+
+
+def _scale(cells: list[TableCell]) -> tuple[float, float]:
+    """One scale for a column: 0 to 1 for fractions, around 0 for differences."""
+    found = [c for c in cells if isinstance(c, Estimate)]
+    ends = [v for c in found for v in (c.value, c.low, c.high) if v is not None]
+    if not ends:
+        return 0.0, 1.0
+    if any(c.difference for c in found):
+        reach = max(abs(v) for v in ends) or 1.0
+        return -reach, reach
+    if all(c.percent for c in found) and min(ends) >= 0 and max(ends) <= 1:
+        return 0.0, 1.0
+    return min(0.0, *ends), max(ends) if max(ends) > 0 else 1.0
+
+
+def _whisker(value: Estimate, low: float, high: float) -> Markup:
+    def at(v: float) -> float:
+        return 4 + (_WIDTH - 8) * min(1.0, max(0.0, (v - low) / ((high - low) or 1.0)))
+
+    middle = _HEIGHT / 2
+    zero = at(0.0) if value.difference else at(low)
+    marks = [_line(zero, 1, zero, _HEIGHT - 1, "axis")]
+    if value.low is not None and value.high is not None:
+        marks.append(_line(at(value.low), middle, at(value.high), middle, "whisker"))
+    marks.append(tag("circle", attrs={"cx": at(value.value), "cy": middle, "r": 3, "class": "dot"}))
+    box: dict[str, Attribute] = {"viewBox": f"0 0 {_WIDTH} {_HEIGHT}", "width": _WIDTH}
+    return tag("svg", join(*marks), attrs={**box, "height": _HEIGHT, "aria-hidden": "true"})
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> Markup:
+    return tag("line", attrs={"x1": x1, "y1": y1, "x2": x2, "y2": y2, "class": kind})

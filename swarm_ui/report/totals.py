@@ -1,0 +1,211 @@
+"""What many episodes add up to, counted one at a time."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from swarm_ui.report.contents import EpisodeSet, Estimate, HeatMap, ReportTable, TableCell
+from swarm_ui.trace.records import Episode
+
+MOST_FAMILIES = 24
+"""More tasks than these are put together by the first word of their names."""
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W_]+")
+_ITERATION = re.compile(r"-\d{3,}$")
+
+
+class Cost(msgspec.Struct, kw_only=True):
+    """Work of some episodes; masked ones too, for they were paid for."""
+
+    episodes: int = 0
+    masked: int = 0
+    decisions: int | None = 0
+    """``None`` here and below: not recorded."""
+    calls: int | None = 0
+    prompt: int | None = 0
+    completion: int | None = 0
+    tokens: int | None = 0
+    seconds: float | None = 0.0
+
+
+class Tally:
+    """Outcomes by task and by set, and what they cost."""
+
+    def __init__(self, *, kept: bool) -> None:
+        self.kept = kept
+        """Whether these are only the episodes that a run kept, not all that it tested."""
+        self.costs: dict[str, Cost] = {}
+        self.outcomes: dict[str, dict[str, list[float]]] = {}
+        """Of unmasked episodes, by set and task."""
+        self.splits: dict[str, str] = {}
+        """Of sets that are known to be parts of a split, such as one seed's."""
+
+    @classmethod
+    def of_episodes(cls, sets: Iterable[EpisodeSet]) -> Tally:
+        tally = cls(kept=True)
+        for part in sets:
+            name = set_name(part.name)
+            cost = tally.costs.setdefault(name, Cost())
+            tally.outcomes.setdefault(name, {})
+            for episode in part.episodes:
+                tally._count(name, episode.task, episode.success)
+                _spent(cost, episode)
+        return tally
+
+    @classmethod
+    def of_results(cls, results: Mapping[str, Any]) -> Tally | None:
+        """Of a run's ``results.json``, as the commands or the demos write it; ``None`` if it is
+        neither."""
+        tally = cls(kept=False)
+        for part in (*(results.get("plans") or ()), *(results.get("arms") or ())):
+            work = part.get("work") or part
+            name = str(part.get("name") or f"{part.get('split', '')}-{part.get('arm', '')}")
+            tally.outcomes.setdefault(name, {})
+            if part.get("name") and part.get("split"):
+                tally.splits[name] = str(part["split"])
+            prompt, completion = work.get("prompt_tokens"), work.get("completion_tokens")
+            tally.costs[name] = Cost(
+                decisions=work.get("decisions", work.get("steps")),
+                calls=work.get("calls"),
+                prompt=prompt,
+                completion=completion,
+                tokens=work.get("tokens", (prompt or 0) + (completion or 0)),
+                seconds=work.get("seconds"),
+            )
+            for job, outcome in zip(part["jobs"], part["outcomes"], strict=True):
+                tally._count(name, str(job[0]), outcome)
+        return tally if tally.outcomes else None
+
+    def _count(self, name: str, task: str, outcome: float | None) -> None:
+        self.costs[name].episodes += 1
+        if outcome is None:
+            self.costs[name].masked += 1
+        else:
+            self.outcomes[name].setdefault(task, []).append(float(outcome))
+
+    @property
+    def _which(self) -> str:
+        return "kept episodes" if self.kept else "tested episodes"
+
+    @property
+    def _warning(self) -> str:
+        return "A run may keep a selection of its episodes. " if self.kept else ""
+
+    def success(self) -> ReportTable | None:
+        """Success of each set, with Wilson intervals."""
+        from swarm_ui.stats import wilson
+
+        rows: list[tuple[TableCell, ...]] = []
+        for name, tasks in self.outcomes.items():
+            rate = wilson([v for outcomes in tasks.values() for v in outcomes])
+            shown = None
+            if rate is not None:
+                shown = Estimate(value=rate.mean, low=rate.low, high=rate.high, count=rate.n)
+            rows.append((name, shown, self.costs[name].masked))
+        if not rows:
+            return None
+        note = (
+            f"{self._warning}95 % intervals: Wilson. Masked episodes, which a fault took, are left "
+            "out. Episodes of training are sampled and may be guided: not comparable with tests."
+        )
+        columns = ("episodes", "success, %", "masked")
+        return ReportTable(title=f"Success of {self._which}", columns=columns, rows=tuple(rows),
+                           note=note)  # fmt: skip
+
+    def families(self) -> HeatMap | None:
+        """Share solved, by task (or family of tasks) and set."""
+        names = sorted({task for tasks in self.outcomes.values() for task in tasks})
+        if not names:
+            return None
+        whole = len(names) <= MOST_FAMILIES
+        group = {task: task if whole else family(task) for task in names}
+        rows = tuple(dict.fromkeys(sorted(group.values())))
+        solved: Counter[tuple[str, str]] = Counter()  # outcomes are 0 or 1
+        played: Counter[tuple[str, str]] = Counter()
+        for name, tasks in self.outcomes.items():
+            part = self.splits.get(name, name)
+            for task, outcomes in tasks.items():
+                solved[group[task], part] += sum(v == 1.0 for v in outcomes)
+                played[group[task], part] += len(outcomes)
+        columns = tuple(dict.fromkeys(self.splits.get(name, name) for name in self.outcomes))
+        kind = "task" if whole else "family of tasks, by the first word of the task's name"
+        return HeatMap(
+            title=f"Success of {self._which}, %, by {'task' if whole else 'family'} and split",
+            rows=rows,
+            columns=columns,
+            values=_cells(rows, columns, solved, played),
+            details=tuple(
+                tuple(f"{solved[r, c]}/{played[r, c]}" if played[r, c] else "" for c in columns)
+                for r in rows
+            ),
+            percent=True,
+            note=f"{self._warning}A row is a {kind}. Small: solved of unmasked.",
+        )
+
+    def cost(self) -> ReportTable | None:
+        """Calls, tokens and seconds of each set."""
+        if not self.costs:
+            return None
+        rows = tuple(
+            (name, c.episodes, c.decisions, c.calls, c.prompt, c.completion, c.tokens,
+             round(c.calls / c.decisions, 2) if c.decisions and c.calls is not None else None,
+             round(c.seconds, 1) if c.seconds else None)
+            for name, c in self.costs.items()
+        )  # fmt: skip
+        columns = ("", "episodes", "decisions", "calls", "prompt tokens", "completion tokens",
+                   "tokens", "calls a decision", "seconds")  # fmt: skip
+        note = (
+            f"{self._warning}Seconds: wall time summed over episodes, also where they ran at the "
+            "same time."
+        )
+        table = ReportTable(title=f"Cost of {self._which}", columns=columns, rows=rows, note=note)
+        return filled_columns(table)
+
+
+def filled_columns(table: ReportTable) -> ReportTable:
+    """The table without columns that nothing is known of."""
+    kept = [k for k in range(len(table.columns)) if any(row[k] is not None for row in table.rows)]
+    return msgspec.structs.replace(
+        table,
+        columns=tuple(table.columns[k] for k in kept),
+        rows=tuple(tuple(row[k] for k in kept) for row in table.rows),
+    )
+
+
+def _spent(cost: Cost, episode: Episode) -> None:
+    calls = [call for step in episode.steps for call in step.trace.calls]
+    prompt = sum(call.usage.prompt_tokens for call in calls)
+    completion = sum(call.usage.completion_tokens for call in calls)
+    cost.decisions = (cost.decisions or 0) + len(episode.steps)
+    cost.calls = (cost.calls or 0) + sum(bool(call.model or call.prompt) for call in calls)
+    cost.prompt = (cost.prompt or 0) + prompt
+    cost.completion = (cost.completion or 0) + completion
+    cost.tokens = (cost.tokens or 0) + prompt + completion
+    cost.seconds = (cost.seconds or 0.0) + episode.seconds
+
+
+def set_name(stem: str) -> str:
+    """Name of a set of episodes: the iterations of training are one set."""
+    return _ITERATION.sub("", stem)
+
+
+def family(task: str) -> str:
+    """First word of a task's name: ``click`` of ``click-button``, ``Contacts`` of
+    ``ContactsAddContact``."""
+    found = _WORD.search(task)
+    return found.group(0) if found else task
+
+
+def _cells(
+    rows: Sequence[str],
+    columns: Collection[str],
+    solved: Counter[tuple[str, str]],
+    played: Counter[tuple[str, str]],
+) -> tuple[tuple[float | None, ...], ...]:
+    return tuple(
+        tuple(solved[r, c] / played[r, c] if played[r, c] else None for c in columns) for r in rows
+    )

@@ -1,0 +1,270 @@
+"""Episodes: a policy acts in an environment until it is over. Many at the same time.
+
+Whatever breaks around the agent (the environment, the model's endpoint) gives an episode without
+a success, ``success=None``, and the reason; it is never a reward of 0. What the user got wrong
+(:class:`ConfigError`) or forbade (:class:`BudgetExceeded`, with the episodes so far) is raised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Sequence
+from contextlib import aclosing
+from typing import Literal, Protocol, TypeVar
+
+import msgspec
+
+from swarm_ui.action import Action
+from swarm_ui.environment import Environment
+from swarm_ui.errors import BudgetExceeded, ConfigError, EnvironmentFault, ModelError, NodeError
+from swarm_ui.node import derive
+from swarm_ui.rollout.policy import Policy
+from swarm_ui.rollout.pool import Attempt, EnvironmentPool, Lap, Restarts
+from swarm_ui.rollout.pool import Job as Job
+from swarm_ui.rollout.pool import MakeEnvironment as MakeEnvironment
+from swarm_ui.trace.records import Episode, StepRecord, Trace
+
+T = TypeVar("T")
+WAIT = Action(action_type="wait")
+SOLVED = 1.0
+
+
+class Intervention(msgspec.Struct, frozen=True, kw_only=True):
+    """What an observer of a step has to say before it is executed."""
+
+    credit: tuple[tuple[float | None, ...], ...] | None = None
+    """Credit of each message, ``[rounds, agents]``."""
+    credit_source: str = ""
+    """Who gave it."""
+    rationale: tuple[str, ...] = ()
+    """Why: a text for each round."""
+    execute: Action | None = None
+    """What to execute instead of the decision; ``None``: the decision."""
+
+
+class Intervene(Protocol):
+    """Sees each decision while the environment still stands where it was made."""
+
+    def __call__(
+        self, index: int, trace: Trace, environment: Environment
+    ) -> Awaitable[Intervention | None]: ...
+
+
+OnStep = Callable[[int, StepRecord], None]
+
+Progress = Callable[[int, int, Episode], None]
+"""``(episodes done, episodes in all, the one just done)``."""
+
+
+async def rollout(
+    environment: Environment,
+    policy: Policy,
+    *,
+    task: str,
+    seed: int,
+    observe: Intervene | None = None,
+    on_step: OnStep | None = None,
+    max_steps: int | None = None,
+    lap: Lap | None = None,
+) -> Episode:
+    """One episode.
+
+    Args:
+        environment: not closed here.
+        policy: what decides.
+        task, seed: of the episode; the decisions' seeds are derived from ``seed``.
+        observe: called with each decision before it is executed, to take a snapshot, give credit
+            or put another action in its place (a guided rollout).
+        on_step: called with each finished step.
+        max_steps: truncates the episode, if the environment does not before.
+        lap: called with the seconds of each reset and step of the environment.
+
+    Returns:
+        the episode; ``success`` is true if the last step's reward is 1, ``None`` after a fault.
+    """
+    clock = asyncio.get_running_loop().time
+    started = clock()
+    steps: list[StepRecord] = []
+    spent: BudgetExceeded | None = None
+    try:
+        fault = await _play(
+            environment, policy, task, seed, steps, observe, on_step, max_steps, lap
+        )
+    except BudgetExceeded as error:
+        spent, fault = error, f"{type(error).__name__}: {error}"
+    except (EnvironmentFault, ModelError, NodeError) as error:
+        fault = f"{type(error).__name__}: {error}"
+    episode = Episode(
+        environment=environment.name,
+        task=task,
+        seed=seed,
+        policy=policy.name,
+        steps=tuple(steps),
+        success=None if fault is not None else steps[-1].reward >= SOLVED,
+        fault=fault,
+        seconds=clock() - started,
+    )
+    if spent is not None:
+        spent.episodes = (episode,)
+        raise spent
+    return episode
+
+
+async def _play(
+    environment: Environment,
+    policy: Policy,
+    task: str,
+    seed: int,
+    steps: list[StepRecord],
+    observe: Intervene | None,
+    on_step: OnStep | None,
+    max_steps: int | None,
+    lap: Lap | None,
+) -> str | None:
+    """Act until the episode is over, filling ``steps``; returns the fault, if there was one."""
+    observation = await _timed(lap, "reset", environment.reset(task=task, seed=seed))
+    decide = policy.begin(task=task, seed=seed)
+    while True:
+        index = len(steps)
+        trace = await decide(observation, derive(seed, "step", index), f"{task}/{seed}/{index}")
+        broken = no_decision(trace)
+        if broken is not None:
+            return broken
+        guidance = None if observe is None else await observe(index, trace, environment)
+        if guidance is None:
+            guidance = Intervention()
+        executed = guidance.execute or trace.action or WAIT
+        step = await _timed(lap, "step", environment.step(executed))
+        full = max_steps is not None and index + 1 >= max_steps and not step.terminated
+        record = StepRecord(
+            trace=trace,
+            executed=executed,
+            reward=step.reward,
+            terminated=step.terminated,
+            truncated=step.truncated or full,
+            note=step.note,
+            credit=guidance.credit,
+            credit_source=guidance.credit_source,
+            rationale=guidance.rationale,
+        )
+        steps.append(record)
+        if on_step is not None:
+            on_step(index, record)
+        if step.ended or full:
+            return step.fault
+        observation = step.observation
+
+
+async def _timed(lap: Lap | None, what: Literal["reset", "step"], doing: Awaitable[T]) -> T:
+    """Tell how long the environment took, also if it broke."""
+    if lap is None:
+        return await doing
+    clock = asyncio.get_running_loop().time
+    began = clock()
+    try:
+        return await doing
+    finally:
+        lap(what, clock() - began)
+
+
+def no_decision(trace: Trace) -> str | None:
+    """Why a decision did not come about for technical reasons; ``None`` if it did.
+
+    Agents that all talk nonsense have decided nothing, and that counts. Agents that all failed to
+    answer, or a vote that failed, are a fault: an unreachable endpoint is not a bad policy.
+    """
+    if trace.action is not None:
+        return None
+    agents = frozenset(trace.agents)
+    asked = [call for call in trace.calls if call.node in agents]
+    others = [c for c in trace.calls if c.node not in agents and "/" not in c.node and c.error]
+    if others:
+        return f"'{others[0].node}' failed: {others[0].error}"
+    if asked and all(call.error for call in asked):
+        return f"no agent answered; '{asked[0].node}': {asked[0].error}"
+    return None
+
+
+async def rollout_stream(
+    pool: EnvironmentPool,
+    policy: Policy,
+    jobs: Iterable[Job] | AsyncIterable[Job],
+    *,
+    observe: Intervene | None = None,
+    max_steps: int | None = None,
+) -> AsyncGenerator[Episode, None]:
+    """Play jobs in the environments of a pool; yields episodes in the order they finish.
+
+    Args:
+        pool: how many at the same time, and what happens after a fault.
+        policy: serves all episodes.
+        jobs: (task, seed) pairs, taken only as fast as they are played and their episodes taken.
+        observe, max_steps: see :func:`rollout`.
+    """
+    attempt = _attempt(policy, observe, max_steps)
+    async with aclosing(pool.episodes(attempt, jobs, actor=policy.name)) as episodes:
+        async for _, episode in episodes:
+            yield episode
+
+
+async def rollout_many(
+    make_environment: MakeEnvironment,
+    policy: Policy,
+    jobs: Sequence[Job],
+    *,
+    concurrency: int = 8,
+    progress: Progress | None = None,
+    observe: Intervene | None = None,
+    retry: bool = True,
+    max_steps: int | None = None,
+) -> list[Episode]:
+    """Play all jobs, up to ``concurrency`` at the same time.
+
+    Args:
+        make_environment: called at most ``concurrency`` times, and once more after each fault.
+        policy: serves all episodes.
+        jobs: (task, seed) pairs.
+        progress: called after each episode, in the order they end.
+        observe: see :func:`rollout`.
+        retry: play an episode that ended in a fault once more, in a fresh environment.
+        max_steps: see :func:`rollout`.
+
+    Returns:
+        episodes in the order of ``jobs``. All environments are closed, also if it is cancelled.
+    """
+    if concurrency < 1:
+        raise ConfigError(f"concurrency must be at least 1, got {concurrency}")
+    size = max(1, min(concurrency, len(jobs)))
+    done: list[Episode | None] = [None] * len(jobs)
+    attempt = _attempt(policy, observe, max_steps)
+    try:
+        async with (
+            EnvironmentPool(make_environment, size, restarts=Restarts(retries=int(retry))) as pool,
+            aclosing(pool.episodes(attempt, jobs, actor=policy.name)) as episodes,
+        ):
+            finished = 0
+            async for number, episode in episodes:
+                done[number] = episode
+                finished += 1
+                if progress is not None:
+                    progress(finished, len(jobs), episode)
+    except BudgetExceeded as error:
+        whole = [episode for episode in done if episode is not None]
+        error.episodes = (*whole, *error.episodes)
+        raise
+    return [episode for episode in done if episode is not None]
+
+
+def _attempt(policy: Policy, observe: Intervene | None, max_steps: int | None) -> Attempt:
+    async def attempt(environment: Environment, task: str, seed: int, lap: Lap) -> Episode:
+        return await rollout(
+            environment,
+            policy,
+            task=task,
+            seed=seed,
+            observe=observe,
+            max_steps=max_steps,
+            lap=lap,
+        )
+
+    return attempt

@@ -1,0 +1,199 @@
+"""What acts in an environment: something that turns a screen into a decision, with its trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from math import exp
+from typing import Any, Protocol
+
+from swarm_ui.engine.limits import Limits
+from swarm_ui.errors import ConfigError
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.model import ChatModel
+from swarm_ui.observation import Observation
+from swarm_ui.trace.records import Trace
+from swarm_ui.view import windows
+
+Decide = Callable[[Observation, int, str], Coroutine[Any, Any, Trace]]
+"""``(observation, seed, run) -> Trace``: one decision."""
+
+Draw = Callable[[str, int], tuple[CollabGraph, float | None]]
+"""``(task, seed) -> (graph, log-probability of its edges)``: the team for one episode."""
+
+
+class Policy(Protocol):
+    """Acts in episodes; one policy serves any number of them at the same time."""
+
+    @property
+    def name(self) -> str:
+        """For tables: ``"base greedy"``, ``"trained team"``."""
+        ...
+
+    def begin(self, *, task: str, seed: int) -> Decide:
+        """What decides in one episode; holds whatever the episode needs remembered."""
+        ...
+
+
+class GraphPolicy:
+    """A team decides: the same graph in all episodes, or one drawn for each."""
+
+    def __init__(
+        self, graph: CollabGraph | Draw, *, name: str | None = None, limits: Limits | None = None
+    ) -> None:
+        """``graph``: a graph, or a function that draws one for an episode."""
+        self._graph = graph
+        self._limits = limits
+        self._name = name or (graph.name if isinstance(graph, CollabGraph) else "drawn team")
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def begin(self, *, task: str, seed: int) -> Decide:
+        source = self._graph
+        graph, logprob = (source, None) if isinstance(source, CollabGraph) else source(task, seed)
+
+        async def decide(observation: Observation, seed: int, run: str) -> Trace:
+            return await graph.run(
+                observation, seed=seed, run=run, edge_logprob=logprob, limits=self._limits
+            )
+
+        return decide
+
+
+class LoopEscapePolicy:
+    """Decides in one way, and in another when the episode comes back to a screen already seen.
+
+    With a greedy agent first and the same agent behind a shuffled view second it costs one call a
+    step; the control that a team must be shown beside, because part of what a vote gains is only
+    the escape from loops.
+    """
+
+    def __init__(
+        self,
+        usual: CollabGraph,
+        stuck: CollabGraph,
+        *,
+        name: str = "loop guard",
+        limits: Limits | None = None,
+    ) -> None:
+        self._usual, self._stuck = usual, stuck
+        self._name, self._limits = name, limits
+
+    @classmethod
+    def greedy(
+        cls, model: ChatModel, *, adapter: str | None = None, max_tokens: int = 256
+    ) -> LoopEscapePolicy:
+        """One greedy agent that looks through a shuffled view when a screen comes back."""
+        usual = CollabGraph.solo(model, adapter=adapter, max_tokens=max_tokens)
+        stuck = CollabGraph.solo(model, adapter=adapter, max_tokens=max_tokens, view="shuffle")
+        return cls(usual, stuck, name="greedy, loop guard")
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def begin(self, *, task: str, seed: int) -> Decide:
+        seen: set[tuple[object, ...]] = set()
+
+        async def decide(observation: Observation, seed: int, run: str) -> Trace:
+            key = observation.screen_key()
+            graph = self._stuck if key in seen else self._usual
+            seen.add(key)
+            return await graph.run(observation, seed=seed, run=run, limits=self._limits)
+
+        return decide
+
+
+class SlidingWindowPolicy:
+    """One agent that sees a window of the screen and scrolls on to the next when it passes.
+
+    It starts at the top, stays where it acted, and goes on at the top after the last window; a
+    pass costs a step, and it carries no notes from one window to the next. The control that a team
+    of agents with a window each must be shown beside.
+    """
+
+    def __init__(
+        self,
+        model: ChatModel,
+        *,
+        parts: int = 4,
+        adapter: str | None = None,
+        max_tokens: int = 256,
+        name: str = "scroller",
+        limits: Limits | None = None,
+    ) -> None:
+        """``parts``: windows of a screen."""
+        self._graphs = [
+            CollabGraph.solo(model, adapter=adapter, view=window, max_tokens=max_tokens)
+            for window in windows(parts)
+        ]
+        self._name, self._limits = name, limits
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def begin(self, *, task: str, seed: int) -> Decide:
+        at = 0
+
+        async def decide(observation: Observation, seed: int, run: str) -> Trace:
+            nonlocal at
+            graph = self._graphs[at]
+            trace = await graph.run(observation, seed=seed, run=run, limits=self._limits)
+            if trace.passed:
+                at = (at + 1) % len(self._graphs)
+            return trace
+
+        return decide
+
+
+class Cascade:
+    """Asks one agent, and the rest of the team only when it is unsure.
+
+    The first agent's answer is taken into the team's run, so nothing is asked twice and the
+    team's decisions are exactly those it would have made without the cascade.
+    """
+
+    def __init__(
+        self,
+        team: CollabGraph,
+        *,
+        threshold: float = 0.9,
+        first: str | None = None,
+        name: str = "cascade",
+        limits: Limits | None = None,
+    ) -> None:
+        """
+        Args:
+            team: its first agent must hear nobody.
+            threshold: the team is asked if the first agent's proposal is less probable than this.
+            first: the agent asked first; ``None``: the first that hears nobody.
+        """
+        alone = [agent for agent in team.agents if not team.heard[agent]]
+        self._first = alone[0] if first is None else first
+        if self._first not in alone:
+            raise ConfigError(
+                f"a cascade starts with an agent that hears nobody ({', '.join(alone)}), "
+                f"not '{self._first}'"
+            )
+        self._team, self._threshold = team, threshold
+        self._solo = CollabGraph({self._first: team.nodes[self._first]}, name="solo")
+        self._name, self._limits = name, limits
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def begin(self, *, task: str, seed: int) -> Decide:
+        async def decide(observation: Observation, seed: int, run: str) -> Trace:
+            alone = await self._solo.run(observation, seed=seed, run=run, limits=self._limits)
+            logprob = alone.messages[0].logprob
+            sure = logprob is not None and exp(logprob) >= self._threshold
+            if sure and alone.action is not None:
+                return alone
+            return await self._team.run(
+                observation, seed=seed, run=run, limits=self._limits, given=alone
+            )
+
+        return decide

@@ -1,0 +1,271 @@
+"""A directory of runs, one file each, readable with a text editor."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import threading
+import weakref
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from io import FileIO
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from swarm_ui.errors import ConfigError, TraceError
+from swarm_ui.storage.journal import (
+    LineJournal,
+    check_name,
+    check_same,
+    is_closed,
+    is_open,
+    no_run,
+    not_kept,
+    now,
+    opened,
+)
+from swarm_ui.storage.protocol import Head, Journal, KeptRun, RunRecord
+from swarm_ui.storage.run_lines import Past, first_line, is_end, may_begin, read_first, read_name
+from swarm_ui.storage.run_lock import claim, file_name
+from swarm_ui.storage.write_batches import Batches
+
+_THREADS = 16  # runs that wait for the disk at the same time; file systems commit them together
+
+
+class DirectoryStore:
+    """Keeps each run in a file of its own, ``<name>-<hash>.jsonl``, to which lines are appended.
+
+    A call that was written survives ``kill -9`` at any moment. With ``fsync`` it also survives a
+    power cut, as far as the disk keeps its word; without, the last seconds before a power cut may
+    be lost, and their calls are made again. A line that was cut off counts as not written.
+
+    With ``fsync`` calls are written in a thread, and those of a run that end while the disk is
+    busy share the next write, so that neither the event loop nor other runs wait for the disk.
+
+    A run is open once: opening it a second time, from another process too, is refused until the
+    first is over or dead. This needs ``flock``; on systems without (Windows), and on network file
+    systems that do not pass it on, only a second opening by the same store object is noticed.
+
+    Examples:
+        ``with DirectoryStore("runs") as store: await team.run(screen, run="monday", store=store)``
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], *, fsync: bool = True) -> None:
+        """
+        Args:
+            folder: made if missing.
+            fsync: wait for the disk after each call. That adds half a millisecond to a call on a
+                virtual disk and a few on others, little beside a model's answer; without, it is
+                some 15 microseconds.
+
+        Raises:
+            ConfigError: the folder cannot be made.
+        """
+        self._folder = Path(folder)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"cannot make the store '{self._folder}': {error}") from error
+        self._fsync = fsync
+        self._lock = threading.Lock()
+        self._open: set[str] = set()
+        self._closed = False
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="swarm-ui-store")
+        weakref.finalize(self, self._pool.shutdown, wait=False)
+
+    async def open(self, head: Head) -> Journal:
+        """The journal of a run; see :class:`~swarm_ui.storage.protocol.Store`."""
+        check_name(head.run)
+        if self._closed:
+            raise is_closed(str(self._folder))
+        return await opened(self._pool, self._take_up, head)
+
+    def runs(self) -> list[KeptRun]:
+        """All runs, the oldest first. Raises ``TraceError`` if a file is not a run's."""
+        found = [run for path in self._folder.glob("*.jsonl") if (run := _summary(path))]
+        return sorted(found, key=lambda run: (run.begun, run.name))
+
+    def read(self, run: str) -> RunRecord:
+        """A run without running it, also while it goes on.
+
+        Raises:
+            ConfigError: there is no run of that name.
+            TraceError: its file is damaged.
+        """
+        path = self._path(run)
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            data = b""
+        lines = data.split(b"\n")[:-1]
+        if not lines:
+            raise no_run(run, str(self._folder))
+        head = read_first(lines[0], str(path)).head
+        past = Past()
+        past.read(lines[1:], str(path), 2)
+        return RunRecord(head=head, calls=tuple(past.spoken.values()), finished=past.finished)
+
+    def delete(self, run: str) -> None:
+        """Forget a run. Raises ``ConfigError`` if there is none of that name, or it is open."""
+        path = self._path(run)
+        if not path.exists():
+            raise no_run(run, str(self._folder))
+        with self._claimed(run) as file:
+            if os.name == "nt":
+                file.close()  # what is open cannot be deleted there
+            path.unlink()
+            file.close()
+
+    def close(self) -> None:
+        """Finish what is being written. A run that still goes on ends with its next call."""
+        self._closed = True
+        self._pool.shutdown()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _path(self, run: str) -> Path:
+        return self._folder / f"{file_name(run)}.jsonl"
+
+    @contextmanager
+    def _claimed(self, run: str) -> Iterator[FileIO]:
+        """The run's file, ours alone; given free if the block raises or closes it."""
+        path, name = self._path(run), file_name(run)
+        with self._lock:
+            if name in self._open:
+                raise is_open(run, str(path))
+            self._open.add(name)
+        file = None
+        try:
+            file = claim(path)
+            if file is None:
+                raise is_open(run, str(path))
+            yield file
+        except BaseException:
+            if file is not None:
+                file.close()
+            raise
+        finally:
+            if file is None or file.closed:
+                self._open.discard(name)
+
+    def _take_up(self, head: Head) -> LineJournal:
+        """Open a run's file and read it, or begin it."""
+        where = str(self._path(head.run))
+        first = first_line(head, now())
+        try:
+            with self._claimed(head.run) as file:
+                size, past = _load(file, head, where)
+                lines = _File(self, file, file_name(head.run), where, size)
+                if size == 0:
+                    lines.put([first])
+                    if self._fsync:
+                        _sync_folder(self._folder)
+                return LineJournal(past, lines)
+        except OSError as error:
+            raise not_kept(where, error) from error
+
+
+class _File:
+    """The lines of one run on their way into its file."""
+
+    def __init__(self, store: DirectoryStore, file: FileIO, name: str, where: str, size: int):
+        self._store, self._file, self._name, self._where = store, file, name, where
+        self._size = size  # of what counts as written
+        self._broken: Exception | None = None
+        self._last: threading.Event | None = None
+        self._batches = Batches(store._pool, self.put) if store._fsync else None
+
+    async def append(self, line: bytes) -> None:
+        if self._store._closed:
+            raise is_closed(self._where)
+        try:
+            if self._batches is None:
+                self.put([line])
+            else:
+                written, self._last = self._batches.add(line)
+                await written
+        except OSError as error:
+            raise not_kept(self._where, error) from error
+
+    def put(self, lines: list[bytes]) -> None:
+        """All of these lines, or none. Raises ``OSError``, and then always again."""
+        if self._broken is not None:
+            raise self._broken
+        data = b"\n".join((*lines, b""))
+        left = memoryview(data)
+        descriptor = self._file.fileno()
+        try:
+            while left:
+                left = left[os.write(descriptor, left) :]
+            if self._store._fsync:
+                os.fsync(descriptor)
+        except OSError as error:
+            self._broken = error
+            with suppress(OSError):  # what stays is cut off when the run is opened again
+                os.ftruncate(descriptor, self._size)
+            raise
+        self._size += len(data)
+
+    def close(self) -> None:
+        if self._last is not None:
+            self._last.wait()
+        self._file.close()
+        self._store._open.discard(self._name)
+
+
+def _load(file: FileIO, head: Head, where: str) -> tuple[int, Past]:
+    """What a file holds; a last line that was cut off is dropped. Returns the size that stays."""
+    file.seek(0)
+    data = file.readall()
+    size, past = data.rfind(b"\n") + 1, Past()
+    if size:
+        lines = data[:size].split(b"\n")[:-1]
+        check_same(read_first(lines[0], where).head, head, where)
+        past.read(lines[1:], where, 2)
+    elif not may_begin(data):
+        raise TraceError(f"{where}: not a run of a store: move the file away")
+    if size < len(data):
+        os.ftruncate(file.fileno(), size)
+    return size, past
+
+
+def _summary(path: Path) -> KeptRun | None:
+    """What a list shows of a file; ``None`` if its run is about to begin, or was just deleted."""
+    try:
+        with path.open("rb") as file:
+            first = file.readline()
+            if not first.endswith(b"\n"):
+                return None
+            calls, finished = 0, False
+            for line in file:
+                if line.endswith(b"\n"):
+                    finished = is_end(line)
+                    calls += not finished
+            written = os.fstat(file.fileno()).st_mtime
+    except FileNotFoundError:
+        return None
+    name, begun = read_name(first, str(path))
+    at = datetime.datetime.fromtimestamp(written, datetime.UTC)
+    return KeptRun(name=name, calls=calls, finished=finished, begun=begun, written=at)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the file's name last too, where the system can."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,106 @@
+"""Where runs that must survive a crash keep what was said: the protocol of all stores.
+
+A run with a store writes each call as soon as it is over, and only then do its listeners start.
+Started again under the same name it takes every call that was written and makes the others.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from swarm_ui.message import Message
+from swarm_ui.observation import Observation
+from swarm_ui.trace.records import Call
+
+Spoken = tuple[Message, Call]
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True):
+    """What makes two runs of the same name the same run."""
+
+    version: int = 1
+    run: str
+    seed: int
+    graph: str
+    """The graph's structure as JSON."""
+    observation: Observation
+
+
+class KeptRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run as the list of a store shows it."""
+
+    name: str
+    calls: int
+    """Calls written; one that was made again, because it heard something else, counts again."""
+    finished: bool
+    """Whether the run came to its end; a run that was stopped, or goes on now, did not."""
+    begun: datetime.datetime
+    written: datetime.datetime
+    """When something was last written."""
+
+
+class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What a store knows of a run, read without running it."""
+
+    head: Head
+    calls: tuple[Spoken, ...]
+    """Each call once with its message, in the order they were written."""
+    finished: bool
+
+
+class Journal(Protocol):
+    """One run in a store."""
+
+    @property
+    def past(self) -> Mapping[str, Spoken]:
+        """Calls written before this journal was opened, by message id."""
+        ...
+
+    async def write(self, message: Message, call: Call) -> None:
+        """Keep a call. It is safe when this returns.
+
+        If it is cancelled, the call may or may not be kept, whole in either case.
+
+        Raises:
+            ConfigError: it cannot be kept; nothing of it counts as written.
+        """
+        ...
+
+    async def finish(self) -> None:
+        """Note that the run came to its end."""
+        ...
+
+    def close(self) -> None:
+        """Let others open the run. Waits for a write that is under way."""
+        ...
+
+
+class Store(Protocol):
+    """Keeps any number of runs."""
+
+    async def open(self, head: Head) -> Journal:
+        """The journal of a run, new or found.
+
+        Raises:
+            ConfigError: a run of that name is there with another graph, seed or screen, or it
+                is open elsewhere, or it cannot be written.
+            TraceError: what is there cannot be read.
+        """
+        ...
+
+
+def hears_the_same(call: Call, inbox: Sequence[Message], past: Mapping[str, Spoken]) -> bool:
+    """Whether a recorded call heard exactly these messages, word for word."""
+    if len(call.heard) != len(inbox):
+        return False
+    for heard, message in zip(call.heard, inbox, strict=True):
+        if heard != message.id:
+            return False
+        before = past.get(heard)
+        if before is None or (before[0] is not message and before[0] != message):
+            return False
+    return True

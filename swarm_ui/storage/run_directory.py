@@ -1,0 +1,260 @@
+"""A run's directory: everything a run wrote, in places that do not change.
+
+    runs/20250131-142530-phone/
+    ├── config.json      settings, versions, machine
+    ├── status.json      where the run stands; what --resume reads
+    ├── metrics.jsonl    one line a measurement
+    ├── traces/*.jsonl   episodes
+    ├── adapters/        LoRA adapters in peft's format
+    ├── edges/           learned or drawn edges
+    ├── plots/
+    └── report.html
+
+Files are replaced whole or appended to by whole lines, so that a run killed at any moment leaves
+a directory that can be read and resumed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import importlib.metadata
+import os
+import platform
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from swarm_ui.errors import ConfigError, TraceError
+from swarm_ui.trace.jsonl import read_jsonl, write_jsonl
+from swarm_ui.trace.records import TRACE_VERSION, Episode
+
+RUN_VERSION = 1
+
+_FOLDERS = ("traces", "adapters", "edges", "plots")
+_REPORTED = (
+    "swarm-ui", "msgspec", "networkx", "openai", "torch", "transformers", "peft", "trl",
+    "numpy", "miniwob", "android-env", "vllm", "ray",
+)  # fmt: skip
+_SECRET = re.compile(
+    r"(?i)(^|[_-])(api[_-]?keys?|key|token|secrets?|password|authorization|credentials?|cookie)$"
+)
+_USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
+
+
+def write_atomic(path: Path, data: bytes | str) -> None:
+    """Write a file so that it holds either its old contents or all of ``data``, never a part."""
+    raw = data.encode() if isinstance(data, str) else data
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(raw)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+        raise
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """Append one line, on disk before this returns. A torn last line is cut off first."""
+    if b"\n" in line:
+        raise ValueError(f"a line of {path.name} must not hold a line break")
+    with path.open("ab+") as file:
+        _cut_torn_line(path, file.fileno())
+        os.write(file.fileno(), line + b"\n")
+        os.fsync(file.fileno())
+
+
+class RunDirectory:
+    """One run on disk. Make one with :meth:`create` or :meth:`open_existing`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def create(
+        cls, path: Path | None, *, name: str = "run", config: Mapping[str, object]
+    ) -> RunDirectory:
+        """Make the directory and write ``config.json``.
+
+        Args:
+            path: where; ``None``: ``runs/<date>-<name>``, made unique.
+            name: what the run is called in its default path and its configuration.
+            config: settings, JSON-able (or paths); see :func:`without_secrets`.
+
+        Raises:
+            ConfigError: ``path`` exists and is not empty, or cannot be written.
+        """
+        chosen = _fresh(Path("runs"), name) if path is None else path
+        if chosen.exists() and (not chosen.is_dir() or any(chosen.iterdir())):
+            raise ConfigError(
+                f"the run directory '{chosen}' exists and is not empty; "
+                f"choose another, or go on with that run: --resume {chosen}"
+            )
+        document = {
+            "run_version": RUN_VERSION,
+            "trace_version": TRACE_VERSION,
+            "name": name,
+            "created": _now().isoformat(timespec="seconds"),
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            "cpus": os.cpu_count(),
+            "packages": installed(_REPORTED),
+            "config": without_secrets(config),
+        }
+        try:
+            for folder in _FOLDERS:
+                (chosen / folder).mkdir(parents=True, exist_ok=True)
+            write_atomic(chosen / "config.json", _pretty(document))
+        except OSError as error:
+            raise ConfigError(f"cannot write the run directory '{chosen}': {error}") from error
+        return cls(chosen)
+
+    @classmethod
+    def open_existing(cls, path: Path) -> RunDirectory:
+        """Take up a run that was begun before.
+
+        Raises:
+            ConfigError: there is no run there, or another version wrote it.
+        """
+        if not path.is_dir():
+            raise ConfigError(f"no run to resume at '{path}': there is no such directory")
+        run = cls(path)
+        if not (path / "config.json").is_file():
+            raise ConfigError(f"'{path}' is not a run: it has no config.json")
+        version = run._document("config.json").get("run_version")
+        if version != RUN_VERSION:
+            raise ConfigError(
+                f"the run '{path}' has version {version!r}, this library reads {RUN_VERSION}; "
+                "open it with the swarm-ui that wrote it"
+            )
+        for folder in _FOLDERS:
+            (path / folder).mkdir(exist_ok=True)
+        return run
+
+    @property
+    def traces(self) -> Path:
+        return self.path / "traces"
+
+    @property
+    def adapters(self) -> Path:
+        return self.path / "adapters"
+
+    @property
+    def edges(self) -> Path:
+        return self.path / "edges"
+
+    @property
+    def plots(self) -> Path:
+        return self.path / "plots"
+
+    def config(self) -> dict[str, object]:
+        """The settings the run was created with. Raises ``ConfigError`` if unreadable."""
+        settings = self._document("config.json").get("config", {})
+        return settings if isinstance(settings, dict) else {}
+
+    def status(self) -> dict[str, object]:
+        """Where the run stands; empty if nothing was finished yet."""
+        return self._document("status.json") if (self.path / "status.json").exists() else {}
+
+    def set_status(self, status: Mapping[str, object]) -> None:
+        """Replace the status; write it last, after everything it speaks of is on disk."""
+        write_atomic(self.path / "status.json", _pretty({**status, "written": _now().isoformat()}))
+
+    def log(self, measurement: Mapping[str, object]) -> None:
+        """Append one measurement to ``metrics.jsonl``."""
+        append_line(self.path / "metrics.jsonl", msgspec.json.encode(dict(measurement)))
+
+    def metrics(self) -> list[dict[str, object]]:
+        """All measurements, oldest first; a torn last line is left out."""
+        path = self.path / "metrics.jsonl"
+        return [_record(path, line) for line in _whole_lines(path)]
+
+    def write_episodes(self, name: str, episodes: Sequence[Episode]) -> Path:
+        """Write ``traces/<name>.jsonl`` whole, one episode a line; returns its path."""
+        path = self.traces / f"{name}.jsonl"
+        write_jsonl(path, episodes)
+        return path
+
+    def episodes(self, name: str) -> list[Episode]:
+        """The episodes of ``traces/<name>.jsonl``. Raises ``TraceError`` if unreadable."""
+        return read_jsonl(self.traces / f"{name}.jsonl")
+
+    def _document(self, name: str) -> dict[str, object]:
+        path = self.path / name
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=dict[str, object])
+        except (OSError, msgspec.DecodeError) as error:
+            raise ConfigError(f"'{path}' cannot be read as a JSON object: {error}") from error
+
+
+def without_secrets(config: Mapping[str, object]) -> dict[str, object]:
+    """The settings without entries named like a secret and without passwords in addresses."""
+    return {str(k): _clean(v) for k, v in config.items() if not _SECRET.search(str(k))}
+
+
+def _clean(value: object) -> object:
+    if isinstance(value, Mapping):
+        return without_secrets(value)
+    if isinstance(value, list | tuple):
+        return [_clean(item) for item in value]
+    if isinstance(value, Path):
+        return str(value)
+    return _USERINFO.sub("", value) if isinstance(value, str) else value
+
+
+def installed(packages: Sequence[str]) -> dict[str, str]:
+    """Versions of those packages that are installed."""
+    found: dict[str, str] = {}
+    for package in packages:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[package] = importlib.metadata.version(package)
+    return found
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
+
+
+def _fresh(parent: Path, name: str) -> Path:
+    """``parent/<date>-<name>``, with a number if that exists."""
+    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "run"
+    stem = f"{_now():%Y%m%d-%H%M%S}-{plain}"
+    path = parent / stem
+    count = 2
+    while path.exists():
+        path = parent / f"{stem}-{count}"
+        count += 1
+    return path
+
+
+def _pretty(document: Mapping[str, object]) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(dict(document)), indent=2) + b"\n"
+
+
+def _cut_torn_line(path: Path, descriptor: int) -> None:
+    size = os.fstat(descriptor).st_size
+    if size == 0 or os.pread(descriptor, 1, size - 1) == b"\n":
+        return
+    os.ftruncate(descriptor, path.read_bytes().rfind(b"\n") + 1)
+
+
+def _whole_lines(path: Path) -> list[bytes]:
+    if not path.exists():
+        return []
+    return [line for line in path.read_bytes().split(b"\n")[:-1] if line.strip()]
+
+
+def _record(path: Path, line: bytes) -> dict[str, object]:
+    try:
+        return msgspec.json.decode(line, type=dict[str, object])
+    except msgspec.DecodeError as error:
+        raise TraceError(f"'{path}' holds a line that is not a JSON object: {error}") from error

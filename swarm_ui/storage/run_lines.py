@@ -1,0 +1,236 @@
+"""How a run is written: one line of JSON for its head, one for each call, one for its end.
+
+    {"swarm_ui_run":1,"begun":"2025-01-31T14:25:30Z","head":{...}}
+    {"message":{...},"call":{...}}
+    {"finished":"2025-01-31T14:26:02Z"}
+
+What is read back is exactly what was written. JSON has no word for lone surrogates (a cut-off
+emoji in a model's reply) and for numbers that are not finite (the log-probability of what cannot
+be said), so a line that needs one begins with ``{"escaped":true,``: there a backslash in a string
+is doubled, ``\\\\ud83d`` is a surrogate, and the whole string ``\\\\-inf`` a number.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import msgspec
+
+from swarm_ui.errors import ConfigError, TraceError
+from swarm_ui.message import Message
+from swarm_ui.storage.protocol import Head, Spoken
+from swarm_ui.trace.records import Call
+
+LINES_VERSION = 1
+
+T = TypeVar("T")
+
+_ESCAPED = b'{"escaped":true,'
+_FIRST = b'{"swarm_ui_run":'
+_END = b'{"finished":'
+_SPECIAL = re.compile(r"[\\\ud800-\udfff]")
+_ESCAPE = re.compile(r"\\(?:\\|u([0-9a-f]{4}))")
+_NUMBERS = {"\\inf": math.inf, "\\-inf": -math.inf, "\\nan": math.nan}
+
+_encode = msgspec.json.Encoder().encode
+
+
+class First(msgspec.Struct, frozen=True):
+    """The first line of a run."""
+
+    swarm_ui_run: int
+    begun: datetime.datetime
+    head: Head
+
+
+class _Named(msgspec.Struct, frozen=True):
+    run: str
+
+
+class _Beginning(msgspec.Struct, frozen=True):
+    """As much of the first line as a list shows."""
+
+    swarm_ui_run: int
+    begun: datetime.datetime
+    head: _Named
+
+
+class _Version(msgspec.Struct, frozen=True):
+    swarm_ui_run: int
+
+
+class _Said(msgspec.Struct, frozen=True):
+    message: Message
+    call: Call
+
+
+class _End(msgspec.Struct, frozen=True):
+    finished: datetime.datetime
+
+
+_decode_said = msgspec.json.Decoder(_Said).decode
+
+
+class Past:
+    """The calls of a run as its lines tell them, the later of two with one id in place of the
+    earlier."""
+
+    __slots__ = ("finished", "spoken")
+
+    def __init__(self) -> None:
+        self.spoken: dict[str, Spoken] = {}
+        self.finished = False
+
+    def read(self, lines: Iterable[bytes], where: str, start: int) -> None:
+        """Take in lines; ``where`` and the number of the first are for the error.
+
+        Raises:
+            TraceError: a line is neither a call nor the end of a run.
+        """
+        for number, line in enumerate(lines, start):
+            try:
+                if line.startswith(_END):
+                    msgspec.json.decode(line, type=_End)
+                    self.finished = True
+                    continue
+                said = (
+                    _decode_said(line)
+                    if line[:1] == b"{" and line[:9] != _ESCAPED[:9]
+                    else (_decode(line, _Said))
+                )
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise TraceError(
+                    f"{where}, line {number}: not a call of a run: {error}. Take this line and "
+                    "those after it away, and their calls are made again; or delete the run"
+                ) from error
+            self.finished = False
+            # Out and in again: the order is that of the last writing.
+            self.spoken.pop(said.message.id, None)
+            self.spoken[said.message.id] = (said.message, said.call)
+
+
+def first_line(head: Head, begun: datetime.datetime) -> bytes:
+    """Raises ``ConfigError`` if the head has what cannot be written."""
+    return _checked(First(LINES_VERSION, begun, head), First, f"run {head.run!r}")
+
+
+def call_line(message: Message, call: Call) -> bytes:
+    """Raises ``ConfigError`` if the call has what cannot be written."""
+    return _checked(_Said(message, call), _Said, f"what node '{call.node}' answered ({message.id})")
+
+
+def end_line(finished: datetime.datetime) -> bytes:
+    return _encode(_End(finished))
+
+
+def is_end(line: bytes) -> bool:
+    """Whether a line tells that the run came to its end."""
+    return line.startswith(_END)
+
+
+def may_begin(data: bytes) -> bool:
+    """Whether this can be the beginning of a first line that was cut off."""
+    return any(begin.startswith(data[: len(begin)]) for begin in (_FIRST, _ESCAPED))
+
+
+def read_first(line: bytes, where: str) -> First:
+    """Raises ``TraceError`` if it is not the first line of a run, or of another version."""
+    return _read(line, First, where)
+
+
+def read_name(line: bytes, where: str) -> tuple[str, datetime.datetime]:
+    """The run's name and when it began, without the screen; raises as :func:`read_first`."""
+    found = _read(line, _Beginning, where)
+    return found.head.run, found.begun
+
+
+def plain(head: Head) -> Head:
+    """A head as it is read back: lists become tuples, 1 becomes 1.0 where a float belongs."""
+    return _decode(_written(head), Head)
+
+
+def escape(text: str) -> str:
+    """Any string as one that every encoding can write; no two become the same."""
+    return _SPECIAL.sub(_escaped_character, text)
+
+
+def unescape(text: str) -> str:
+    """What :func:`escape` was given."""
+    return _ESCAPE.sub(_plain_character, text)
+
+
+def _read(line: bytes, type: type[T], where: str) -> T:
+    try:
+        version = _decode(line, _Version).swarm_ui_run
+        if version == LINES_VERSION:
+            return _decode(line, type)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise TraceError(
+            f"{where}, line 1: not the head of a run: {error}. Nothing after it can be used "
+            "without it: put it back from a copy, or take the run away"
+        ) from error
+    raise TraceError(
+        f"{where}, line 1: a run of version {version}; this release reads {LINES_VERSION}. "
+        "Go on with the swarm-ui that began it"
+    )
+
+
+def _checked(value: Any, type: type[T], what: str) -> bytes:
+    """The line, if it can be read again: better to stop now than when the run is to go on."""
+    try:
+        line = _written(value)
+        _decode(line, type)
+    except (TypeError, ValueError, OverflowError, msgspec.ValidationError) as error:
+        raise ConfigError(f"{what} cannot be kept in a store: {error}") from error
+    return line
+
+
+def _written(value: Any) -> bytes:
+    try:
+        line = _encode(value)
+    except UnicodeEncodeError:
+        return _ESCAPED + _encode(_escaped(msgspec.to_builtins(value)))[1:]
+    if b"null" in line:  # what is None is left out: maybe a number that is not finite
+        return _ESCAPED + _encode(_escaped(msgspec.to_builtins(value)))[1:]
+    return line
+
+
+def _decode(line: bytes, type: type[T]) -> T:
+    if line.startswith(_ESCAPED):
+        return msgspec.convert(_unescaped(msgspec.json.decode(line)), type)
+    return msgspec.json.decode(line, type=type)
+
+
+def _escaped(value: Any) -> Any:
+    if isinstance(value, str):
+        return escape(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"\\{value}"
+    if isinstance(value, dict):
+        return {_escaped(key): _escaped(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_escaped(each) for each in value]
+    return value
+
+
+def _unescaped(value: Any) -> Any:
+    if isinstance(value, str):
+        return _NUMBERS[value] if value in _NUMBERS else unescape(value)
+    if isinstance(value, dict):
+        return {unescape(key): _unescaped(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_unescaped(each) for each in value]
+    return value
+
+
+def _escaped_character(found: re.Match[str]) -> str:
+    character = found[0]
+    return "\\\\" if character == "\\" else f"\\u{ord(character):04x}"
+
+
+def _plain_character(found: re.Match[str]) -> str:
+    return "\\" if found[1] is None else chr(int(found[1], 16))

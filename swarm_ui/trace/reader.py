@@ -1,0 +1,200 @@
+"""Reading long trace files without loading them: any episode, any step, only when asked for.
+
+    with open_jsonl("runs/phone/traces/train-000.jsonl") as episodes:
+        episode = episodes[7]                  # no step is decoded
+        episode.success, len(episode.steps)
+        episode.steps[9000].trace.action       # one step is
+
+The file is mapped into memory, not read into it: what is not looked at is never kept.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from array import array
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar, overload
+
+import msgspec
+
+from swarm_ui.trace.jsonl import Anywhere, cannot_open, decoded, payload
+from swarm_ui.trace.records import TRACE_VERSION, Episode, StepRecord, Trace
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class _Unread(msgspec.Struct, frozen=True, kw_only=True):
+    """An episode with its steps as they stand in the file."""
+
+    version: int = TRACE_VERSION
+    environment: str
+    task: str
+    seed: int
+    policy: str = ""
+    steps: tuple[msgspec.Raw, ...] = ()
+    success: bool | None = None
+    fault: str | None = None
+    seconds: float = 0.0
+
+
+_EPISODES = msgspec.json.Decoder(_Unread)
+_STEPS = msgspec.json.Decoder(StepRecord)
+_TRACES = msgspec.json.Decoder(Trace)
+
+
+class Steps(Sequence[StepRecord]):
+    """The steps of an episode in a file; each is decoded when it is asked for, and not kept."""
+
+    __slots__ = ("_raw", "_where")
+
+    def __init__(self, raw: tuple[msgspec.Raw, ...], where: str) -> None:
+        self._raw, self._where = raw, where
+
+    def __len__(self) -> int:
+        return len(self._raw)
+
+    @overload
+    def __getitem__(self, index: int) -> StepRecord: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[StepRecord]: ...
+    def __getitem__(self, index: int | slice) -> StepRecord | list[StepRecord]:
+        """One step, or a list of some. Raises ``TraceError`` if one is not a step."""
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self._raw)))]
+        i = index + len(self._raw) if index < 0 else index
+        step: StepRecord = decoded(_STEPS, self._raw[index], f"{self._where}, step {i}", StepRecord)
+        return step
+
+    def __repr__(self) -> str:
+        return f"Steps({len(self._raw)}, {self._where})"
+
+
+class OpenEpisode(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """An episode in a file: as :class:`~swarm_ui.trace.records.Episode`, its steps still there."""
+
+    version: int
+    environment: str
+    task: str
+    seed: int
+    policy: str
+    steps: Steps
+    success: bool | None
+    fault: str | None
+    seconds: float
+
+    def load(self) -> Episode:
+        """The episode with all its steps."""
+        fields = {name: getattr(self, name) for name in self.__struct_fields__}
+        return Episode(**{**fields, "steps": tuple(self.steps)})
+
+
+class RecordFile(Sequence[T_co], Generic[T_co]):
+    """The records of a file, each decoded when it is asked for, and not kept.
+
+    Lines are found when they are first needed. What was appended after the file was opened is not
+    seen; nobody may cut the file meanwhile. Make one with :func:`open_jsonl`.
+    """
+
+    def __init__(
+        self, path: Path, kind: type[Episode | Trace], read: Callable[[msgspec.Raw, str], T_co]
+    ) -> None:
+        self.path = path
+        self._kind, self._read = kind, read
+        self._ends = array("Q")  # of the lines found so far
+        self._view: memoryview | None = None
+        try:
+            with path.open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                # An empty file cannot be mapped.
+                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else None
+        except OSError as error:
+            raise cannot_open(path, error) from error
+        self._view = memoryview(b"" if self._map is None else self._map)
+
+    def __len__(self) -> int:
+        """How many lines there are; one that was cut off counts, and cannot be read."""
+        self._find(None)
+        return len(self._ends)
+
+    @overload
+    def __getitem__(self, index: int) -> T_co: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[T_co]: ...
+    def __getitem__(self, index: int | slice) -> T_co | list[T_co]:
+        """One record, or a list of some.
+
+        Raises:
+            TraceError: a line is cut off, of another version or not such a record; says which.
+            ValueError: the file was closed.
+        """
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        i = index + len(self) if index < 0 else index
+        view = self._find(i)
+        if not 0 <= i < len(self._ends):
+            raise IndexError(f"{self.path} has {len(self._ends)} lines; there is no record {index}")
+        start = self._ends[i - 1] if i else 0
+        where = f"{self.path}, line {i + 1}"
+        return self._read(payload(view[start : self._ends[i]], self._kind, where), where)
+
+    def _find(self, index: int | None) -> memoryview:
+        """Find where line ``index`` ends (``None``: all lines); gives the file's bytes."""
+        if self._view is None:
+            raise ValueError(f"{self.path} was closed")
+        size = len(self._view)
+        start = self._ends[-1] if self._ends else 0
+        while start < size and (index is None or len(self._ends) <= index):
+            assert self._map is not None
+            start = self._map.find(b"\n", start) + 1 or size
+            self._ends.append(start)
+        return self._view
+
+    def close(self) -> None:
+        """Let go of the file. Episodes and steps already taken from it stay readable."""
+        self._view = self._map = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"RecordFile('{self.path}', {self._kind.__name__})"
+
+
+@overload
+def open_jsonl(path: Anywhere) -> RecordFile[OpenEpisode]: ...
+@overload
+def open_jsonl(path: Anywhere, kind: type[Episode]) -> RecordFile[OpenEpisode]: ...
+@overload
+def open_jsonl(path: Anywhere, kind: type[Trace]) -> RecordFile[Trace]: ...
+def open_jsonl(path: Anywhere, kind: type[Any] = Episode) -> RecordFile[Any]:
+    """Open a file of episodes (or traces) as a read-only sequence; nothing is decoded yet.
+
+    Args:
+        path: of the file, as :func:`swarm_ui.trace.jsonl.write_jsonl` wrote it.
+        kind: ``Episode`` or ``Trace``, as the file was written.
+
+    Raises:
+        TraceError: it cannot be opened. Wrong lines raise when they are asked for.
+    """
+    return RecordFile(Path(path), kind, _episode if kind is Episode else _trace)
+
+
+def _episode(raw: msgspec.Raw, where: str) -> OpenEpisode:
+    unread = decoded(_EPISODES, raw, where, Episode)
+    fields: dict[str, Any] = {name: getattr(unread, name) for name in unread.__struct_fields__}
+    return OpenEpisode(**{**fields, "steps": Steps(unread.steps, where)})
+
+
+def _trace(raw: msgspec.Raw, where: str) -> Trace:
+    return decoded(_TRACES, raw, where, Trace)

@@ -1,0 +1,184 @@
+"""The record of one decision, and of the episode it belongs to: the product of a run, not a log.
+
+Written as JSON lines (:func:`write_jsonl`), one episode a line, with a version. Messages are
+stored once and referred to by id; the screen is stored once a decision, and each call keeps only
+the order in which its agent saw the elements.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from swarm_ui.action import Action
+from swarm_ui.message import Heard, Message, Usage, abstains
+from swarm_ui.model import Decision
+from swarm_ui.observation import Observation
+from swarm_ui.view import View, identity
+
+TRACE_VERSION = 1
+
+EdgeName = tuple[str, str]
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """One call of one node in one round."""
+
+    message: str
+    """Id of the message it produced."""
+    node: str
+    round: int
+    heard: tuple[str, ...] = ()
+    """Ids of the messages it heard, in the order it heard them."""
+    order: tuple[int, ...] | None = None
+    """Screen index of each element as shown to this agent; ``None``: the screen's own order."""
+    prompt: str = ""
+    """Exact prompt as the model read it; empty for nodes without a model."""
+    reply: str = ""
+    model: str = ""
+    """Model that answered, by the name it gave itself; empty for nodes without a model."""
+    adapter: str | None = None
+    temperature: float = 0.0
+    seed: int = 0
+    logprob: float | None = None
+    usage: Usage = Usage()
+    ballot: dict[str, float] | None = None
+    """Weight of each proposal, if the node voted."""
+    started: float = 0.0
+    """Seconds since the run began."""
+    ended: float = 0.0
+    error: str | None = None
+    """Why the call failed; its message is then a tombstone."""
+    rescued: str | None = None
+    """Why the node itself failed, if its fallback spoke in its name."""
+
+
+class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One decision: what was seen, who heard whom, what each said, what was decided."""
+
+    version: int = TRACE_VERSION
+    run: str
+    seed: int
+    observation: Observation
+    agents: tuple[str, ...]
+    rounds: int
+    edges: tuple[EdgeName, ...] = ()
+    """Edges messages travelled over (sender, listener)."""
+    edge_logprob: float | None = None
+    """Log-probability (nats) of these edges under the distribution they were drawn from, written
+    before anything ran; ``None`` if they were fixed."""
+    messages: tuple[Message, ...] = ()
+    calls: tuple[Call, ...] = ()
+    skipped: tuple[str, ...] = ()
+    """Ids of the messages that were never asked for: no edge to their node carried anything."""
+    ballot: dict[str, float] = {}
+    """Weight of each proposal in the vote of the output, keyed by the action's JSON."""
+    action: Action | None = None
+    """The decision; ``None`` if nobody proposed a valid action."""
+
+    @property
+    def undecided(self) -> str | None:
+        """Why there is no decision, counted; ``None`` if there is one."""
+        if self.action is not None:
+            return None
+        said = {message.id: message for message in self.messages}
+        agents = frozenset(self.agents)
+        asked = [call for call in self.calls if call.node in agents]
+        failed = sum(call.error is not None for call in asked)
+        silent = [said[c.message] for c in asked if c.error is None]
+        silent = [message for message in silent if message.action is None]
+        passed = len(self.passed)
+        invalid = len(silent) - passed
+        valid = len(asked) - failed - len(silent)
+        never = f", {passed} passed" if passed else ""
+        never += f", {len(self.skipped)} skipped" if self.skipped else ""
+        return (
+            f"no decision: of {len(asked)} answers {valid} proposed a valid action, {invalid} "
+            f"proposed none, {failed} failed{never}"
+        )
+
+    @property
+    def passed(self) -> tuple[str, ...]:
+        """Ids of the agents' messages that say that there is nothing to propose."""
+        agents = frozenset(self.agents)
+        return tuple(m.id for m in self.messages if m.sender in agents and abstains(m))
+
+    def message(self, id: str) -> Message:
+        """The message with that id. Raises ``KeyError`` if there is none."""
+        for message in self.messages:
+            if message.id == id:
+                return message
+        raise KeyError(id)
+
+    def matrix(self) -> list[list[Action | None]]:
+        """Proposals, shape ``[rounds, agents]``; ``None`` where there is no valid one."""
+        said = {(m.round, m.sender): m.action for m in self.messages}
+        return [[said.get((r, a)) for a in self.agents] for r in range(self.rounds)]
+
+    def view(self, call: Call) -> View:
+        """The screen as the agent of this call saw it."""
+        if call.order is None:
+            return identity(self.observation)
+        return View(self.observation, call.order)
+
+    def decision(self, call: Call) -> Decision:
+        """The exact context of a call, rebuilt: own view of the screen and what was heard."""
+        view = self.view(call)
+        heard = tuple(hear(self.message(id), view, listener=call.node) for id in call.heard)
+        return Decision(observation=view.observation, heard=heard, partial=view.partial)
+
+    def _repr_svg_(self) -> str:
+        # Drawing is imported only where something is drawn.
+        from swarm_ui.viz import trace_svg
+
+        return trace_svg(self)
+
+    def _repr_html_(self) -> str:
+        from swarm_ui.viz import scrolling
+
+        return scrolling(self._repr_svg_())
+
+
+class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One step of an episode: the decision, what it led to, and the credit given later."""
+
+    trace: Trace
+    executed: Action | None = None
+    """What was really executed: the decision, or another action in a guided rollout."""
+    reward: float = 0.0
+    terminated: bool = False
+    truncated: bool = False
+    note: str = ""
+    credit: tuple[tuple[float | None, ...], ...] | None = None
+    """Credit of each message, ``[rounds, agents]``; ``None`` = unscored, which is not 0."""
+    credit_source: str = ""
+    """Who gave it; empty: not known."""
+    rationale: tuple[str, ...] = ()
+    """Why, in the words of who gave it: a text for each round; empty: none was given."""
+
+
+class Episode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A task attempted once."""
+
+    version: int = TRACE_VERSION
+    environment: str
+    task: str
+    seed: int
+    policy: str = ""
+    """What acted, for tables: ``"base greedy"``, ``"trained team"``."""
+    steps: tuple[StepRecord, ...] = ()
+    success: bool | None = None
+    """``None`` if an infrastructure fault masked the episode."""
+    fault: str | None = None
+    seconds: float = 0.0
+
+
+def hear(message: Message, view: View, *, listener: str) -> Heard:
+    """A message as the listener hears it, its action in the listener's own indices."""
+    action = None if message.action is None else view.told(message.action)
+    return Heard(
+        sender=message.sender,
+        round=message.round,
+        content=message.content if message.error is None else f"[failed: {message.error}]",
+        action=action,
+        own=message.sender == listener,
+    )

@@ -1,0 +1,240 @@
+"""Probable edges as a picture: arcs over a line of nodes, or a matrix where they are many."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.graph.topology import Edge
+from swarm_ui.viz.svg import (
+    BLUE,
+    INK,
+    NAME,
+    SMALL,
+    WORDS,
+    Box,
+    Canvas,
+    arrow,
+    group,
+    rect,
+    tag,
+    text,
+)
+from swarm_ui.viz.svg_text import number, width
+
+MOST_ARCS = 8
+"""With more nodes it is a matrix."""
+_NAMED, _FIGURED, _MOST_CELLS = 40, 16, 64
+_MARGIN, _HIGH = 14.0, 30.0
+
+
+def edges_svg(
+    probabilities: Mapping[Edge, float],
+    order: Sequence[str],
+    chosen: Collection[Edge] = (),
+    title: str = "",
+) -> str:
+    """Edges with their probabilities as an SVG document.
+
+    Up to eight nodes: arcs above run forwards in ``order``, arcs below backwards, the more
+    probable the thicker. More nodes: a matrix, senders down and listeners across; beyond 64 nodes
+    a cell stands for several edges and shows their mean.
+
+    Args:
+        probabilities: of each edge that may occur.
+        order: all nodes, first speaker first.
+        chosen: edges of the most probable graph, in blue.
+        title: a line above.
+
+    Raises:
+        ConfigError: a name is not in ``order``, or a probability is not in [0, 1].
+    """
+    _check(probabilities, order)
+    canvas = Canvas()
+    top = _MARGIN + (22 if title else 0)
+    few = len(order) <= MOST_ARCS
+    draw = _arcs if few else _matrix
+    wide, high = draw(canvas, probabilities, order, frozenset(chosen), top)
+    wide = max(wide, 240.0)
+    if title:
+        line = text(_MARGIN, _MARGIN + 11, title, size=WORDS, room=wide - 2 * _MARGIN, opacity=0.85)
+        canvas.over.append(group(title, line))
+    return canvas.document(wide, high, title or f"{len(probabilities)} edges")
+
+
+def _check(probabilities: Mapping[Edge, float], order: Sequence[str]) -> None:
+    known = frozenset(order)
+    for (sender, listener), chance in probabilities.items():
+        if not {sender, listener} <= known:
+            raise ConfigError(f"edges to draw: {sender} -> {listener}: not both in the order given")
+        if not 0.0 <= chance <= 1.0:
+            raise ConfigError(
+                f"edges to draw: the probability of {sender} -> {listener} must be in [0, 1], "
+                f"got {chance}"
+            )
+
+
+def _arcs(
+    canvas: Canvas,
+    probabilities: Mapping[Edge, float],
+    order: Sequence[str],
+    chosen: frozenset[Edge],
+    top: float,
+) -> tuple[float, float]:
+    size = min(150.0, max((width(name, NAME) for name in order), default=0.0) + 22)
+    step = max(size + 26, 96.0)
+    place = {name: k for k, name in enumerate(order)}
+    spans = [place[b] - place[a] for a, b in probabilities]
+    above, below = max([0, *spans]), -min([0, *spans])
+    rise = 30.0
+    line = top + 10 + rise * above
+    for edge in sorted(probabilities, key=lambda e: (probabilities[e], e)):
+        _arc(canvas, edge, probabilities[edge], edge in chosen, place, (step, size, line, rise))
+    for name, k in place.items():
+        box = Box(_MARGIN + k * step, line, size, _HIGH)
+        label = text(box.x + size / 2, box.middle + 4, name, anchor="middle", room=size - 12)
+        canvas.over.append(group(name, rect(box, BLUE), label))
+    wide = 2 * _MARGIN + (len(order) - 1) * step + size
+    return wide, line + _HIGH + rise * below + 10 + _MARGIN
+
+
+def _arc(
+    canvas: Canvas,
+    edge: Edge,
+    chance: float,
+    chosen: bool,
+    place: Mapping[str, int],
+    room: tuple[float, float, float, float],
+) -> None:
+    """Above the line to the right, below it to the left; the longer, the higher."""
+    step, size, line, rise = room
+    start, end = place[edge[0]], place[edge[1]]
+    ahead = end > start
+    side = 1 if ahead else -1
+    spread = min(size * 0.36, 40.0)
+    reach = abs(end - start)
+    aside = side * spread * (1.05 - 0.85 * reach / MOST_ARCS)  # so that arcs nest
+    x = _MARGIN + start * step + size / 2 + aside
+    to_x = _MARGIN + end * step + size / 2 - aside
+    y = line if ahead else line + _HIGH
+    peak = y - side * rise * reach
+    # A bend of this kind reaches three quarters of the way to its control points.
+    control = y + (peak - y) / 0.75
+    lean = side * min(step * 0.3, 34.0)
+    curve = (
+        f"M{number(x)} {number(y)}C{number(x + lean * 0.4)} {number(control)} "
+        f"{number(to_x - lean * 0.4)} {number(control)} {number(to_x)} {number(y)}"
+    )
+    told = f"{edge[0]} → {edge[1]}: {chance:.3f}" + (", in the most probable graph" * chosen)
+    canvas.lines.append(
+        arrow(
+            curve,
+            told,
+            colour=BLUE if chosen else INK,
+            thick=0.8 + 3.0 * chance,
+            opacity=0.2 + 0.75 * chance,
+        )
+    )
+    middle = (x + to_x) / 2
+    near = [(middle + shift, peak) for shift in (0.0, -14.0, 14.0)]
+    canvas.label(near, f"{chance:.2f}", told, opacity=0.45 + 0.55 * chance)
+
+
+# -- many nodes -------------------------------------------------------------------------------
+
+
+def _matrix(
+    canvas: Canvas,
+    probabilities: Mapping[Edge, float],
+    order: Sequence[str],
+    chosen: frozenset[Edge],
+    top: float,
+) -> tuple[float, float]:
+    count = len(order)
+    side = 30.0 if count <= _FIGURED else 18.0 if count <= _NAMED else 9.0
+    named = count <= _NAMED
+    room = min(130.0, max(width(name, WORDS) for name in order) + 8) if named else 0.0
+    left, high = _MARGIN + room, top + (room * 0.75 + 8 if named else 6)
+    shown = min(count, _MOST_CELLS)
+    if named:
+        _names(canvas, order, side, (left, high))
+        _cells(canvas, probabilities, order, chosen, side, (left, high))
+    else:
+        _levels(canvas, _means(probabilities, order, shown), side, (left, high))
+    extent = shown * side
+    outline = Box(left, high, extent, extent)
+    canvas.over.append(rect(outline, INK, depth=0.0, radius=0, thick=0.6))
+    says = "rows send, columns listen, in the most probable order"
+    if count > shown:
+        says += f"; {count:,} nodes, a cell is the mean of about {(count / shown) ** 2:.0f} edges"
+    canvas.over.append(text(_MARGIN, high + extent + 18, says, size=SMALL, opacity=0.75))
+    wide = max(left + extent, width(says, SMALL) + _MARGIN) + _MARGIN
+    return wide + room * 0.35, high + extent + 18 + _MARGIN
+
+
+def _names(canvas: Canvas, order: Sequence[str], side: float, corner: tuple[float, float]) -> None:
+    x, y = corner
+    for k, name in enumerate(order):
+        row = text(x - 6, y + k * side + side / 2 + 4, name, size=WORDS, anchor="end", room=120)
+        column = text(0, 0, name, size=WORDS, room=120)
+        turn = f"translate({number(x + k * side + side / 2 + 2)} {number(y - 5)}) rotate(-50)"
+        canvas.over.append(group(name, row))
+        canvas.over.append(tag("g", column, transform=turn))
+
+
+def _cells(
+    canvas: Canvas,
+    probabilities: Mapping[Edge, float],
+    order: Sequence[str],
+    chosen: frozenset[Edge],
+    side: float,
+    corner: tuple[float, float],
+) -> None:
+    place = {name: k for k, name in enumerate(order)}
+    for (a, b), chance in probabilities.items():
+        box = Box(corner[0] + place[b] * side, corner[1] + place[a] * side, side, side)
+        picked = (a, b) in chosen
+        told = f"{a} → {b}: {chance:.3f}" + (", in the most probable graph" * picked)
+        marks = [rect(box.grown(-1), BLUE, depth=chance, stroke=None, radius=2)]
+        if picked:
+            marks.append(rect(box.grown(-1.5), BLUE, depth=0.0, stroke=BLUE, thick=1.6, radius=2))
+        if side >= 30:
+            figure = f"{chance:.2f}".removeprefix("0") if chance < 0.995 else "1"
+            marks.append(
+                text(box.x + side / 2, box.middle + 3.5, figure, size=SMALL, anchor="middle")
+            )
+        canvas.over.append(group(told, *marks))
+
+
+def _means(
+    probabilities: Mapping[Edge, float], order: Sequence[str], shown: int
+) -> dict[tuple[int, int], float]:
+    """Mean probability of the edges in each cell, by (row, column)."""
+    place = {name: k * shown // len(order) for k, name in enumerate(order)}
+    total: dict[tuple[int, int], list[float]] = {}
+    for (a, b), chance in probabilities.items():
+        total.setdefault((place[a], place[b]), []).append(chance)
+    return {cell: sum(found) / len(found) for cell, found in total.items()}
+
+
+def _levels(
+    canvas: Canvas,
+    means: Mapping[tuple[int, int], float],
+    side: float,
+    corner: tuple[float, float],
+) -> None:
+    """All cells of about the same probability as one path."""
+    level: dict[int, list[str]] = {}
+    across = number(side)
+    for (row, column), chance in sorted(means.items()):
+        x, y = number(corner[0] + column * side), number(corner[1] + row * side)
+        level.setdefault(round(chance * 20), []).append(f"M{x} {y}h{across}v{across}h-{across}z")
+    for strength, squares in sorted(level.items()):
+        canvas.over.append(
+            group(
+                f"about {strength / 20:.2f}",
+                tag(
+                    "path", d="".join(squares), fill=BLUE, fill_opacity=strength / 20, stroke="none"
+                ),
+            )
+        )

@@ -1,0 +1,186 @@
+"""Boxes in columns, left to right, with room for long lines: no line runs through a box."""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_right, insort
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from swarm_ui.viz.svg import Box
+
+Slot = tuple[str, int]
+"""A box in its own column, or in a later one the place where its long lines pass."""
+Link = tuple[str, str]
+
+_SWEEPS = 6
+
+
+class Layout(NamedTuple):
+    """Where everything is."""
+
+    boxes: Mapping[Slot, Box]
+    """Flat ones where lines pass."""
+    column: Mapping[str, int]
+    spans: Sequence[tuple[float, float]]
+    """Left and right of each column."""
+    width: float
+    height: float
+
+    def box(self, name: str) -> Box:
+        return self.boxes[name, self.column[name]]
+
+    def moved(self, x: float, y: float) -> Layout:
+        return self._replace(
+            boxes={slot: box.moved(x, y) for slot, box in self.boxes.items()},
+            spans=[(left + x, right + x) for left, right in self.spans],
+        )
+
+
+def layered(
+    column: Mapping[str, int],
+    links: Iterable[Link],
+    size: Mapping[str, tuple[float, float]],
+    gap: tuple[float, float],
+) -> Layout:
+    """Lay boxes out so that few lines cross and lines are nearly straight.
+
+    Args:
+        column: of each name, in an order that settles ties.
+        links: who is joined to whom, always to a later column.
+        size: width and height of each box.
+        gap: between columns and between boxes.
+    """
+    pairs = list(links)
+    slots, joints = _slots(column, pairs)
+    slots = _untangled(slots, joints)
+    tall = {s: size[s[0]][1] if column[s[0]] == s[1] else 0.0 for c in slots for s in c}
+    centre = _settled(slots, joints, tall, gap[1])
+    top = min(centre[s] - tall[s] / 2 for s in centre)
+    boxes: dict[Slot, Box] = {}
+    spans: list[tuple[float, float]] = []
+    x = 0.0
+    for index, here in enumerate(slots):
+        wide = max(size[name][0] for name, _ in here if column[name] == index)
+        for slot in here:
+            own = size[slot[0]][0] if column[slot[0]] == index else wide
+            y = centre[slot] - tall[slot] / 2 - top
+            boxes[slot] = Box(x + (wide - own) / 2, y, own, tall[slot])
+        spans.append((x, x + wide))
+        x += wide + gap[0]
+    bottom = max(box.bottom for box in boxes.values())
+    return Layout(boxes, column, spans, x - gap[0], bottom)
+
+
+def _slots(
+    column: Mapping[str, int], links: Sequence[Link]
+) -> tuple[list[list[Slot]], list[tuple[Slot, Slot]]]:
+    """What stands or passes in each column, and which slots of neighbouring columns are joined.
+
+    All long lines of one sender pass together.
+    """
+    reach = dict(column)
+    for sender, listener in links:
+        reach[sender] = max(reach[sender], column[listener] - 1)
+    found: list[list[Slot]] = [[] for _ in range(max(column.values()) + 1)]
+    joints: list[tuple[Slot, Slot]] = []
+    for name, first in column.items():
+        for place in range(first, reach[name] + 1):
+            found[place].append((name, place))
+            if place > first:
+                joints.append(((name, place - 1), (name, place)))
+    for sender, listener in links:
+        joints.append(((sender, column[listener] - 1), (listener, column[listener])))
+    return found, joints
+
+
+def _untangled(slots: list[list[Slot]], joints: Sequence[tuple[Slot, Slot]]) -> list[list[Slot]]:
+    """The slots of each column in the order, of those tried, with the fewest crossings."""
+    left: dict[Slot, list[Slot]] = {slot: [] for column in slots for slot in column}
+    right: dict[Slot, list[Slot]] = {slot: [] for column in slots for slot in column}
+    for a, b in joints:
+        left[b].append(a)
+        right[a].append(b)
+    best, fewest = [list(column) for column in slots], _crossings(slots, right)
+    for sweep in range(_SWEEPS):
+        if not fewest:
+            break
+        towards, order = (left, slots[1:]) if sweep % 2 == 0 else (right, slots[-2::-1])
+        place = {slot: k - (len(c) - 1) / 2 for c in slots for k, slot in enumerate(c)}
+        for column in order:
+            mean = {s: _mean([place[t] for t in towards[s]], place[s]) for s in column}
+            column.sort(key=mean.__getitem__)
+            for k, slot in enumerate(column):
+                place[slot] = k - (len(column) - 1) / 2
+        crossed = _crossings(slots, right)
+        if crossed < fewest:
+            best, fewest = [list(column) for column in slots], crossed
+    return best
+
+
+def _mean(values: Sequence[float], otherwise: float) -> float:
+    return sum(values) / len(values) if values else otherwise
+
+
+def _crossings(slots: Sequence[Sequence[Slot]], right: Mapping[Slot, Sequence[Slot]]) -> int:
+    count = 0
+    for here, there in itertools.pairwise(slots):
+        place = {slot: k for k, slot in enumerate(there)}
+        seen: list[int] = []
+        for slot in here:
+            ends = sorted(place[t] for t in right[slot])
+            count += sum(len(seen) - bisect_right(seen, end) for end in ends)
+            for end in ends:
+                insort(seen, end)
+    return count
+
+
+def _settled(
+    slots: Sequence[Sequence[Slot]],
+    joints: Sequence[tuple[Slot, Slot]],
+    tall: Mapping[Slot, float],
+    gap: float,
+) -> dict[Slot, float]:
+    """Height (of the middle) of each slot, near what it is joined to."""
+    near: dict[Slot, list[Slot]] = {slot: [] for column in slots for slot in column}
+    for a, b in joints:
+        near[a].append(b)
+        near[b].append(a)
+    centre: dict[Slot, float] = {}
+    for column in slots:
+        centre |= zip(column, _spread([0.0] * len(column), column, tall, gap), strict=True)
+    for sweep in range(2 * _SWEEPS):
+        for column in slots if sweep % 2 == 0 else slots[::-1]:
+            wanted = [_pulled(s, near[s], tall, centre) for s in column]
+            centre |= zip(column, _spread(wanted, column, tall, gap), strict=True)
+    return centre
+
+
+def _pulled(
+    slot: Slot, near: Sequence[Slot], tall: Mapping[Slot, float], centre: Mapping[Slot, float]
+) -> float:
+    """Where a slot would stand by itself; lines pull at lines more, so long ones are straight."""
+    weight = [1.0 if tall[slot] or tall[t] else 6.0 for t in near]
+    if not near:
+        return centre[slot]
+    return sum(w * centre[t] for w, t in zip(weight, near, strict=True)) / sum(weight)
+
+
+def _spread(
+    wanted: Sequence[float], column: Sequence[Slot], tall: Mapping[Slot, float], gap: float
+) -> list[float]:
+    """Heights as near as can be to those wanted (least squares), in order and not too close."""
+    offsets = [0.0]
+    for above, below in itertools.pairwise(column):
+        lines = not tall[above] and not tall[below]
+        room = gap * 0.5 if lines else gap * 0.75 if not tall[above] or not tall[below] else gap
+        offsets.append(offsets[-1] + (tall[above] + tall[below]) / 2 + room)
+    # Once each has its offset taken away, heights must not fall: pool neighbours that would.
+    pools: list[tuple[float, int]] = []
+    for height, offset in zip(wanted, offsets, strict=True):
+        pools.append((height - offset, 1))
+        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
+            (a, n), (b, m) = pools[-2:]
+            pools[-2:] = [((a * n + b * m) / (n + m), n + m)]
+    level = [mean for mean, count in pools for _ in range(count)]
+    return [a + b for a, b in zip(level, offsets, strict=True)]

@@ -1,0 +1,186 @@
+"""The calls of several rounds: a column a round, a row an agent, then what closes the graph."""
+
+from __future__ import annotations
+
+from swarm_ui.graph.topology import predecessors
+from swarm_ui.viz import call_cells
+from swarm_ui.viz.curves import bend
+from swarm_ui.viz.layered_layout import Link
+from swarm_ui.viz.svg import GREY, WORDS, Box, rect, text
+from swarm_ui.viz.svg_text import number
+from swarm_ui.viz.trace_panels import GAP, Panel, Stage, depths, ordered
+
+_HEAD, _PAD, _ACROSS, _SHORTEST = 24.0, 12.0, 44.0, 15.0
+
+
+def grid(stage: Stage) -> tuple[float, float]:
+    """Draw them; width and height of what was drawn."""
+    panel = stage.panel
+    rows = _rows(panel)
+    reach = _reach(panel, rows)
+    place, size = _boxes(stage, rows, max(reach.values(), default=0.0))
+    column = {id: k for id, (k, _) in place.items()}
+    # A file may say what cannot have been: that somebody heard a later round.
+    heard = [link for link in panel.heard if column[link[0]] <= column[link[1]]]
+    box = {id: b for id, (_, b) in place.items()}
+    bottom = stage.y + size[1]
+    ports = _ports(panel, heard, box, column)
+    spans = {k: (b.x, b.right) for k, b in place.values()}
+    for link in heard:
+        sender, listener = box[link[0]], box[link[1]]
+        end = ports[link]
+        if column[link[0]] == column[link[1]]:
+            curve = _arc(sender, listener, end, reach.get(link, _SHORTEST))
+        elif column[link[1]] - column[link[0]] == 1:
+            curve = f"M{number(sender.right)} {number(sender.middle)}" + bend(
+                sender.right, sender.middle, listener.x, end
+            )
+        else:
+            curve = _detour(link, panel, box, column, spans, end, bottom)
+        stage.arrow(link, curve)
+    for id in panel.cells:
+        stage.cell(id, box[id])
+    return size
+
+
+def _rows(panel: Panel) -> dict[str, int]:
+    """A row for each agent, below all it hears within a round."""
+    cells = panel.cells
+    names = list(dict.fromkeys([*panel.agents, *(c.name for c in cells.values())]))
+    names = [name for name in names if name in panel.agents]
+    known = set(names)
+    inside = {
+        (cells[a].name, cells[b].name)
+        for a, b in panel.heard
+        if cells[a].round == cells[b].round and {cells[a].name, cells[b].name} <= known
+    }
+    inside |= {edge for edge in panel.edges if set(edge) <= known}
+    inside = {(a, b) for a, b in inside if a != b}
+    place = {name: k for k, name in enumerate(names)}
+    links = sorted(inside, key=lambda edge: (place[edge[0]], place[edge[1]]))
+    return {name: k for k, name in enumerate(ordered(predecessors(names, links)))}
+
+
+def _reach(panel: Panel, rows: dict[str, int]) -> dict[Link, float]:
+    """How far each line within a round swings out to the left, longer ones further."""
+    inside: dict[Link, int] = {}
+    for a, b in panel.heard:
+        sender, listener = panel.cells[a], panel.cells[b]
+        both = sender.name in rows and listener.name in rows
+        if both and sender.round == listener.round:
+            inside[a, b] = abs(rows[sender.name] - rows[listener.name])
+    most = max(inside.values(), default=1)
+    step = min(12.0, 64.0 / max(1, most - 1))
+    return {link: _SHORTEST + step * (distance - 1) for link, distance in inside.items()}
+
+
+def _boxes(
+    stage: Stage, rows: dict[str, int], reach: float
+) -> tuple[dict[str, tuple[int, Box]], tuple[float, float]]:
+    """Column and box of each call, and the size of the whole; bands and headings are drawn."""
+    panel = stage.panel
+    wide, high = call_cells.SIZE
+    gutter = reach + 10 if reach else 0.0
+    tall = max(1, len(rows)) * (high + GAP) - GAP
+    top = stage.y + _HEAD + _PAD
+    place: dict[str, tuple[int, Box]] = {}
+    x = stage.x
+    for k, round in enumerate(panel.rounds):
+        band = Box(x, stage.y + _HEAD, gutter + wide + 2 * _PAD, tall + 2 * _PAD)
+        left = x + _PAD + gutter
+        stage.canvas.below.append(rect(band, GREY, depth=0.08, stroke=None, radius=10))
+        heading = text(left + wide / 2, stage.y + 16, f"round {round}", size=WORDS, anchor="middle")
+        stage.canvas.over.append(heading)
+        for cell in panel.cells.values():
+            if cell.round == round and cell.name in rows:
+                y = top + rows[cell.name] * (high + GAP)
+                place[cell.id] = k, Box(left, y, wide, high)
+        x = band.right + _ACROSS
+    x, deep = _closing(stage, place, x, top + tall / 2)
+    low = max(tall + _PAD, deep - top + _PAD) + _HEAD + _PAD
+    return place, (x - _ACROSS - stage.x, low)
+
+
+def _closing(
+    stage: Stage, place: dict[str, tuple[int, Box]], x: float, middle: float
+) -> tuple[float, float]:
+    """Place the calls that close the graph, right of all rounds; where they end."""
+    panel = stage.panel
+    last = {id: cell for id, cell in panel.cells.items() if id not in place}
+    links = [(a, b) for a, b in panel.heard if a in last and b in last]
+    found = depths(list(last), links)
+    first = len(panel.rounds)
+    deep = 0.0
+    for depth in sorted(set(found.values())):
+        here = {id: call_cells.size(last[id]) for id in last if found[id] == depth}
+        y = middle - (sum(high + GAP for _, high in here.values()) - GAP) / 2
+        y = max(y, stage.y + _HEAD)
+        for id, (wide, high) in here.items():
+            place[id] = first + depth, Box(x, y, wide, high)
+            y += high + GAP
+        deep = max(deep, y - GAP)
+        x += max(wide for wide, _ in here.values()) + _ACROSS
+    return x, deep
+
+
+# -- lines ------------------------------------------------------------------------------------
+
+
+def _ports(
+    panel: Panel, heard: list[Link], box: dict[str, Box], column: dict[str, int]
+) -> dict[Link, float]:
+    """How high each line ends at its listener's box: own memory in the middle, what was said in
+    the same round above it, the nearest first, so that those lines do not cross."""
+    ends: dict[str, list[Link]] = {}
+    for link in heard:
+        ends.setdefault(link[1], []).append(link)
+    found: dict[Link, float] = {}
+    for id, links in ends.items():
+        there = box[id]
+        inside = [link for link in links if column[link[0]] == column[id]]
+        own = [x for x in links if panel.cells[x[0]].name == panel.cells[id].name]
+        inside.sort(key=lambda link: abs(box[link[0]].y - there.y))
+        step = min(7.0, (there.height / 2 - 14) / max(1, len(inside) - 1))
+        for k, link in enumerate(inside):
+            found[link] = there.y + 9 + k * step
+        others = [link for link in links if link not in inside and link not in own]
+        others.sort(key=lambda link: (box[link[0]].y, -column[link[0]]))
+        room = min(there.height - 16, 7.0 * (len(others) - 1))
+        for k, link in enumerate(others):
+            found[link] = there.middle - room / 2 + k * room / max(1, len(others) - 1)
+        found |= dict.fromkeys(own, there.middle)
+    return found
+
+
+def _arc(sender: Box, listener: Box, end: float, reach: float) -> str:
+    """Out to the left of the sender and back into the listener from the left."""
+    start = sender.bottom - 11 if sender.y < listener.y else sender.y + 11
+    swing = sender.x - reach / 0.75
+    return (
+        f"M{number(sender.x)} {number(start)}C{number(swing)} {number(start)} "
+        f"{number(swing)} {number(end)} {number(listener.x)} {number(end)}"
+    )
+
+
+def _detour(
+    link: Link,
+    panel: Panel,
+    box: dict[str, Box],
+    column: dict[str, int],
+    spans: dict[int, tuple[float, float]],
+    end: float,
+    bottom: float,
+) -> str:
+    """Between two rows past the rounds in between, or below all where a vote stands there."""
+    sender, listener = box[link[0]], box[link[1]]
+    first, last = column[link[0]], column[link[1]]
+    share = (panel.cells[link[0]].round + 1) / (len(panel.rounds) + 1)
+    lane = sender.bottom + GAP * share
+    if last - 1 >= len(panel.rounds):
+        lane = bottom - 5 * share
+    start, stop = spans[first + 1][0], spans[last - 1][1]
+    return (
+        f"M{number(sender.right)} {number(sender.middle)}"
+        f"{bend(sender.right, sender.middle, start, lane)}H{number(stop)}"
+        f"{bend(stop, lane, listener.x, end)}"
+    )

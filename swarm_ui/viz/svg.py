@@ -1,0 +1,259 @@
+"""SVG as text: what all pictures share.
+
+Every text is escaped on its way in. Colours stand on light and on dark pages: lines and words
+take the colour of the page's own text, fills are half transparent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import NamedTuple
+
+from swarm_ui.viz.svg_text import OWN, cut, number, plain, quoted, sound, width
+
+INK = "currentColor"
+BLUE, RED, AMBER, GREY = "#5b8def", "#e5484d", "#d9930d", "#8b919a"
+NAME, WORDS, SMALL = 12.0, 11.0, 9.5
+"""Font sizes in pixels: names, what is said, figures."""
+
+# Only where the picture is a file of its own: in a page, the page's own colour is taken.
+_STYLE = (
+    "<style>svg:root{color:#24292f}"
+    "@media(prefers-color-scheme:dark){svg:root{color:#e6edf3}}"
+    ".swarm-edge:hover{opacity:1;stroke-width:2.6}</style>"
+)
+
+
+class Box(NamedTuple):
+    """Where something is drawn: left, top, width, height in pixels."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def right(self) -> float:
+        return self.x + self.width
+
+    @property
+    def bottom(self) -> float:
+        return self.y + self.height
+
+    @property
+    def middle(self) -> float:
+        """Half way down."""
+        return self.y + self.height / 2
+
+    def moved(self, x: float, y: float) -> Box:
+        return Box(self.x + x, self.y + y, self.width, self.height)
+
+    def grown(self, by: float) -> Box:
+        return Box(self.x - by, self.y - by, self.width + 2 * by, self.height + 2 * by)
+
+    def meets(self, other: Box) -> bool:
+        return (
+            self.x < other.right
+            and other.x < self.right
+            and self.y < other.bottom
+            and other.y < self.bottom
+        )
+
+
+class Canvas:
+    """What is drawn so far: frames below, lines above them, boxes and words on top.
+
+    Lines are interrupted where a word stands on them.
+    """
+
+    __slots__ = ("_gaps", "_labels", "below", "lines", "over")
+
+    def __init__(self) -> None:
+        self.below: list[str] = []
+        self.lines: list[str] = []
+        self.over: list[str] = []
+        self._labels: list[str] = []
+        self._gaps: list[Box] = []
+
+    def label(
+        self, places: Sequence[tuple[float, float]], words: str, told: str, opacity: float = 0.9
+    ) -> None:
+        """Words on a line, at the first of the places (their middle) that is still free."""
+        wide = width(words, SMALL) + 4
+        boxes = [Box(x - wide / 2, y - 6, wide, 12) for x, y in places]
+        free = (b for b in boxes if not any(b.meets(gap) for gap in self._gaps))
+        box = next(free, boxes[0])
+        self._gaps.append(box)
+        shown = text(
+            box.x + wide / 2, box.middle + 3.3, words, size=SMALL, anchor="middle", opacity=opacity
+        )
+        self._labels.append(group(told, shown))
+
+    def document(self, wide: float, high: float, label: str) -> str:
+        """The whole as an SVG document of that size in pixels; ``label`` is read out aloud."""
+        parts = [_STYLE, _tips(), *self.below]
+        if self._gaps:
+            holes = "".join(
+                tag("rect", x=b.x, y=b.y, width=b.width, height=b.height, fill="#000")
+                for b in self._gaps
+            )
+            whole = tag("rect", width=wide, height=high, fill="#fff")
+            frame = {"x": 0.0, "y": 0.0, "width": wide, "height": high}
+            parts.append(
+                tag(
+                    "mask",
+                    whole + holes,
+                    stroke="none",
+                    id=f"gap-{OWN}",
+                    maskUnits="userSpaceOnUse",
+                    **frame,
+                )
+            )
+            parts.append(tag("g", "".join(self.lines), mask=f"url(#gap-{OWN})"))
+        else:
+            parts.extend(self.lines)
+        body = "\n".join([*parts, *self.over, *self._labels])
+        own = blake2b(body.encode(), digest_size=6).hexdigest()
+        head = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {number(wide)} {number(high)}" '
+            f'width="{number(wide)}" height="{number(high)}" role="img" style="max-width:none" '
+            f'font-family="Helvetica, Arial, sans-serif" fill="none" stroke="{INK}" '
+            f'aria-label="{quoted(sound(label))}">'
+        )
+        return f"{head}\n{body.replace(OWN, own)}\n</svg>"
+
+
+def scrolling(picture: str) -> str:
+    """A picture as HTML that scrolls sideways where the page is too narrow."""
+    return f'<div style="overflow-x:auto;max-width:100%">{picture}</div>'
+
+
+def tag(name: str, body: str = "", /, **attributes: str | float | None) -> str:
+    """One element around markup; ``stroke_width`` is written ``stroke-width``, ``None`` not."""
+    written = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{quoted(value)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    return f"<{name}{written}>{body}</{name}>" if body else f"<{name}{written}/>"
+
+
+def group(told: str, *parts: str, opacity: float | None = None) -> str:
+    """Some marks with a tooltip."""
+    title = tag("title", plain(told)) if told else ""
+    return tag("g", title + "".join(parts), opacity=opacity)
+
+
+def rect(
+    box: Box,
+    colour: str,
+    *,
+    depth: float = 0.16,
+    stroke: str | None = INK,
+    thick: float = 1.2,
+    radius: float = 6.0,
+    dash: str | None = None,
+) -> str:
+    """A box filled with a colour of some depth (opacity)."""
+    return tag(
+        "rect",
+        x=box.x,
+        y=box.y,
+        width=box.width,
+        height=box.height,
+        rx=radius,
+        fill=colour,
+        fill_opacity=depth,
+        stroke="none" if stroke is None else stroke,
+        stroke_width=None if stroke is None else thick,
+        stroke_dasharray=dash,
+    )
+
+
+def text(
+    x: float,
+    y: float,
+    words: str,
+    *,
+    size: float = NAME,
+    anchor: str | None = None,
+    room: float | None = None,
+    bold: bool = False,
+    colour: str = INK,
+    opacity: float | None = None,
+) -> str:
+    """One line of words, cut to ``room`` pixels."""
+    shown = words if room is None else cut(words, room, size)
+    return tag(
+        "text",
+        plain(" ".join(shown.split())),
+        x=x,
+        y=y,
+        font_size=size,
+        text_anchor=anchor,
+        font_weight="bold" if bold else None,
+        fill=colour,
+        stroke="none",
+        opacity=opacity,
+    )
+
+
+def arrow(
+    curve: str,
+    told: str,
+    *,
+    colour: str = INK,
+    opacity: float = 0.75,
+    thick: float = 1.2,
+    dash: str | None = None,
+) -> str:
+    """A line with a head and a tooltip."""
+    head = "red" if colour == RED else "blue" if colour == BLUE else "ink"
+    return tag(
+        "path",
+        tag("title", plain(told)),
+        d=curve,
+        class_="swarm-edge",
+        stroke=None if colour == INK else colour,
+        stroke_width=thick,
+        stroke_dasharray=dash,
+        opacity=opacity,
+        marker_end=f"url(#{head}-{OWN})",
+    )
+
+
+def frame(box: Box, *, dash: str | None = None, opacity: float = 0.45) -> str:
+    """A faint outline with round corners."""
+    x, y, r = box.x, box.y, 10.0
+    across, down = box.width - 2 * r, box.height - 2 * r
+    arc = f"a{number(r)} {number(r)} 0 0 1 "
+    path = (
+        f"M{number(x + r)} {number(y)}h{number(across)}{arc}{number(r)} {number(r)}"
+        f"v{number(down)}{arc}{number(-r)} {number(r)}h{number(-across)}"
+        f"{arc}{number(-r)} {number(-r)}v{number(-down)}{arc}{number(r)} {number(-r)}z"
+    )
+    return tag("path", d=path, opacity=opacity, stroke_dasharray=dash, fill=GREY, fill_opacity=0.07)
+
+
+def _tips() -> str:
+    """Heads of arrows, one for each colour of line."""
+    heads = (("ink", INK), ("red", RED), ("blue", BLUE))
+    return tag(
+        "defs",
+        "".join(
+            tag(
+                "marker",
+                tag("path", d="M0 0L8 4L0 8z", fill=colour, stroke="none"),
+                id=f"{name}-{OWN}",
+                viewBox="0 0 8 8",
+                refX=7,
+                refY=4,
+                markerUnits="userSpaceOnUse",
+                markerWidth=8,
+                markerHeight=8,
+                orient="auto",
+            )
+            for name, colour in heads
+        ),
+    )

@@ -1,0 +1,92 @@
+"""When each call of a trace was made, as a picture."""
+
+from __future__ import annotations
+
+from swarm_ui.trace.records import Call, Trace
+from swarm_ui.viz.call_cells import Cell, Palette, palette, seconds, told
+from swarm_ui.viz.svg import (
+    AMBER,
+    GREY,
+    INK,
+    RED,
+    SMALL,
+    WORDS,
+    Box,
+    Canvas,
+    group,
+    rect,
+    tag,
+    text,
+)
+from swarm_ui.viz.svg_text import number, width
+from swarm_ui.viz.trace_panels import panels
+
+_MARGIN, _WIDE, _MOST_ROWS, _MOST_CALLS = 14.0, 620.0, 60, 1000
+
+
+def timeline_svg(trace: Trace) -> str:
+    """A row a node, a bar a call, from left to right as time went, as an SVG document.
+
+    What overlaps ran at the same time. The first 1,000 calls of the first 60 nodes are drawn.
+    """
+    canvas = Canvas()
+    cells = [cell for panel in panels(trace) for cell in panel.cells.values()]
+    made = [(cell, cell.call) for cell in cells if cell.call is not None][:_MOST_CALLS]
+    names = list(dict.fromkeys(call.node for _, call in made))
+    row = {name: k for k, name in enumerate(names[:_MOST_ROWS])}
+    kept = [(cell, call) for cell, call in made if call.node in row]
+    begin = min((call.started for _, call in kept), default=0.0)
+    span = max((call.ended for _, call in kept), default=0.0) - begin or 1.0
+    room = min(150.0, max((width(name, WORDS) for name in row), default=0.0) + 6)
+    left, high = _MARGIN + room + 8, 20.0
+    step = 22.0 if len(row) <= 24 else 12.0
+    bottom = high + len(row) * step
+    if kept:
+        _axis(canvas, span, left, high, bottom)
+    for name, k in row.items():
+        y = high + k * step + step / 2 + 4
+        size = WORDS if step > 15 else SMALL
+        canvas.over.append(group(name, text(_MARGIN, y, name, size=size, room=room)))
+    colours = palette(trace)
+    for cell, call in kept:
+        start = left + (call.started - begin) / span * _WIDE
+        long = max(2.0, (call.ended - call.started) / span * _WIDE)
+        bar = Box(start, high + row[call.node] * step + 2, long, step - 4)
+        canvas.over.append(_bar(cell, call, bar, colours))
+    rest = len(trace.calls) - len(kept)
+    if rest:
+        note = f"{rest:,} more calls are not drawn"
+        canvas.over.append(text(_MARGIN, bottom + 30, note, size=SMALL, opacity=0.75))
+    label = f"{len(kept)} calls in {seconds(span)}"
+    return canvas.document(left + _WIDE + 40, bottom + (40 if rest else 26), label)
+
+
+def _bar(cell: Cell, call: Call, box: Box, colours: Palette) -> str:
+    failed, rescued = call.error is not None, call.rescued is not None
+    action = None if cell.message is None else cell.message.action
+    colour = RED if failed else colours.of(action)
+    edge = RED if failed else AMBER if rescued else INK
+    mark = rect(box, colour, depth=0.6, stroke=edge, thick=1.8 if rescued else 0.8, radius=3)
+    return group(told(cell, 160), mark)
+
+
+def _axis(canvas: Canvas, span: float, left: float, top: float, bottom: float) -> None:
+    """Round times: five ticks or so."""
+    raw = span / 5
+    size = 10.0 ** (len(f"{int(raw)}") - 1) if raw >= 1 else _power(raw)
+    tick = next(m * size for m in (1, 2, 5, 10) if m * size >= raw * 0.999)
+    for k in range(int(span / tick * 1.0001) + 1):
+        x = left + k * tick / span * _WIDE
+        canvas.below.append(
+            tag("path", d=f"M{number(x)} {number(top)}V{number(bottom)}", opacity=0.2, stroke=GREY)
+        )
+        words = "0" if k == 0 else seconds(k * tick)
+        canvas.over.append(text(x, bottom + 14, words, size=SMALL, anchor="middle", opacity=0.75))
+
+
+def _power(value: float) -> float:
+    """The power of ten at or below a number in (0, 1)."""
+    power = 1.0
+    while power > value:
+        power /= 10
+    return power

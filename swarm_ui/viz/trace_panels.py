@@ -1,0 +1,179 @@
+"""The calls of a trace by the graph they were made in, and what joins them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from swarm_ui.errors import GraphError
+from swarm_ui.graph.topology import predecessors, topological
+from swarm_ui.trace.records import Trace
+from swarm_ui.viz import call_cells
+from swarm_ui.viz.call_cells import Cell, Palette
+from swarm_ui.viz.curves import lines
+from swarm_ui.viz.layered_layout import Link, layered
+from swarm_ui.viz.svg import INK, RED, Box, Canvas, arrow, group, tag
+
+GAP = 20.0
+"""Between boxes, top to bottom, in pixels."""
+_AIR = 8.0
+_TOLD = 2000  # characters of each part of a tooltip
+
+
+@dataclass(slots=True)
+class Panel:
+    """The calls of one graph: the whole one (``""``), or one that stood in it as a node."""
+
+    prefix: str
+    """Of the message ids: ``"team:1/"``."""
+    agents: Sequence[str]
+    """Names that speak every round."""
+    edges: Sequence[Link]
+    """Between agents, as far as known."""
+    cells: dict[str, Cell] = field(default_factory=dict)
+    """By message id."""
+
+    @property
+    def title(self) -> str:
+        """Which call it was inside."""
+        name, _, round = self.prefix.removesuffix("/").rpartition(":")
+        return f"inside {name}, round {round}"
+
+    @property
+    def rounds(self) -> list[int]:
+        return sorted({cell.round for cell in self.cells.values()})
+
+    @property
+    def heard(self) -> list[Link]:
+        """Messages that travelled between these calls, by their ids."""
+        return [
+            (heard, cell.id)
+            for cell in self.cells.values()
+            if cell.call is not None
+            for heard in cell.call.heard
+            if heard in self.cells
+        ]
+
+    def closes(self, cell: Cell) -> bool:
+        return cell.name not in self.agents
+
+
+def panels(trace: Trace) -> list[Panel]:
+    """All calls by the graph they were made in, the outermost first; skipped ones too."""
+    said = {message.id: message for message in trace.messages}
+    found: dict[str, Panel] = {"": Panel("", trace.agents, trace.edges)}
+    made = {call.message: call for call in trace.calls}
+    for id in [*made, *(id for id in trace.skipped if id not in made)]:
+        head, slash, leaf = id.rpartition("/")
+        name, _, round = leaf.rpartition(":")
+        call = made.get(id)
+        turn = call.round if call is not None else int(round) if round.isdecimal() else 0
+        panel = found.setdefault(head + slash, Panel(head + slash, (), ()))
+        panel.cells[id] = Cell(id, name or leaf, turn, call, said.get(id))
+    for panel in found.values():
+        if panel.prefix:
+            panel.agents = _speakers(panel)
+    return [panel for panel in found.values() if panel.cells]
+
+
+def _speakers(panel: Panel) -> list[str]:
+    """Names inside a nested graph that speak every round: those heard before the last one."""
+    last = max(panel.rounds)
+    early = dict.fromkeys(cell.name for cell in panel.cells.values() if cell.round < last)
+    return list(early or dict.fromkeys(cell.name for cell in panel.cells.values()))
+
+
+@dataclass(slots=True)
+class Stage:
+    """Where a panel is drawn."""
+
+    canvas: Canvas
+    panel: Panel
+    colours: Palette
+    x: float
+    y: float
+    strength: float
+    """Opacity of its lines: the more there are, the less."""
+
+    def arrow(self, link: Link, curve: str) -> None:
+        """A message on its way."""
+        sender, listener = self.panel.cells[link[0]], self.panel.cells[link[1]]
+        own = sender.name == listener.name
+        failed = sender.call is not None and sender.call.error is not None
+        told = f"{listener.id} heard {sender.id}" + (", a failure" if failed else "")
+        self.canvas.lines.append(
+            arrow(
+                curve,
+                f"{told} (its own)" if own else told,
+                colour=RED if failed else INK,
+                opacity=0.4 if own else self.strength,
+                thick=1.0 if own else 1.2,
+                dash="3 3" if own else None,
+            )
+        )
+
+    def cell(self, id: str, box: Box) -> None:
+        cell = self.panel.cells[id]
+        last = self.panel.closes(cell)
+        self.canvas.over.append(call_cells.draw(cell, box, self.colours, last=last, most=_TOLD))
+
+
+# -- one round: a layered graph ---------------------------------------------------------------
+
+
+def layers(stage: Stage) -> tuple[float, float]:
+    """Draw the calls of one round, each right of all it heard; width and height of the picture."""
+    panel = stage.panel
+    heard = panel.heard
+    silent = _silent(panel, heard)
+    column = _columns(panel, [*heard, *silent])
+    size = {id: call_cells.size(cell) for id, cell in panel.cells.items()}
+    joined = [link for link in [*heard, *silent] if column[link[0]] < column[link[1]]]
+    layout = layered(column, joined, size, (54.0, GAP)).moved(stage.x, stage.y + _AIR)
+    drawn = lines(layout, joined)
+    for link in joined:
+        if link in silent:
+            told = f"nothing travelled from {link[0]} to {link[1]}"
+            dots = tag("path", d=drawn[link].curve, opacity=0.4, stroke_dasharray="1 4")
+            stage.canvas.lines.append(group(told, dots))
+        else:
+            stage.arrow(link, drawn[link].curve)
+    for id in panel.cells:
+        stage.cell(id, layout.box(id))
+    return layout.width, layout.height + _AIR
+
+
+def _silent(panel: Panel, heard: Sequence[Link]) -> list[Link]:
+    """Edges over which nothing travelled."""
+    ids = {cell.name: cell.id for cell in panel.cells.values()}
+    found = [(ids[a], ids[b]) for a, b in panel.edges if a in ids and b in ids]
+    there = set(heard)
+    return [link for link in found if link not in there]
+
+
+def _columns(panel: Panel, links: Sequence[Link]) -> dict[str, int]:
+    """Column of each call: the length of the longest path to it; closing ones after the others."""
+    found = depths(list(panel.cells), links)
+    last = [id for id, cell in panel.cells.items() if panel.closes(cell)]
+    low = 1 + max([found[id] for id in found if id not in last], default=-1)
+    shift = max([0, *(low - found[id] for id in last)])
+    found |= {id: found[id] + shift for id in last}
+    used = {c: k for k, c in enumerate(sorted(set(found.values())))}
+    return {id: used[c] for id, c in found.items()}
+
+
+def depths(ids: Sequence[str], links: Sequence[Link]) -> dict[str, int]:
+    """Length of the longest path to each."""
+    before = predecessors(ids, links)
+    found: dict[str, int] = {}
+    for id in ordered(before):
+        found[id] = 1 + max([-1, *(found.get(s, -1) for s in before[id])])
+    return found
+
+
+def ordered(before: Mapping[str, Sequence[str]]) -> list[str]:
+    """Everyone after whom they hear; as they come where a file says what cannot have been."""
+    try:
+        return topological(before)
+    except GraphError:
+        return list(before)

@@ -1,0 +1,127 @@
+"""The window study: how graphs are compared, and that it is played as its options say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+pytest.importorskip("torch")
+
+import demo_runs  # noqa: F401  (puts demos/ on the path)
+import study_windows
+from study.window_edges import LearnedEdges, learn
+from study.window_report import arrows, best_crossed, summary
+from study.windows import (
+    CHAIN,
+    FULL,
+    REVERSE,
+    Played,
+    control_arms,
+    forms,
+    measure,
+    random_arms,
+    test_jobs,
+    tuning_jobs,
+)
+
+from swarm_ui.environments.phone import TEST_SEEDS, VALIDATION_SEEDS
+from swarm_ui.errors import ConfigError
+from swarm_ui.graph.topology import Edge
+from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.nodes.models.tiny_agent.tokenizer import PASS
+
+test_jobs.__test__ = False  # type: ignore[attr-defined]
+
+
+def played(name: str, outcomes: list[float], edges: tuple[Edge, ...] = ()) -> Played:
+    count = len(outcomes)
+    return Played(
+        name=name,
+        label=name,
+        edges=edges,
+        outcomes=tuple(outcomes),
+        decisions=count,
+        lost=0,
+        calls=4 * count,
+        seconds=0.0,
+    )
+
+
+def test_the_best_graph_is_not_rewarded_for_the_half_it_was_chosen_on() -> None:
+    lucky_even = played("a", [1.0, 0.0] * 10)
+    lucky_odd = played("b", [0.0, 1.0] * 10)
+    assert best_crossed([lucky_even, lucky_odd]) == [0.0] * 20
+    good = played("c", [1.0] * 20)
+    assert best_crossed([good, lucky_even, lucky_odd]) == [1.0] * 20
+
+
+def test_edges_in_short() -> None:
+    assert arrows(CHAIN) == "0→1 1→2 2→3"
+    assert arrows(()) == "none"
+    assert {(b, a) for a, b in FULL} == set(REVERSE)
+
+
+def test_random_graphs_are_the_same_in_every_run_and_differ() -> None:
+    drawn = [frozenset(arm.edges) for arm in random_arms()]
+    assert drawn == [frozenset(arm.edges) for arm in random_arms()]
+    assert len(drawn) == 20 and len(set(drawn)) > 10
+
+
+def test_graphs_are_chosen_on_other_episodes_than_they_are_tested_on() -> None:
+    tested = [*test_jobs("forms", 60), *test_jobs("all", 60)]
+    assert all(seed in TEST_SEEDS for _, seed in tested)
+    chosen = [*tuning_jobs(60, 0), *tuning_jobs(60, 1)]
+    assert all(seed in VALIDATION_SEEDS and task in forms() for task, seed in chosen)
+    assert tuning_jobs(60, 0) != tuning_jobs(60, 1)
+
+
+def test_tables_show_what_there_is() -> None:
+    kinds = {kind: dict[str, Played]() for kind in ("forms", "random", "tuning", "all")}
+    kinds["forms"] = {
+        "no-edges": played("no-edges", [0.0, 1.0, 0.0, 1.0]),
+        "full": played("full", [1.0] * 4),
+        "learned-thompson-0": played("learned-thompson-0", [1.0, 1.0, 1.0, 0.0], CHAIN),
+    }
+    kinds["random"] = {"random-00": played("random-00", [0.0, 0.0, 1.0, 1.0], CHAIN)}
+    one = LearnedEdges(
+        method="thompson", seed=0, edges=CHAIN, episodes=8, success=(), chances={}, seconds=0.0
+    )
+    text = summary(kinds, [one], [])
+    assert "| full | 100.0" in text and "+50.0" in text
+    assert "Thompson, seed 0, 8 episodes | 75.0" in text and "+25.0" in text
+    assert "All templates" not in text
+
+
+def test_results_under_other_options_are_not_mixed(tmp_path: Path) -> None:
+    options = study_windows.Options(
+        episodes=1, episodes_random=1, episodes_all=1, tuning=1, budget=80, seeds=(0,), steps=1,
+        agent="nowhere",
+    )  # fmt: skip
+    study_windows.Study(tmp_path, options)._check()
+    study_windows.Study(tmp_path, options)._check()
+    with pytest.raises(ConfigError, match="other options"):
+        study_windows.Study(tmp_path, msgspec.structs.replace(options, episodes=2))._check()
+
+
+@pytest.fixture(scope="module")
+def model() -> LocalModel:
+    """An agent that has a word for passing and has not learned to use it."""
+    return LocalModel.load().with_words([PASS])
+
+
+@pytest.mark.parametrize("name", ["no-edges-top", "redrawn", "half-full", "scroll", "whole"])
+def test_a_control_is_played_with_as_many_calls_as_agents(model: LocalModel, name: str) -> None:
+    arm = next(arm for arm in control_arms() if arm.name == name)
+    found = measure(model, arm, test_jobs("forms", 1))
+    assert len(found.outcomes) == 1 and None not in found.outcomes
+    assert found.calls == (4 if arm.kind == "team" else 1) * found.decisions
+
+
+@pytest.mark.slow
+def test_learning_spends_its_budget_and_gives_a_graph(model: LocalModel) -> None:
+    told: list[int] = []
+    found = learn(model, "score", 0, budget=80, progress=told.append)
+    assert found.episodes == 80 and told == [80]
+    assert len(found.chances) == 12 and len(found.success) == 1

@@ -1,0 +1,200 @@
+"""``view``, ``replay``, ``export``, ``doctor``, ``synthesize``: what they find and say."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import webbrowser
+from pathlib import Path
+
+import pytest
+from cli_world import LAMP, WRONG, Shell, shell  # noqa: F401
+from loopback import Loopback
+
+from swarm_ui.cli.checks import checks
+from swarm_ui.model import Request
+from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+from swarm_ui.trace.jsonl import read_jsonl
+from swarm_ui.trace.records import Trace
+
+
+def follower() -> ScriptedModel:
+    """Says what it hears; unprompted, "on"."""
+
+    def reply(request: Request) -> str:
+        decision = request.decision
+        assert decision is not None
+        said = [heard.content for heard in decision.heard if not heard.own]
+        return said[-1] if said else 'Action: {"action_type": "click", "target": "on", "index": 0}'
+
+    return ScriptedModel(reply, name="follower")
+
+
+TEAM = f"run {LAMP} light --model test_cli_look:follower -a 2 -r 1 --edges chain --out r"
+
+
+def test_view_writes_a_report_where_there_is_none(
+    shell: Shell,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", lambda address: bool(shown.append(address)) or True)
+    shell(f"{TEAM} --set run.report=false")
+    report = shell.folder / "r/report.html"
+    assert not report.exists()
+    assert shell("view r").code == 0 and shown == [report.as_uri()]
+    assert "follower, 2 agents x 1" in report.read_text(encoding="utf-8")
+    done = shell("view r --no-open --json")
+    assert done.json["report"] == "r/report.html" and len(shown) == 1
+    alone = shell("view r/traces/episodes.jsonl --no-open --json")
+    assert (shell.folder / alone.json["report"]).stat().st_size > 1000
+
+
+def test_view_of_nothing_says_so(shell: Shell) -> None:  # noqa: F811
+    done = shell("view nowhere")
+    assert done.code == 2 and "there is no 'nowhere'" in done.err
+
+
+def test_a_replay_without_a_change_asks_nothing(shell: Shell) -> None:  # noqa: F811
+    shell(TEAM)
+    done = shell("replay r --json")
+    assert done.json["same"] is True and done.json["asked"] == 0
+    assert all(row["before"] == row["after"] for row in done.json["messages"])
+
+
+def test_a_changed_message_reaches_those_who_hear_it(shell: Shell) -> None:  # noqa: F811
+    shell(TEAM)
+    done = shell("replay r --json --out new.jsonl --say", f"agent_0:0={WRONG}")
+    rows = {row["id"]: row for row in done.json["messages"]}
+    assert done.json["asked"] == 1 and done.json["same"] is False
+    assert "off" in rows["agent_0:0"]["after"] and "off" in rows["agent_1:0"]["after"]
+    (trace,) = read_jsonl(shell.folder / "new.jsonl", Trace)
+    assert trace.action is not None and trace.action.index == 1
+    cut = shell("replay r --json --cut agent_0>agent_1 --say", f"agent_0:0={WRONG}")
+    rows = {row["id"]: row for row in cut.json["messages"]}
+    assert "off" in rows["agent_0:0"]["after"] and "on" in rows["agent_1:0"]["after"]
+
+
+def test_another_model_answers_in_a_replay(shell: Shell) -> None:  # noqa: F811
+    shell(TEAM)
+    done = shell("replay r --model script:wrong.txt --json")
+    assert done.json["asked"] == 2 and "off" in done.json["after"]
+    shown = shell("replay r --model script:wrong.txt")
+    assert "the decision is another; 2 of 3 calls were made again" in shown.out
+
+
+def test_replay_says_what_there_is_not(shell: Shell) -> None:  # noqa: F811
+    shell(TEAM)
+    for line, said in (
+        ("replay r -e 9", "has 1 episodes, not 9"),
+        ("replay r -s 9", "has 1 steps, not 9"),
+        ("replay r --cut agent_1>agent_0", "there is no such edge"),
+        ("replay r --say nonsense", "expected ID=TEXT"),
+        ("replay r --say nobody:0=x", "it has agent_0:0, agent_1:0"),
+        ("replay r --set team.agents=3", "made by 2 agents in 1 rounds"),
+    ):
+        done = shell(line)
+        assert done.code == 2 and said in " ".join(done.err.split()), (line, done.err)
+
+
+def test_exports_of_a_run(shell: Shell) -> None:  # noqa: F811
+    shell(TEAM)
+    assert "n0 --> n1" in shell("export r mermaid").out
+    assert '"agent_0" -> "agent_1"' in shell("export r graphviz").out
+    assert json.loads(shell("export r edges").out)["edges"] == [["agent_0", "agent_1"]]
+    assert shell("export r episodes -o e.jsonl").code == 0
+    assert read_jsonl(shell.folder / "e.jsonl") == read_jsonl(
+        shell.folder / "r/traces/episodes.jsonl"
+    )
+    again = shell("export r episodes -o e.jsonl")
+    assert again.code == 2 and "--force" in again.err
+    for what, said in (("adapters -o a", "has no adapters"), ("pairs", "gives no pair")):
+        done = shell(f"export r {what}")
+        assert done.code == 2 and said in done.err
+
+
+def test_synthesised_samples_are_chats(shell: Shell) -> None:  # noqa: F811
+    for level, count in (("questions", 3), ("pages", 4), ("devices", 4), ("steps", 2)):
+        done = shell(f"synthesize {level} -n {count} --seed 5 -o {level}.jsonl --json")
+        assert done.code == 0
+        lines = (shell.folder / f"{level}.jsonl").read_text(encoding="utf-8").splitlines()
+        samples = [json.loads(line) for line in lines]
+        assert len(samples) == done.json["samples"] >= count
+        assert all(s["messages"][-1]["role"] == "assistant" for s in samples)
+        shell(f"synthesize {level} -n {count} --seed 5 -o again.jsonl --force")
+        assert (shell.folder / "again.jsonl").read_text(encoding="utf-8").splitlines() == lines
+    assert shell("synthesize steps -o x.jsonl --task contacts-ad").code == 2
+
+
+def test_doctor_says_what_is_missing_and_what_to_do(
+    shell: Shell,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SWARM_UI_BROWSER", "no-such-browser")
+    done = shell("doctor --json")
+    browser = next(c for c in done.json["checks"] if c["name"] == "browser")
+    assert browser["state"] == "absent" and "no-such-browser" in browser["do"]
+    assert done.code == 0
+    needed = shell("doctor --need web --json")
+    assert needed.code == 1 and "browser" in needed.json["missing"]
+    assert "no area 'foo'" in shell("doctor --need foo").err
+
+
+def test_play_knows_what_was_meant(shell: Shell) -> None:  # noqa: F811
+    done = shell("play phone contacts-ad")
+    assert done.code == 2 and "did you mean 'contacts-add'?" in done.err
+
+
+def test_help_shows_no_value_for_a_switch(shell: Shell) -> None:  # noqa: F811
+    for command in ("run", "eval", "train", "view", "export", "synthesize", "play"):
+        told = shell(f"{command} --help").out
+        assert told.count("<bool>") == 1, "that of --help, which is typer's"
+        assert "<int>" not in told and "<float>" not in told
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("swarm-ui run p", {"phone"}),
+        ("swarm-ui run phone contacts-a", {"contacts-add", "contacts-add-email"}),
+        ("swarm-ui eval phone --views s", {"same", "shuffle"}),
+        ("swarm-ui train phone --learn-edges ", {"redraw", "fixed", "learned"}),
+        ("swarm-ui export r e", {"episodes", "edges"}),
+    ],
+)
+def test_completion_knows_values(line: str, words: set[str]) -> None:
+    typed = line.split()
+    place = len(typed) - (not line.endswith(" "))
+    asked = {"_SWARM_UI_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(place)}
+    done = subprocess.run([sys.executable, "-m", "swarm_ui"], env={**os.environ, **asked},
+                          capture_output=True, text=True, check=False)  # fmt: skip
+    assert set(done.stdout.split()) == words, done.stderr
+
+
+async def test_doctor_asks_the_endpoint_and_never_shows_the_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import asyncio
+
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+
+    def endpoint(url: str, model: str | None) -> str:
+        found = checks(url, model, "OPENAI_API_KEY", frozenset())
+        (check,) = [c for c in found if c.area == "endpoint"]
+        return f"{check.state}: {check.found} {check.do}"
+
+    async with Loopback() as server:
+        told = await asyncio.to_thread(endpoint, server.url, None)
+        wrong = await asyncio.to_thread(endpoint, server.url, "no-such-model")
+    assert told.startswith("ok") and "key in OPENAI_API_KEY: set" in told
+    assert wrong.startswith("missing") and "no-such-model" in wrong
+    assert "very-secret" not in told + wrong
+    assert (await asyncio.to_thread(endpoint, "http://127.0.0.1:9/v1", None)).startswith("missing")
+
+
+def test_what_a_goal_says_is_not_read_as_markup(shell: Shell) -> None:  # noqa: F811
+    shell(TEAM)
+    assert "light <b>" in shell("replay r").out
+    assert "<b>" not in Path(shell.folder / "r/report.html").read_text(encoding="utf-8")

@@ -1,0 +1,290 @@
+"""``run``, ``eval`` and ``compare``: what is played, saved, counted, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from cli_world import BROKEN, LAMP, SLOW, Shell, shell  # noqa: F401
+from interrupts import hear_ctrl_c
+from loopback import Loopback, Reply
+from mind2web_samples import record, task
+
+from swarm_ui.cli.comparing import mcnemar
+from swarm_ui.cli.output import Output
+from swarm_ui.trace.jsonl import read_jsonl
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_one_task_exits_with_what_came_of_it(shell: Shell) -> None:  # noqa: F811
+    won = shell(f"run {LAMP} light --model script:right.txt --out won --json")
+    assert won.code == 0 and won.json["success"]["mean"] == 1.0
+    lost = shell(f"run {LAMP} light --model script:wrong.txt --out lost")
+    assert lost.code == 1 and "0/1" in lost.out
+    assert "swarm-ui view lost" in lost.err
+
+
+def test_a_suite_is_saved_with_a_report(shell: Shell) -> None:  # noqa: F811
+    done = shell(f"run {LAMP} -n 6 --model script:mixed.txt -j 1 --out r --json")
+    assert done.code == 0 and done.json["plans"][0]["solved"] == 3
+    episodes = read_jsonl(shell.folder / "r/traces/episodes.jsonl")
+    assert len(episodes) == 6 and {e.task for e in episodes} == {"light", "glow"}
+    assert "3 of 6 episodes solved" in (shell.folder / "r/report.html").read_text(encoding="utf-8")
+    assert done.out.count("\n") == 1
+
+
+def test_fail_under_decides(shell: Shell) -> None:  # noqa: F811
+    line = f"run {LAMP} -n 4 -j 1 --model script:mixed.txt"
+    assert shell(f"{line} --fail-under 0.5").code == 0
+    assert shell(f"{line} --fail-under 0.6").code == 1
+
+
+def test_a_team_acts_on_its_edges(shell: Shell) -> None:  # noqa: F811
+    shell(f"run {LAMP} light --model script:right.txt -a 3 -r 2 --edges agent_2>agent_0 --out r")
+    (episode,) = read_jsonl(shell.folder / "r/traces/episodes.jsonl")
+    trace = episode.steps[0].trace
+    assert trace.agents == ("agent_0", "agent_1", "agent_2") and trace.rounds == 2
+    assert ("agent_2", "agent_0") in trace.edges and ("agent_0", "agent_1") not in trace.edges
+
+
+def test_faults_are_masked_and_never_a_success_of_0(shell: Shell) -> None:  # noqa: F811
+    done = shell(f"run {BROKEN} -n 2 --model script:right.txt --out r --json")
+    assert done.code == 3
+    assert done.json["success"] is None and done.json["plans"][0]["masked"] == 2
+    assert "the bulb is gone" in done.err
+
+
+def test_a_model_that_says_nothing_useful_is_the_models_fault(shell: Shell) -> None:  # noqa: F811
+    done = shell(f"run {LAMP} -m x --url http://127.0.0.1:9/v1 --out r --json")
+    assert done.code == 4 and done.json["error"] == "ModelUnavailable"
+    assert not (shell.folder / "r").exists()
+
+
+def test_eval_measures_splits_and_seeds(shell: Shell) -> None:  # noqa: F811
+    line = "eval phone -n 2 --max-steps 1 --model script:wrong.txt --split apps --split templates"
+    done = shell(f"{line} --seed 0 --seed 1 --out r --json")
+    assert done.code == 0
+    assert [plan["name"] for plan in done.json["plans"]] == [
+        "apps-seed0", "apps-seed1", "templates-seed0", "templates-seed1",
+    ]  # fmt: skip
+    assert done.json["splits"]["apps"]["success"]["n"] == 4
+    assert done.json["splits"]["apps"]["over_seeds"]["n"] == 2
+    one, two = (shell.folder / f"r/traces/apps-seed{k}.jsonl" for k in (0, 1))
+    assert [e.seed for e in read_jsonl(one)] != [e.seed for e in read_jsonl(two)]
+
+
+def test_runs_are_compared_episode_by_episode(shell: Shell) -> None:  # noqa: F811
+    shell(f"eval {LAMP} -n 4 --model script:wrong.txt --out b")
+    done = shell(f"eval {LAMP} -n 4 --model script:right.txt --out a --against b --json")
+    (row,) = done.json["against"]
+    assert row["difference"]["mean"] == 1.0 and (row["better"], row["worse"]) == (4, 0)
+    table = shell("compare a b")
+    assert table.code == 0 and "+100.0" in table.out
+    assert shell("compare b a --json").json["rows"][0]["difference"]["mean"] == -1.0
+    files = shell("compare a/traces/episodes.jsonl b/traces/episodes.jsonl --json").json
+    assert files["rows"][0]["difference"] == row["difference"]
+
+
+@pytest.mark.parametrize(
+    ("better", "worse", "p"), [(0, 0, 1.0), (1, 0, 1.0), (5, 0, 2 / 32), (6, 1, 2 * 8 / 128)]
+)
+def test_mcnemars_test_against_the_closed_form(better: int, worse: int, p: float) -> None:
+    assert mcnemar(better, worse) == mcnemar(worse, better) == pytest.approx(p)
+
+
+def test_what_cannot_be_compared_is_told_before_anything_is_played(shell: Shell) -> None:  # noqa: F811
+    done = shell(f"eval {LAMP} --model script:right.txt --against nowhere --out e")
+    assert done.code == 2 and "'nowhere' is not a run with results" in done.err
+    assert not (shell.folder / "e").exists()
+
+
+def test_splits_of_several_seeds_have_a_row_of_their_own(shell: Shell) -> None:  # noqa: F811
+    line = "eval phone --split parameters --split apps --seed 0 --seed 1 -n 1 --max-steps 1"
+    done = shell(f"{line} --model script:right.txt --out e")
+    rows = [line.split()[0] for line in done.out.splitlines() if "/" in line]
+    assert rows == ["parameters-seed0", "parameters-seed1", "parameters,", "apps-seed0",
+                    "apps-seed1", "apps,", "all"]  # fmt: skip
+
+
+def test_measures_of_the_benchmark_stand_beside_success(shell: Shell) -> None:  # noqa: F811
+    folder = shell.folder / "data/test_task"
+    folder.mkdir(parents=True)
+    click, typed = record("CLICK", "", [3], [1]), record("TYPE", "hello", [2], [1], tag="input")
+    tasks = [task(f"t{k}", [click, typed]) for k in range(2)]
+    (folder / "test_task_0.json").write_text(json.dumps(tasks), encoding="utf-8")
+    done = shell("run mind2web --data data --model script:right.txt --out r")
+    assert done.code == 0, done.err
+    assert "element accuracy (macro)" in done.out
+    again = shell("run --resume r --json")
+    (plan,) = again.json["plans"]
+    assert plan["split"] == "test_task"
+    found = {measure["name"]: measure["value"] for measure in plan["measures"]}
+    # Both steps are answered by a click on the element at index 0: n1, which is never right.
+    assert found["step success (macro)"] == 0.0
+    assert found["operation F1 (macro)"] == 0.5
+    assert "operation F1 (macro)" in (shell.folder / "r/report.html").read_text(encoding="utf-8")
+
+
+def test_runs_without_a_common_episode_are_not_compared(shell: Shell) -> None:  # noqa: F811
+    shell(f"run {LAMP} light --model script:right.txt --out a")
+    shell(f"run {LAMP} glow --model script:right.txt --out b")
+    done = shell("compare a b")
+    assert done.code == 2 and "no episode in common" in done.err
+
+
+def test_an_arm_of_a_demos_run_can_be_compared(shell: Shell) -> None:  # noqa: F811
+    arms = [
+        {"arm": name, "split": "parameters", "jobs": [["t", 1], ["t", 2]], "outcomes": values}
+        for name, values in (("base", [0.0, None]), ("team", [1.0, 1.0]))
+    ]
+    (shell.folder / "demo").mkdir()
+    (shell.folder / "demo/results.json").write_text(json.dumps({"arms": arms}), encoding="utf-8")
+    (row,) = shell("compare demo:team demo:base --json").json["rows"]
+    assert row["difference"]["n"] == 1 and row["better"] == 1
+    assert "it has base, team" in shell("compare demo:none demo:base").err
+
+
+def test_mistakes_are_found_before_anything_is_written(shell: Shell) -> None:  # noqa: F811
+    for line, said in (
+        ("run phone contacts-ad", "did you mean 'contacts-add'?"),
+        ("run phone --split nope", "it has parameters"),
+        ("run phone -m nobody", "no model 'nobody'"),
+        ("run phone -a 2 --edges agent_0-agent_1", "SENDER>LISTENER"),
+        ("run mind2web", "--data FOLDER"),
+        (f"run {LAMP} -m script:none.txt", "cannot read the script"),
+        ("run cli_world:nothing -m script:right.txt", "cannot make 'cli_world:nothing'"),
+    ):
+        done = shell(line)
+        assert done.code == 2 and said in " ".join(done.err.split()), (line, done.err)
+    assert not (shell.folder / "runs").exists()
+    (shell.folder / "full").mkdir()
+    (shell.folder / "full/file").touch()
+    assert "not empty" in shell(f"run {LAMP} -m script:right.txt --out full").err
+
+
+def test_an_endpoint_plays_and_its_budget_ends_the_run(
+    shell: Shell,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+    with serving(
+        [Reply('Action: {"action_type": "click", "target": "on", "index": 0}')] * 3
+    ) as url:
+        line = f"run {LAMP} -n 6 -j 1 --model tiny --url {url} --set model.max_calls=3 --out r"
+        done = shell(f"{line} --json")
+    assert done.code == done.json["exit"] == 4, done.err
+    assert len(read_jsonl(shell.folder / "r/traces/episodes.jsonl")) >= 3
+    assert done.json["resume"] == "swarm-ui run --resume r"
+    assert "sk-very-secret" not in done.out + done.err
+    written = "".join(p.read_text(encoding="utf-8") for p in shell.folder.rglob("*.json"))
+    assert "sk-very-secret" not in written
+
+
+def test_ctrl_c_saves_what_there_is_and_a_resumed_run_plays_the_rest(shell: Shell) -> None:  # noqa: F811
+    words = ["run", SLOW, "-n", "8", "-j", "1", "--model", "script:right.txt", "--out", "r"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "swarm_ui", *words],
+        env=_environment(LAMP_SECONDS="0.3"), stderr=subprocess.PIPE, text=True,
+        preexec_fn=hear_ctrl_c,
+    )  # fmt: skip
+    path = shell.folder / "r/traces/episodes.jsonl"
+    until = time.monotonic() + 60
+    while not (path.exists() and path.read_bytes().count(b"\n") >= 2):
+        assert time.monotonic() < until and process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "go on with: swarm-ui run --resume r" in " ".join(err.split())
+    saved = read_jsonl(path)
+    assert 2 <= len(saved) < 8
+    done = shell("run --resume r --json")
+    assert done.code == 0 and done.json["plans"][0]["episodes"] == 8
+    assert read_jsonl(path)[: len(saved)] == saved
+    assert "not a run of: swarm-ui eval" in shell("eval --resume r").err
+
+
+def test_a_run_that_goes_on_measures_what_it_was_set_up_to(shell: Shell) -> None:  # noqa: F811
+    shell(f"run {LAMP} -n 4 --model script:right.txt --out r")
+    path = shell.folder / "r/traces/episodes.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:1]))
+    for more, place in (
+        ("-a 3", "--agents"),
+        ("--set team.rounds=2", "--set team.rounds"),
+        ("--seed 4", "--seed"),
+        ("--config x.toml", "--config"),
+    ):
+        done = shell(f"run --resume r {more}")
+        said = f"error: {place}: cannot be changed in a run that has begun\n"
+        assert done.code == 2 and done.err == said, done.err
+    left = shell("run --resume r --dry-run --json")
+    assert left.json["of these done"] == "1" and path.read_bytes().count(b"\n") == 1
+    done = shell("run --resume r --set model.max_calls=9 -j 1 --fail-under 1.0 --json")
+    assert done.code == 0 and done.json["plans"][0]["solved"] == 4
+    assert shell("run --resume r --set model.max_calls=0").code == 2
+
+
+def test_ctrl_c_while_a_model_is_loaded(
+    shell: Shell,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def loaded(section: object) -> object:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("swarm_ui.cli.models.loaded", loaded)
+    done = shell("run phone contacts-add --out r --json")
+    assert done.code == 130 and done.json["resume"] == "swarm-ui run --resume r"
+
+
+def test_long_work_is_told_where_there_is_no_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("swarm_ui.cli.output._LINE_EVERY", 0.0)
+    with Output().bar("apps", 4) as bar:
+        bar.update(1, "1 solved")
+    with Output().bar("training", 300, share=True) as bar:
+        bar.update(100, "iteration 2/3: rollouts 1/8")
+    with Output(quiet=True).bar("apps", 4) as bar:
+        bar.update(1)
+    told = capsys.readouterr()
+    first, second = told.err.splitlines()
+    assert first.startswith("apps: 1/4, ") and first.endswith(" s left, 1 solved")
+    assert second.startswith("training: 33%, about ") and second.endswith("rollouts 1/8")
+    assert told.out == ""
+
+
+def _environment(**more: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests' / 'cli'}", **more}
+
+
+@contextmanager
+def serving(replies: list[Reply]) -> Iterator[str]:
+    """An endpoint in a thread of its own, while commands run in this one; its address."""
+    over, address = threading.Event(), []
+
+    async def serve() -> None:
+        async with Loopback(replies) as server:
+            address.append(server.url)
+            begun.set()
+            await asyncio.to_thread(over.wait)
+
+    begun = threading.Event()
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    begun.wait(30)
+    try:
+        yield address[0]
+    finally:
+        over.set()
+        thread.join()

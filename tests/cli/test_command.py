@@ -1,0 +1,99 @@
+"""The command line as it is typed: what there is, and what is wrong usage."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli_world import Shell, shell  # noqa: F401
+
+from swarm_ui.cli import exits
+from swarm_ui.errors import (
+    BudgetExceeded,
+    ConfigError,
+    EnvironmentFault,
+    LearningError,
+    ModelError,
+    TraceError,
+)
+
+COMMANDS = ("run", "eval", "compare", "play", "train", "synthesize", "view", "replay", "export",
+            "doctor", "init")  # fmt: skip
+
+
+def test_without_a_command_it_says_what_there_is(shell: Shell) -> None:  # noqa: F811
+    done = shell("")
+    assert done.code == 0
+    assert [name for name in COMMANDS if f" {name} " not in done.out] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(shell: Shell, command: str) -> None:  # noqa: F811
+    done = shell(f"{command} --help")
+    assert done.code == 0 and f"Usage: swarm-ui {command}" in done.out
+    assert "Example: swarm-ui" in done.out
+
+
+def test_an_unknown_command_is_wrong_usage(shell: Shell) -> None:  # noqa: F811
+    done = shell("paly")
+    assert done.code == 2 and done.out == ""
+    assert "No such command 'paly'" in done.err and "play" in done.err
+
+
+def test_an_unknown_option_is_wrong_usage(shell: Shell) -> None:  # noqa: F811
+    done = shell("run phone --agnts 4")
+    assert done.code == 2 and "--agnts" in done.err and "swarm-ui run --help" in done.err
+
+
+def test_a_mistake_is_one_json_object_too(shell: Shell) -> None:  # noqa: F811
+    done = shell("run fridge --json")
+    assert done.code == done.json["exit"] == 2
+    assert done.json["ok"] is False and "no environment 'fridge'" in done.json["message"]
+
+
+def test_play_lists_tasks_and_names_what_it_does_not_know(shell: Shell) -> None:  # noqa: F811
+    assert "contacts-add" in shell("play phone").out.splitlines()
+    done = shell("play fridge")
+    assert done.code == 2 and "no environment 'fridge'" in done.err
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ConfigError("x"), 2),
+        (TraceError("x"), 2),
+        (EnvironmentFault("x"), 3),
+        (ModelError("x"), 4),
+        (BudgetExceeded("x"), 4),
+        (LearningError("x"), 5),
+    ],
+)
+def test_exit_codes_tell_whose_fault_it_was(error: Exception, code: int) -> None:
+    assert exits.code_of(error) == code  # type: ignore[arg-type]
+    assert code in exits.MEANINGS
+
+
+def test_a_bug_shows_its_traceback(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    from swarm_ui.cli.commands import doctor
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("by nobody")
+
+    monkeypatch.setattr(doctor, "checks", broken)
+    done = shell("doctor --json")
+    assert done.code == done.json["exit"] == 70
+    assert "Traceback" in done.err and "by nobody" in done.err
+
+
+def test_the_core_does_not_need_typer() -> None:
+    code = (
+        "import sys; sys.modules['typer'] = None\n"
+        "import swarm_ui, swarm_ui.__main__, swarm_ui.nodes, swarm_ui.report\n"
+        "assert not [m for m in sys.modules if m.startswith('swarm_ui.cli')]"
+    )
+    root = str(Path(__file__).resolve().parents[2])
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60,
+                   env={**os.environ, "PYTHONPATH": root})  # fmt: skip

@@ -1,0 +1,230 @@
+"""Conditions on edges, and fallbacks: who is asked when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from graph_fakes import BLANK, SCREEN, FixedModel, Sleeper, click, in_virtual_time, timeless
+
+from swarm_ui import (
+    AgentNode,
+    BudgetExceeded,
+    CollabGraph,
+    GraphError,
+    Limits,
+    MajorityVote,
+    Message,
+    NodeContext,
+    NodeError,
+    NodeReply,
+    function_node,
+)
+from swarm_ui.engine.events import Event, Failed, Skipped
+
+
+def says(word: str) -> Callable[[Message], bool]:
+    return lambda message: word in message.content
+
+
+@function_node
+def router(inbox: Sequence[Message], context: NodeContext) -> str:
+    return context.observation.goal
+
+
+def routed() -> CollabGraph:
+    nodes = [router, Sleeper("web"), Sleeper("phone"), Sleeper("other"), Sleeper("end")]
+    graph = CollabGraph(
+        nodes, [(n, "end") for n in ("web", "phone", "other")] + [("router", "other")]
+    )
+    return graph.with_route(
+        "router", {"web": says("web"), "phone": says("phone")}, otherwise="other"
+    )
+
+
+@pytest.mark.parametrize(
+    ("goal", "asked"),
+    [
+        ("a web page", ["web"]),
+        ("a phone", ["phone"]),
+        ("a web page on a phone", ["web", "phone"]),
+        ("a letter", ["other"]),
+    ],
+)
+def test_a_message_goes_where_its_condition_holds(goal: str, asked: list[str]) -> None:
+    trace = routed().run_sync(goal)
+    assert [m.sender for m in trace.messages] == ["router", *asked, "end"]
+    assert trace.message("end:0").content == f"end({','.join(asked)})"
+    missing = {"web", "phone", "other"} - set(asked)
+    assert set(trace.skipped) == {f"{name}:0" for name in missing}
+
+
+def test_skipping_goes_on_to_all_who_would_hear_nobody() -> None:
+    graph = CollabGraph(
+        [router, Sleeper("a"), Sleeper("b"), Sleeper("c"), Sleeper("end")],
+        [("a", "b"), ("b", "c"), ("c", "end"), ("router", "end")],
+    ).with_edge("router", "a", when=says("never"))
+    heard: list[Event] = []
+    trace = graph.run_sync("x", tell=heard.append)
+    assert [m.id for m in trace.messages] == ["router:0", "end:0"]
+    assert trace.skipped == ("a:0", "b:0", "c:0")
+    assert [e.id for e in heard if isinstance(e, Skipped)] == ["a:0", "b:0", "c:0"]
+
+
+def test_an_output_that_nothing_reaches_has_no_answer_and_says_so() -> None:
+    lonely = CollabGraph([router, Sleeper("end")], [("router", "end")], when={
+        ("router", "end"): says("never")
+    })  # fmt: skip
+    trace = lonely.run_sync("x")
+    assert trace.action is None
+    assert trace.undecided == (
+        "no decision: of 1 answers 0 proposed a valid action, 1 proposed none, 0 failed, 1 skipped"
+    )
+    outer = CollabGraph([lonely.named("inner"), Sleeper("end")], [("inner", "end")])
+    nested = outer.run_sync("x")
+    assert nested.message("end:0").content == ("end([nothing reached the output 'end' of 'inner'])")
+    assert nested.skipped == ("inner:0/end:0",)
+
+
+def test_conditions_are_asked_every_round_and_own_words_do_not_count_as_heard() -> None:
+    @function_node
+    def counter(inbox: Sequence[Message], context: NodeContext) -> str:
+        return f"round {context.round}"
+
+    graph = CollabGraph(
+        [counter, Sleeper("b"), MajorityVote()], [("b", "vote")], output="vote", rounds=3
+    )
+    trace = graph.with_edge("counter", "b", when=says("0")).run_sync("x")
+    assert [m.id for m in trace.messages if m.sender == "b"] == ["b:0"]
+    assert trace.skipped == ("b:1", "b:2", "vote:2")
+    trace = graph.with_edge("counter", "b", when=says("1")).run_sync("x")
+    assert trace.skipped == ("b:0", "b:2", "vote:2")
+    trace = graph.with_edge("counter", "b", when=says("2")).run_sync("x")
+    assert trace.message("b:2").content == "b(counter)"
+
+
+def test_a_vote_hears_only_what_passes() -> None:
+    model = {"a": FixedModel({None: click(1)}), "b": FixedModel({None: click(2)})}
+    graph = CollabGraph(
+        [AgentNode("a", model["a"]), AgentNode("b", model["b"]), MajorityVote()],
+        [("a", "vote"), ("b", "vote")],
+        when={("a", "vote"): lambda m: m.action is not None and m.action.index == 2},
+    )
+    trace = graph.run_sync(SCREEN)
+    assert trace.action is not None and trace.action.index == 2
+    assert next(c.heard for c in trace.calls if c.node == "vote") == ("b:0",)
+
+
+def test_a_condition_that_fails_is_a_failure_of_the_listener() -> None:
+    def broken(message: Message) -> bool:
+        raise KeyError("score")
+
+    graph = CollabGraph([Sleeper("a"), Sleeper("b")], [("a", "b")], when={("a", "b"): broken})
+    assert graph.run_sync(BLANK).message("b:0").error == "KeyError: 'score'"
+    with pytest.raises(NodeError, match="node 'b', round 0, run r: KeyError"):
+        graph.run_sync(BLANK, run="r", limits=Limits(on_failure="abort"))
+
+
+def test_conditions_are_replayed_too() -> None:
+    graph = routed()
+    trace = graph.run_sync("a web page")
+    assert in_virtual_time(graph.replay(trace)) == trace
+    changed = in_virtual_time(graph.replay(trace, messages={"router:0": "a phone"}))
+    assert changed.message("end:0").content == "end(phone)"
+    assert set(changed.skipped) == {"web:0", "other:0"}
+
+
+def test_conditions_that_cannot_be_are_refused() -> None:
+    with pytest.raises(GraphError, match="no edge b -> a to put a condition on"):
+        CollabGraph([Sleeper("a"), Sleeper("b")], [("a", "b")], when={("b", "a"): says("")})
+    with pytest.raises(GraphError, match=r"a -> b: a condition is a function .* got a str"):
+        CollabGraph([Sleeper("a"), Sleeper("b")], [("a", "b")], when={("a", "b"): "x"})  # type: ignore
+    with pytest.raises(GraphError, match="'b' has a condition and cannot be 'otherwise' too"):
+        CollabGraph([Sleeper("a"), Sleeper("b")], [("a", "b")]).with_route(
+            "a", {"b": says("")}, otherwise="b"
+        )
+
+
+# -- fallbacks --------------------------------------------------------------------------------
+
+
+def test_a_fallback_speaks_in_the_name_of_a_failed_node_and_the_failure_stays_on_record() -> None:
+    bad = Sleeper("bad", fails=ValueError("no"))
+    graph = CollabGraph([Sleeper("a"), bad, Sleeper("end")], [("a", "bad"), ("bad", "end")])
+    heard: list[Event] = []
+    trace = graph.with_fallback("bad", Sleeper("spare")).run_sync(BLANK, tell=heard.append)
+    assert [m.sender for m in trace.messages] == ["a", "bad", "end"]
+    assert trace.message("bad:0").content == "bad(a)"
+    assert trace.message("end:0").content == "end(bad)"
+    call = next(c for c in trace.calls if c.node == "bad")
+    assert (call.error, call.rescued) == (None, "ValueError: no")
+    assert [e.error for e in heard if isinstance(e, Failed)] == ["ValueError: no"]
+
+
+def test_a_fallback_has_its_own_time_and_goes_before_an_abort() -> None:
+    graph = CollabGraph([Sleeper("a", 99)]).with_fallback("a", Sleeper("spare", 4))
+    limits = Limits(timeout=5, on_failure="abort")
+    trace = in_virtual_time(graph.run(BLANK, limits=limits))
+    call = trace.calls[0]
+    assert (call.rescued, call.ended) == ("no answer within 5 s", 9)
+
+
+def test_a_fallback_that_fails_too_leaves_both_reasons() -> None:
+    bad = Sleeper("a", fails=ValueError("no"))
+    graph = CollabGraph([bad]).with_fallback("a", Sleeper("spare", fails=OSError("neither")))
+    trace = graph.run_sync(BLANK)
+    assert trace.calls[0].error == "ValueError: no; its fallback: OSError: neither"
+    assert trace.message("a:0").error == trace.calls[0].error
+    with pytest.raises(NodeError, match="OSError: neither"):
+        graph.run_sync(BLANK, limits=Limits(on_failure="abort"))
+
+
+def test_a_fallback_does_not_hide_what_the_user_must_hear_of() -> None:
+    spent = CollabGraph([Sleeper("x"), Sleeper("a", fails=BudgetExceeded("spent"))], [("x", "a")])
+    with pytest.raises(BudgetExceeded, match="spent") as found:
+        spent.with_fallback("a", Sleeper("spare")).run_sync(BLANK)
+    assert found.value.partial is not None
+    assert [m.id for m in found.value.partial.messages] == ["x:0"]
+
+
+def test_a_graph_may_be_a_fallback() -> None:
+    inner = CollabGraph([Sleeper("x"), Sleeper("y")], [("x", "y")], name="inner")
+    graph = CollabGraph([Sleeper("a", fails=ValueError("no"))]).with_fallback("a", inner)
+    trace = graph.run_sync(BLANK)
+    assert [m.id for m in trace.messages] == ["a:0", "a:0/x:0", "a:0/y:0"]
+    assert trace.message("a:0").content == "a/y(a/x)"
+    assert timeless(in_virtual_time(graph.replay(trace))) == timeless(trace)
+
+
+def test_who_is_rescued_is_asked_about_through_the_fallback() -> None:
+    asked: list[int] = []
+
+    class Scoring(FixedModel):
+        async def score(self, requests: Sequence[object], replies: Sequence[str]) -> list[float]:
+            asked.append(len(requests))
+            return [-1.0] * len(requests)
+
+    model = Scoring({None: click(1)})
+    other = Scoring({None: click(2)})
+    team = CollabGraph.collaborative(agents=2, rounds=1, model=other, vote="probability", edges=[])
+    lame = team.with_node(Sleeper("agent_0", fails=OSError("down")), name="agent_0")
+    trace = lame.with_fallback("agent_0", AgentNode("spare", model)).run_sync(SCREEN)
+    assert trace.undecided is None and asked == [2, 2]
+
+
+def test_a_fallback_for_nobody_is_refused() -> None:
+    with pytest.raises(GraphError, match="fallback for: node 'b' is not in the graph"):
+        CollabGraph([Sleeper("a")]).with_fallback("b", Sleeper("spare"))
+    with pytest.raises(GraphError, match="fallback for 'a' is not a node: a str"):
+        CollabGraph([Sleeper("a")]).with_fallback("a", "spare")  # type: ignore[arg-type]
+
+
+def test_a_fallbacks_answer_of_the_wrong_kind_is_told() -> None:
+    class Wrong:
+        id = "wrong"
+
+        async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+            return "text"  # type: ignore[return-value]
+
+    graph = CollabGraph([Sleeper("a", fails=ValueError("no"))]).with_fallback("a", Wrong())
+    assert "answered with a str, not a NodeReply" in str(graph.run_sync(BLANK).calls[0].error)

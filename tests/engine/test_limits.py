@@ -1,0 +1,347 @@
+"""Time, slots and adapter versions of a run."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+
+import pytest
+from graph_fakes import BLANK, SCREEN, FixedModel, Sleeper, click, in_virtual_time
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swarm_ui import (
+    AgentNode,
+    CollabGraph,
+    Completion,
+    ConfigError,
+    Limits,
+    MajorityVote,
+    Message,
+    NodeContext,
+    NodeReply,
+    NodeTimeout,
+    Request,
+    Trace,
+)
+from swarm_ui.engine.events import Event, Spoken
+from swarm_ui.engine.scheduler import Scheduler
+
+# -- time -------------------------------------------------------------------------------------
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    calls=st.lists(
+        st.tuples(st.integers(0, 9), st.none() | st.integers(1, 9)), min_size=1, max_size=12
+    ),
+    general=st.none() | st.integers(1, 9),
+)
+def test_each_call_has_its_own_time_whatever_the_others_have(
+    calls: list[tuple[int, int | None]], general: int | None
+) -> None:
+    nodes = []
+    for k, (seconds, own) in enumerate(calls):
+        node = Sleeper(f"n{k}", seconds)
+        if own is not None:
+            node.timeout = own + 0.5  # type: ignore[attr-defined]
+        nodes.append(node)
+    graph = CollabGraph([*nodes, Sleeper("end")], [(n.id, "end") for n in nodes])
+    limits = Limits(timeout=None if general is None else general + 0.5)
+    trace = in_virtual_time(graph.run(BLANK, limits=limits))
+    for k, (seconds, own) in enumerate(calls):
+        allowed = own if own is not None else general
+        late = allowed is not None and seconds > allowed
+        call = trace.calls[k]
+        assert call.ended == (allowed + 0.5 if late and allowed is not None else seconds)
+        assert (call.error is not None) is late
+
+
+def test_the_time_of_a_call_begins_when_it_has_a_slot() -> None:
+    nodes = [Sleeper(f"n{k}", 4) for k in range(3)]
+    graph = CollabGraph([*nodes, Sleeper("end")], [(n.id, "end") for n in nodes])
+    trace = in_virtual_time(graph.run(BLANK, limits=Limits(timeout=5, concurrency=1)))
+    assert [c.error for c in trace.calls] == [None] * 4
+    assert trace.calls[-1].ended == 12
+
+
+def test_when_the_runs_time_is_over_the_vote_counts_what_was_said() -> None:
+    model = FixedModel({None: click(1)})
+    team = CollabGraph(
+        [AgentNode("quick", model), Sleeper("slow", 99), Sleeper("late"), MajorityVote()],
+        [("quick", "vote"), ("slow", "late"), ("slow", "vote"), ("late", "vote")],
+    )
+    trace = in_virtual_time(team.run(SCREEN, limits=Limits(run_timeout=7)))
+    assert trace.action is not None and trace.action.index == 1
+    assert trace.calls[-1].ended == 7
+    assert trace.message("slow:0").error == "no answer before the run's 7 s were over"
+    assert trace.message("late:0").error == "not asked: the run's 7 s were over"
+
+
+def test_the_runs_time_holds_inside_nested_graphs_and_may_abort() -> None:
+    inner = CollabGraph([Sleeper("x", 3), Sleeper("y", 99)], [("x", "y")], name="inner")
+    graph = CollabGraph([inner, Sleeper("end")], [("inner", "end")])
+    trace = in_virtual_time(graph.run(BLANK, limits=Limits(run_timeout=7)))
+    assert trace.message("inner:0/y:0").error == "no answer before the run's 7 s were over"
+    limits = Limits(run_timeout=7, on_failure="abort")
+    with pytest.raises(NodeTimeout, match="node 'inner/y', round 0, run r: no answer before"):
+        in_virtual_time(graph.run(BLANK, run="r", limits=limits))
+
+
+def test_a_nested_graph_is_timed_call_by_call() -> None:
+    chain = CollabGraph([Sleeper("x", 4), Sleeper("y", 4)], [("x", "y")], name="inner")
+    trace = in_virtual_time(CollabGraph([chain]).run(BLANK, limits=Limits(timeout=5)))
+    assert [c.error for c in trace.calls] == [None] * 3
+
+
+class Stubborn:
+    """Does not let itself be cancelled."""
+
+    id = "stubborn"
+
+    def __init__(self, answers: bool) -> None:
+        self.answers = answers
+
+    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+        try:
+            await asyncio.sleep(9)
+        except asyncio.CancelledError:
+            await asyncio.sleep(1)
+            if not self.answers:
+                raise ValueError("while being cancelled") from None
+        return NodeReply(content="here")
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_node_that_catches_its_cancellation_does_no_harm_to_others(answers: bool) -> None:
+    graph = CollabGraph([Stubborn(answers), Sleeper("b", 3), Sleeper("c", 3)],
+                        [("stubborn", "b"), ("b", "c")])  # fmt: skip
+    trace = in_virtual_time(graph.run(BLANK, limits=Limits(timeout=5)))
+    first = trace.calls[0]
+    assert first.error == (None if answers else "ValueError: while being cancelled")
+    assert [(c.node, c.ended, c.error) for c in trace.calls[1:]] == [
+        ("b", 9, None),
+        ("c", 12, None),
+    ]
+
+
+def test_a_cancelled_run_is_cancelled_also_at_the_moment_a_call_expires() -> None:
+    async def race() -> tuple[bool, int]:
+        graph = CollabGraph([Sleeper("a", 99), Sleeper("b", 99)], [("a", "b")])
+        task = asyncio.ensure_future(graph.run(BLANK, limits=Limits(timeout=5)))
+        asyncio.get_running_loop().call_at(5.0, task.cancel)
+        await asyncio.wait([task])
+        return task.cancelled(), len(asyncio.all_tasks())
+
+    assert in_virtual_time(race()) == (True, 1)
+
+
+def test_cancelling_a_run_with_open_calls_leaves_no_task_and_no_timer() -> None:
+    async def cancel() -> tuple[int, list[object]]:
+        loop = asyncio.get_running_loop()
+        nodes = [Sleeper(f"n{k}", 50) for k in range(20)]
+        graph = CollabGraph([*nodes, Sleeper("end")], [(n.id, "end") for n in nodes])
+        task = asyncio.ensure_future(graph.run(BLANK, limits=Limits(timeout=30, run_timeout=40)))
+        await asyncio.sleep(1)
+        task.cancel()
+        await asyncio.wait([task])
+        timers = [t for t in loop._scheduled if not t.cancelled()]  # type: ignore[attr-defined]
+        return len(asyncio.all_tasks()), timers
+
+    assert in_virtual_time(cancel()) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"timeout": 0}, "timeout must be > 0 seconds or None, got 0"),
+        ({"run_timeout": -1.0}, "run_timeout must be > 0 seconds or None, got -1.0"),
+        ({"concurrency": 0}, "concurrency must be at least 1 or None, got 0"),
+        ({"on_failure": "hide"}, "on_failure must be 'tombstone' or 'abort', got 'hide'"),
+    ],
+)
+def test_limits_that_cannot_be_are_refused(wrong: dict[str, object], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        Limits(**wrong)  # type: ignore[arg-type]
+
+
+# -- slots ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("slots", [1, 2, 5])
+def test_slots_are_shared_with_nested_graphs_which_hold_none_themselves(slots: int) -> None:
+    now = most = 0
+
+    class Busy(Sleeper):
+        async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+            nonlocal now, most
+            now += 1
+            most = max(most, now)
+            await asyncio.sleep(1)
+            now -= 1
+            return NodeReply()
+
+    def layer(name: str) -> CollabGraph:
+        nodes = [Busy(f"{name}{k}") for k in range(3)]
+        end = Busy("end")
+        return CollabGraph([*nodes, end], [(n.id, "end") for n in nodes], name=name)
+
+    inner = CollabGraph([layer("deep"), Busy("x"), Busy("end")], [("deep", "end"), ("x", "end")],
+                        name="inner")  # fmt: skip
+    graph = CollabGraph([inner, layer("other"), Busy("end")], [("inner", "end"), ("other", "end")])
+    in_virtual_time(graph.run(BLANK, limits=Limits(concurrency=slots)))
+    assert (now, most) == (0, slots)
+
+
+# -- who decides ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 2, 60])
+def test_ready_calls_start_together_whether_they_wait_or_not(size: int) -> None:
+    """Half of the calls answer at once, half after a second; nobody waits for anybody."""
+    nodes = [Sleeper(f"n{k}", k % 2) for k in range(size)]
+    second = [Sleeper(f"m{k}", k % 2) for k in range(size)]
+    edges = [(a.id, b.id) for a, b in zip(nodes, second, strict=True)]
+    edges += [(b.id, "end") for b in second]
+    trace = in_virtual_time(CollabGraph([*nodes, *second, Sleeper("end")], edges).run(BLANK))
+    ended = {c.node: c.ended for c in trace.calls}
+    assert all(ended[f"n{k}"] == k % 2 and ended[f"m{k}"] == 2 * (k % 2) for k in range(size))
+
+
+def test_undecided_says_what_there_was_instead() -> None:
+    model = FixedModel({None: "I do not know", "a": click(77)})
+    agents = [AgentNode("a", model), AgentNode("b", model, adapter="a")]
+    team = CollabGraph([*agents, Sleeper("c", fails=OSError("x")), MajorityVote()])
+    trace = team.run_sync(SCREEN)
+    assert trace.undecided == (
+        "no decision: of 3 answers 0 proposed a valid action, 2 proposed none, 1 failed"
+    )
+
+
+# -- versions ---------------------------------------------------------------------------------
+
+
+class Versioned(FixedModel):
+    """A model whose adapters get a new version whenever told."""
+
+    name = "versioned"
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self.version = 1
+        self.leased: list[str] = []
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        await asyncio.sleep(1)
+        return [Completion(text=click(1), prompt="p", adapter=r.adapter) for r in requests]
+
+    def lease(self, adapter: str) -> str:
+        version = f"{adapter}@{self.version}"
+        self.leased.append(version)
+        return version
+
+    def release(self, version: str) -> None:
+        self.leased.remove(version)
+
+
+def test_a_run_keeps_the_adapter_versions_it_began_with() -> None:
+    model = Versioned()
+    inner = CollabGraph([AgentNode("x", model, adapter="b")], name="inner")
+    team = CollabGraph(
+        [AgentNode("a", model, adapter="a"), inner, MajorityVote()], rounds=3
+    ).with_fallback("a", AgentNode("spare", model, adapter="c"))
+
+    async def train_meanwhile() -> tuple[Trace, Trace, list[str]]:
+        first = asyncio.ensure_future(team.run(SCREEN))
+        await asyncio.sleep(1.5)
+        model.version = 2
+        held = sorted(model.leased)
+        second = await team.run(SCREEN)
+        return await first, second, held
+
+    first, second, held = in_virtual_time(train_meanwhile())
+    assert held == ["a@1", "b@1", "c@1"]
+    spoke = {c.message: c.adapter for c in first.calls if c.prompt}
+    assert set(spoke.values()) == {"a@1", "b@1"} and len(spoke) == 6
+    assert {c.adapter for c in second.calls if c.prompt} == {"a@2", "b@2"}
+    assert model.leased == []
+
+
+def test_leases_end_with_the_run_however_it_ends() -> None:
+    model = Versioned()
+    bad = CollabGraph([AgentNode("a", model, adapter="a"), Sleeper("b", fails=ConfigError("no"))],
+                      [("a", "b")])  # fmt: skip
+    with pytest.raises(ConfigError):
+        in_virtual_time(bad.run(SCREEN))
+    assert model.leased == []
+
+    async def cancel() -> None:
+        task = asyncio.ensure_future(bad.run(SCREEN))
+        await asyncio.sleep(0.5)
+        assert model.leased == ["a@1"]
+        task.cancel()
+        await asyncio.wait([task])
+
+    in_virtual_time(cancel())
+    assert model.leased == []
+
+
+# -- the crew under it ------------------------------------------------------------------------
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 999), size=st.integers(1, 40))
+def test_a_crew_does_each_job_once_after_those_before_it_and_as_early_as_can_be(
+    seed: int, size: int
+) -> None:
+    rng = random.Random(seed)
+    seconds = [rng.choice([0, 0, 1, 2.5]) for _ in range(size)]
+    before = [[j for j in range(k) if rng.random() < 2 / size] for k in range(size)]
+    after = [[k for k in range(size) if j in before[k]] for j in range(size)]
+    started: dict[int, float] = {}
+
+    async def work() -> int:
+        clock = asyncio.get_running_loop().time
+
+        async def job(k: int, task: asyncio.Task[None]) -> None:
+            assert k not in started and task is asyncio.current_task()
+            started[k] = clock()
+            if seconds[k]:
+                await asyncio.sleep(seconds[k])
+
+        await Scheduler(job, [len(b) for b in before], after).finish()
+        return len(asyncio.all_tasks())
+
+    assert in_virtual_time(work()) == 1
+    due: list[float] = []
+    for k in range(size):
+        due.append(max((due[j] + seconds[j] for j in before[k]), default=0))
+    assert [started[k] for k in range(size)] == due
+
+
+def test_what_breaks_outside_of_any_node_ends_the_run_and_is_raised() -> None:
+    def broken(event: Event) -> None:
+        if isinstance(event, Spoken):
+            raise OSError("no room for events")
+
+    async def run() -> int:
+        graph = CollabGraph([Sleeper("a", 1), Sleeper("b", 99)], output="a")
+        with pytest.raises(OSError, match="no room for events"):
+            await graph.run(BLANK, tell=broken)
+        return len(asyncio.all_tasks())
+
+    assert in_virtual_time(run()) == 1
+
+
+def test_a_task_of_the_run_that_somebody_else_cancels_ends_it() -> None:
+    async def run() -> tuple[bool, int]:
+        task = asyncio.ensure_future(CollabGraph([Sleeper("a", 99)]).run(BLANK))
+        await asyncio.sleep(1)
+        me = asyncio.current_task()
+        for other in asyncio.all_tasks() - {me, task}:  # type: ignore[arg-type]
+            other.cancel()
+        await asyncio.wait([task])
+        return task.cancelled(), len(asyncio.all_tasks())
+
+    assert in_virtual_time(run()) == (True, 1)

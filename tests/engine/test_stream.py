@@ -1,0 +1,173 @@
+"""Events of a run while it goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from graph_fakes import BLANK, SCREEN, FixedModel, Sleeper, click, in_virtual_time
+
+from swarm_ui import (
+    AgentNode,
+    CollabGraph,
+    Completion,
+    Limits,
+    MajorityVote,
+    NodeError,
+    Request,
+)
+from swarm_ui.engine.events import CallStarted, Event, Failed, Finished, Spoken, Token, Voted
+
+
+class Typist(FixedModel):
+    """Says its reply letter by letter."""
+
+    name = "typist"
+
+    def __init__(self, reply: str, seconds: float = 0.0, ends: bool = True) -> None:
+        super().__init__({None: reply})
+        self.reply, self.seconds, self.ends = reply, seconds, ends
+        self.closed = 0
+
+    async def stream(self, request: Request) -> AsyncIterator[str | Completion]:
+        try:
+            for letter in self.reply:
+                await asyncio.sleep(self.seconds)
+                yield letter
+            if self.ends:
+                yield (await self.generate([request]))[0]
+        finally:
+            self.closed += 1
+
+
+async def collect(stream: AsyncIterator[Event]) -> list[Event]:
+    return [event async for event in stream]
+
+
+def test_events_come_while_the_run_goes_on_and_end_with_its_trace() -> None:
+    graph = CollabGraph([Sleeper("slow", 5), Sleeper("fast", 1), Sleeper("end")],
+                        [("slow", "end"), ("fast", "end")])  # fmt: skip
+
+    async def follow() -> list[tuple[float, str]]:
+        clock = asyncio.get_running_loop().time
+        seen = []
+        async with graph.stream(BLANK, run="r") as events:
+            async for event in events:
+                assert event.run == "r"
+                what = type(event).__name__
+                who = event.message.sender if isinstance(event, Spoken) else ""
+                seen.append((clock(), who or getattr(event, "node", what)))
+            assert events.trace.message("end:0").content == "end(slow,fast)"
+        return seen
+
+    assert in_virtual_time(follow()) == [
+        (0, "slow"), (0, "fast"), (1, "fast"), (5, "slow"), (5, "end"), (5, "end"),
+        (5, "Voted"), (5, "Finished"),
+    ]  # fmt: skip
+
+
+def test_the_events_hold_all_that_the_trace_holds() -> None:
+    model = FixedModel({None: click(2)})
+    team = CollabGraph.collaborative(agents=3, rounds=2, model=model)
+    nested = CollabGraph([team.named("inner"), Sleeper("end")], [("inner", "end")])
+    events = in_virtual_time(collect(nested.stream(SCREEN, seed=3)))
+    trace = nested.run_sync(SCREEN, seed=3)
+    spoken = {e.message.id: e for e in events if isinstance(e, Spoken)}
+    assert {id: e.message for id, e in spoken.items()} == {m.id: m for m in trace.messages}
+    assert {id: e.call.heard for id, e in spoken.items()} == {
+        c.message: c.heard for c in trace.calls
+    }
+    started = [e.id for e in events if isinstance(e, CallStarted)]
+    assert sorted(started) == sorted(spoken)
+    votes = [e for e in events if isinstance(e, Voted)]
+    assert [(v.ballot, v.action) for v in votes] == [(trace.ballot, trace.action)]
+    assert [type(e) for e in events].count(Finished) == 1 and isinstance(events[-1], Finished)
+
+
+def test_tokens_come_where_the_model_streams() -> None:
+    model = Typist(click(1), seconds=0.1)
+    team = CollabGraph([AgentNode("ada", model), MajorityVote()])
+    events = in_virtual_time(collect(team.stream(SCREEN)))
+    tokens = [e for e in events if isinstance(e, Token)]
+    assert "".join(t.text for t in tokens) == click(1)
+    assert {(t.id, t.node, t.round) for t in tokens} == {("ada:0", "ada", 0)}
+    in_virtual_time(team.run(SCREEN))
+    assert model.closed == 1  # nobody follows: nothing is streamed
+
+
+def test_a_stream_that_ends_early_is_a_failure_of_that_agent() -> None:
+    team = CollabGraph([AgentNode("ada", Typist("ab", ends=False)), MajorityVote()])
+    events = in_virtual_time(collect(team.stream(SCREEN)))
+    assert [e.error for e in events if isinstance(e, Failed)] == [
+        "ModelError: model 'typist' ended a stream without a completion"
+    ]
+
+
+def test_a_run_that_raises_raises_after_what_came_before() -> None:
+    graph = CollabGraph([Sleeper("a"), Sleeper("bad", 1, ValueError("no"))], [("a", "bad")])
+
+    async def follow() -> list[str]:
+        seen = []
+        stream = graph.stream(BLANK, run="r", limits=Limits(on_failure="abort"))
+        with pytest.raises(NodeError, match="node 'bad', round 0, run r: ValueError: no") as found:
+            async for event in stream:
+                seen.append(type(event).__name__)
+        assert found.value.partial is not None
+        assert [m.id for m in found.value.partial.messages] == ["a:0"]
+        with pytest.raises(RuntimeError, match="has not finished"):
+            _ = stream.trace
+        assert [e async for e in stream] == []
+        return seen
+
+    assert in_virtual_time(follow()) == [
+        "CallStarted", "Spoken", "CallStarted", "Failed", "Aborted"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("events", [0, 1, 3])
+def test_leaving_early_cancels_the_run_and_leaves_no_task_behind(events: int) -> None:
+    model = Typist("abcdef", seconds=9)
+    team = CollabGraph([AgentNode("ada", model), Sleeper("b", 99), MajorityVote()],
+                       [("ada", "vote"), ("b", "vote")])  # fmt: skip
+
+    async def leave() -> tuple[int, int]:
+        async with team.stream(SCREEN) as stream:
+            if events:
+                count = 0
+                async for _ in stream:
+                    count += 1
+                    if count == events:
+                        break
+        return len(asyncio.all_tasks()), model.closed
+
+    tasks, closed = in_virtual_time(leave())
+    assert tasks == 1
+    assert closed == (1 if events else 0)
+
+
+def test_the_reader_may_be_cancelled() -> None:
+    async def follow() -> int:
+        graph = CollabGraph([Sleeper("a", 99)])
+
+        async def read() -> None:
+            async with graph.stream(BLANK) as events:
+                async for _ in events:
+                    pass
+
+        task = asyncio.create_task(read())
+        await asyncio.sleep(1)
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+        return len(asyncio.all_tasks())
+
+    assert in_virtual_time(follow()) == 1
+
+
+def test_a_plain_run_can_be_told_of_too() -> None:
+    heard: list[Event] = []
+    graph = CollabGraph([Sleeper("a")])
+    trace = graph.run_sync(BLANK, tell=heard.append)
+    assert [type(e).__name__ for e in heard] == ["CallStarted", "Spoken", "Voted", "Finished"]
+    assert isinstance(heard[-1], Finished) and heard[-1].trace == trace

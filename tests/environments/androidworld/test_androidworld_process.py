@@ -1,0 +1,160 @@
+"""AndroidWorld in processes of its own: faults stay in one, and none is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import androidworld_stand_in as stand_in
+import pytest
+
+from swarm_ui.action import Action
+from swarm_ui.environments.androidworld.emulator import Emulator
+from swarm_ui.environments.androidworld.process import (
+    AndroidWorldDevices,
+    AndroidWorldProcess,
+    Settings,
+)
+from swarm_ui.errors import ConfigError, EnvironmentFault
+from swarm_ui.rollout.episodes import rollout_stream
+from swarm_ui.rollout.pool import EnvironmentPool, Restarts
+
+CLICK = Action(action_type="click", index=0)
+DONE = Action(action_type="status", goal_status="complete")
+
+
+@pytest.fixture
+def emulators(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Emulator]]:
+    """Two that listen, and a stand-in for upstream's package."""
+    stand_in.write(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    held = [socket.create_server(("localhost", 0)) for _ in range(4)]
+    ports = [server.getsockname()[1] for server in held]
+    yield [Emulator(console_port=a, grpc_port=b) for a, b in (ports[:2], ports[2:])]
+    for server in held:
+        server.close()
+
+
+def settings(emulator: Emulator) -> Settings:
+    return Settings(device=emulator, pause=0.0)
+
+
+def alive(process: int | None) -> bool:
+    assert process is not None
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def test_an_episode_through_the_pipe(emulators: list[Emulator], tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    env = AndroidWorldProcess(settings(emulators[0]), log=log)
+    screen = await env.reset(task="WifiOn", seed=1)
+    process = env.process_id
+    assert env.tasks == ("WifiOn",)
+    assert screen.goal == "Turn on Wi-Fi"
+    assert screen.elements[0].label == f"Wi-Fi of {emulators[0].console_port}"
+    step = await env.step(CLICK)
+    assert step.observation.elements[0].checked is True
+    assert len(step.observation.history) == 1
+    step = await env.step(DONE)
+    assert (step.reward, step.terminated) == (1.0, True)
+    with pytest.raises(EnvironmentFault, match="no episode is running"):
+        await env.step(CLICK)
+    with pytest.raises(ConfigError, match="no task 'WifiOff'"):
+        await env.reset(task="WifiOff", seed=1)
+    await env.close()
+    await env.close()
+    assert not alive(process)
+    assert b"noise on the output" in log.read_bytes()
+
+
+async def test_what_breaks_is_a_fault_and_the_next_reset_works(emulators: list[Emulator]) -> None:
+    env = AndroidWorldProcess(settings(emulators[0]))
+    await env.reset(task="WifiOn", seed=1)
+    with pytest.raises(EnvironmentFault, match="device offline"):
+        await env.step(Action(action_type="navigate_back"))
+    await env.reset(task="WifiOn", seed=1)
+    process = env.process_id
+    with pytest.raises(EnvironmentFault, match="the process ended in 'step'"):
+        await env.step(Action(action_type="navigate_home"))
+    assert not alive(process)
+    with pytest.raises(EnvironmentFault, match="no episode is running"):
+        await env.step(CLICK)
+    assert (await env.reset(task="WifiOn", seed=1)).elements
+    process = env.process_id
+    assert process is not None
+    os.kill(process, signal.SIGKILL)
+    with pytest.raises(EnvironmentFault):
+        await env.step(CLICK)
+    await env.close()
+
+
+async def test_a_step_that_hangs_ends_the_process(emulators: list[Emulator]) -> None:
+    env = AndroidWorldProcess(settings(emulators[0]), step_timeout=0.3)
+    await env.reset(task="WifiOn", seed=1)
+    process = env.process_id
+    with pytest.raises(EnvironmentFault, match="took more than"):
+        await env.step(Action(action_type="wait"))
+    assert not alive(process)
+    assert (await env.reset(task="WifiOn", seed=1)).elements
+    await env.close()
+
+
+async def test_a_missing_package_is_the_callers_to_install(
+    emulators: list[Emulator], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", "")
+    env = AndroidWorldProcess(settings(emulators[0]))
+    with pytest.raises(ConfigError, match=r"github\.com/google-research/android_world"):
+        await env.reset(task="WifiOn", seed=1)
+    await env.close()
+    handset = AndroidWorldProcess(Settings())
+    with pytest.raises(ConfigError, match=r"github\.com/google-research/android_world"):
+        await handset.start()
+    await handset.close()
+    nowhere = AndroidWorldProcess(settings(emulators[0]), python="/no/such/python")
+    with pytest.raises(ConfigError, match="/no/such/python"):
+        await nowhere.reset(task="WifiOn", seed=1)
+
+
+async def test_a_pool_has_one_process_for_each_emulator(emulators: list[Emulator]) -> None:
+    from graph_fakes import FixedModel, click
+
+    from swarm_ui import CollabGraph, GraphPolicy
+
+    devices = AndroidWorldDevices(emulators, Settings(pause=0.0, budget=2))
+    made: list[AndroidWorldProcess] = []
+
+    def make() -> AndroidWorldProcess:
+        made.append(devices.environment())
+        if len(made) == 1:
+            made[0]._limits["step"] = 0.0  # every step of the first one takes too long
+        return made[-1]
+
+    policy = GraphPolicy(CollabGraph.solo(FixedModel({None: click(0)})), name="clicker")
+    jobs = [("WifiOn", seed) for seed in range(4)]
+    pool = EnvironmentPool(make, 2, restarts=Restarts(retries=1))
+    async with pool:
+        episodes = [one async for one in rollout_stream(pool, policy, jobs)]
+        assert len({env.process_id for env in made[1:]}) == len(made) - 1 == 2
+    assert [one.fault for one in episodes] == [None] * 4
+    assert sum(place.faults for place in pool.timings) == 1
+    assert all(env.process_id is None for env in made)
+
+
+def test_devices_are_lent_once(emulators: list[Emulator]) -> None:
+    devices = AndroidWorldDevices(emulators)
+    devices.environment()
+    devices.environment()
+    with pytest.raises(ConfigError, match="every device is in use"):
+        devices.environment()
+    with pytest.raises(ConfigError, match="share a port"):
+        AndroidWorldDevices([emulators[0], emulators[0]])
+    with pytest.raises(ConfigError, match="at least one"):
+        AndroidWorldDevices([])

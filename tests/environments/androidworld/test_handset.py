@@ -1,0 +1,370 @@
+"""The handset: touches, keys, screens, accessibility, copies."""
+
+from __future__ import annotations
+
+import io
+import xml.etree.ElementTree as ET
+from datetime import UTC, datetime
+
+import pytest
+from PIL import Image
+
+from swarm_ui.environments.androidworld.handset import (
+    EDITIONS,
+    Adb,
+    Edition,
+    Handset,
+    UnsupportedCommand,
+    handset_of,
+)
+from swarm_ui.environments.androidworld.handset.file_system import SHARED, canonical
+from swarm_ui.environments.androidworld.handset.handset import Do, Page
+from swarm_ui.environments.androidworld.handset.screen.accessibility_tree import Node, windows
+from swarm_ui.environments.androidworld.handset.screen.camera import Camera, picture
+from swarm_ui.environments.androidworld.handset.screen.geometry import lay_out
+from swarm_ui.environments.androidworld.handset.screen.touch import (
+    hold,
+    press,
+    swipe,
+    tap,
+    type_text,
+)
+from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.system import System
+from swarm_ui.environments.phone.expert.solver import Intent, solve
+from swarm_ui.environments.phone.expert.subgoals import repairs
+from swarm_ui.environments.phone.tasks.assignment import assign
+from swarm_ui.environments.phone.ui.screen import Screen, Widget
+from swarm_ui.errors import ConfigError
+
+MARKOR = f"{SHARED}/Documents/Markor"
+
+
+@pytest.fixture
+def handset() -> Handset:
+    return Handset(EDITIONS)
+
+
+def place(handset: Handset, label: str) -> tuple[float, float]:
+    """The middle of what is called so, in Android's pixels."""
+    for one in lay_out(handset).placed:
+        if label in (one.widget.text, one.widget.description, one.widget.value):
+            left, top, right, bottom = one.pixels
+            return (left + right) / 2, (top + bottom) / 2
+    raise AssertionError(f"{label!r} is not on the screen: {seen(handset)}")
+
+
+def seen(handset: Handset) -> list[str]:
+    return [one.widget.text or one.widget.description for one in lay_out(handset).placed]
+
+
+def touch(handset: Handset, *labels: str) -> None:
+    for label in labels:
+        tap(handset, *place(handset, label))
+
+
+def write(handset: Handset, hint: str, text: str) -> None:
+    touch(handset, hint)
+    type_text(handset, text)
+
+
+def nodes(root: Node) -> list[Node]:
+    return [root, *(node for child in root.children for node in nodes(child))]
+
+
+def test_a_touch_reaches_what_is_under_it(handset: Handset) -> None:
+    touch(handset, "settings", "network", "wifi")
+    assert handset.settings["wifi"] == "on"
+    assert tap(handset, 1079.0, 2399.0) == "nothing there"
+    tap(handset, 60.0, 180.0)  # the arrow in the title
+    assert handset.stack == (Screen("settings"),)
+    press(handset, "KEYCODE_HOME")
+    assert handset.stack == ()
+
+
+def test_brightness_by_choice_and_by_sliding(handset: Handset) -> None:
+    touch(handset, "settings", "display", "brightness level", "100%")
+    assert handset.settings["brightness"] == "255"
+    x, y = place(handset, "Brightness")
+    swipe(handset, (x, y), (0.0, y))
+    assert handset.settings["brightness"] == "1"
+    tap(handset, x, y)
+    assert 120 < int(handset.settings["brightness"]) < 136
+
+
+def test_keys_edit_the_field_in_focus(handset: Handset) -> None:
+    touch(handset, "contacts", "Create contact")
+    assert type_text(handset, "lost") == "no field is in focus"
+    write(handset, "First name", "Anna")
+    press(handset, "67")
+    press(handset, "KEYCODE_SPACE")
+    assert handset.draft["first"] == "Ann "
+    hold(handset, *place(handset, "First name"))
+    assert seen(handset)[1:4] == ["Cut", "Copy", "Paste"]
+    touch(handset, "Copy")
+    assert handset.clipboard == "Ann "
+    touch(handset, "Last name")
+    press(handset, "PASTE")
+    press(handset, "PASTE")
+    assert handset.draft["last"] == "Ann Ann "
+    Adb(handset).run(
+        ["shell", "input", "keycombination", "113", "29", "&&", "input", "keyevent", "67"]
+    )
+    assert handset.draft["last"] == ""
+    hold(handset, *place(handset, "First name"))
+    touch(handset, "Cut")
+    assert handset.draft["first"] == ""
+    hold(handset, *place(handset, "First name"))
+    type_text(handset, "Bea")
+    assert handset.draft["first"] == "Bea"
+    with pytest.raises(UnsupportedCommand, match="known keys"):
+        press(handset, "KEYCODE_CAMERA")
+
+
+def test_a_form_is_as_it_was_after_a_choice_on_another_screen(handset: Handset) -> None:
+    touch(handset, "contacts", "Create contact")
+    write(handset, "First name", "Ann")
+    touch(handset, "Mobile", "Work")
+    assert handset.draft["first"] == "Ann"
+    touch(handset, "Save")
+    (row,) = handset.tables["contact"].values()
+    assert (row["name"], row["label"]) == ("Ann", "Work")
+
+
+def test_long_lists_scroll_and_keep_their_place(handset: Handset) -> None:
+    for number in range(40):
+        handset.insert(
+            "contact", {"name": f"p{number:02d}", "phone": "", "email": "", "favorite": ""}
+        )
+    touch(handset, "contacts")
+    first = seen(handset)
+    assert "p00" in first
+    up = ((540.0, 1500.0), (540.0, 300.0))
+    swipe(handset, *up)
+    second = seen(handset)
+    assert first[-2] == second[0], "a page begins with the last row of the one before"
+    touch(handset, second[3])
+    press(handset, "BACK")
+    assert seen(handset) == second
+    while not swipe(handset, *up):
+        pass
+    assert "p39" in seen(handset)
+    assert swipe(handset, *up) == "nothing to scroll there"
+    while not swipe(handset, up[1], up[0]):
+        pass
+    assert seen(handset) == first
+
+
+def test_markor_notes_are_files(handset: Handset) -> None:
+    touch(handset, "markor", "Create a new file or folder")
+    write(handset, "Name", "plan")
+    touch(handset, "OK")
+    write(handset, "Text", "one")
+    press(handset, "ENTER")
+    type_text(handset, "two")
+    press(handset, "BACK")
+    assert handset.read("/sdcard/Documents/Markor/plan.md") == b"one\ntwo"
+    hold(handset, *place(handset, "plan.md"))
+    touch(handset, "Rename")
+    hold(handset, *place(handset, "Name"))
+    type_text(handset, "done.txt")
+    touch(handset, "OK")
+    assert handset.files.children(MARKOR) == [f"{MARKOR}/done.txt"]
+    hold(handset, *place(handset, "done.txt"))
+    press(handset, "BACK")
+    assert not handset.picked
+    hold(handset, *place(handset, "done.txt"))
+    touch(handset, "Delete", "Cancel", "Delete", "OK")
+    assert handset.files.children(MARKOR) == []
+
+
+def test_an_open_note_whose_file_is_removed_does_not_come_back(handset: Handset) -> None:
+    handset.write(f"{MARKOR}/a.md", b"x")
+    touch(handset, "markor", "a.md")
+    write(handset, "Text", "y")
+    handset.delete(f"{MARKOR}/a.md")
+    press(handset, "HOME")
+    assert handset.files.children(MARKOR) == []
+
+
+def test_files_are_moved_and_nothing_is_overwritten(handset: Handset) -> None:
+    for folder in ("Music", "Podcasts"):
+        handset.write(f"/sdcard/{folder}/a.mp3", folder.encode())
+    touch(handset, "files", "sdk_gphone_x86_64", "Music")
+    hold(handset, *place(handset, "a.mp3"))
+    touch(handset, "Move", "Podcasts", "Move here")
+    assert handset.toast == "It is there already"
+    assert handset.read("/sdcard/Music/a.mp3") == b"Music"
+    handset.delete("/sdcard/Podcasts/a.mp3")
+    touch(handset, "Move here")
+    assert handset.read("/sdcard/Podcasts/a.mp3") == b"Music"
+    assert not handset.files.is_file(canonical("/sdcard/Music/a.mp3"))
+    assert handset.stack[-1].of.endswith("/Music")
+
+
+def test_an_event_is_in_the_month_and_refused_if_it_ends_before_it_starts(
+    handset: Handset,
+) -> None:
+    touch(handset, "simple calendar pro", "18", "New Event")
+    write(handset, "Title", "Call")
+    hold(handset, *place(handset, "End time"))
+    type_text(handset, "15:00")
+    touch(handset, "Save")
+    assert handset.toast == "The event ends before it starts"
+    hold(handset, *place(handset, "End time"))
+    type_text(handset, "16:45")
+    touch(handset, "Weekly", "Save")
+    (row,) = handset.tables["event"].values()
+    start = datetime(2023, 10, 18, 16, tzinfo=UTC).timestamp()
+    assert (int(row["start"]), int(row["end"])) == (start, start + 45 * 60)
+    assert (row["repeat_interval"], row["repeat_rule"]) == ("604800", "4")
+    press(handset, "BACK")
+    said = [one.widget.description for one in lay_out(handset).placed]
+    for day, count in ((11, 0), (18, 1), (19, 0), (25, 1)):
+        assert f"October {day} 2023, {count} events" in said
+
+
+def test_a_stopwatch_counts_touches(handset: Handset) -> None:
+    touch(handset, "clock", "Stopwatch", "Start")
+    handset.now += 60
+    touch(handset, "Pause")
+    assert seen(handset)[0] == "01 01 00"
+    touch(handset, "Reset")
+    assert seen(handset)[0] == "00 00 00"
+    Adb(handset).run(["shell", "pm", "clear", "com.google.android.deskclock"])
+    assert handset.stack == ()
+
+
+def test_what_services_see_is_what_is_shown(handset: Handset) -> None:
+    touch(handset, "contacts", "Create contact")
+    write(handset, "First name", "A<n>\n")
+    app, status = windows(handset, lay_out(handset))
+    fields = {node.hint: node for node in nodes(app) if node.kind == "EditText"}
+    assert fields["First name"].text == "A<n>\n"
+    assert fields["First name"].focused
+    assert fields["Phone"].text == "Phone", "an empty field tells its hint"
+    assert status.package == "com.android.systemui"
+    Adb(handset).run(["shell", "uiautomator", "dump", "/sdcard/window_dump.xml"])
+    root = ET.fromstring(handset.read("/sdcard/window_dump.xml"))
+    dumped = [node.get("text") for node in root.iter("node")]
+    assert dumped == [node.text for node in nodes(app)]
+    bounds = [node.get("bounds") for node in root.iter("node")]
+    assert bounds[0] == "[0,0][1080,2400]"
+    for node in nodes(app):
+        left, top, right, bottom = node.box
+        assert 0 <= left < right <= 1080
+        assert 0 <= top < bottom <= 2400
+
+
+@pytest.mark.parametrize("edition", EDITIONS, ids=lambda edition: edition.app)
+def test_every_app_opens_is_drawn_and_can_be_cleared(handset: Handset, edition: Edition) -> None:
+    handset.launch(edition.app)
+    assert handset.component.startswith(edition.package)
+    glass = lay_out(handset)
+    assert glass.placed
+    assert picture(handset, glass).size == (540, 1200)
+    handset.clear(edition)
+    assert handset.stack == ()
+
+
+def test_pixels_are_drawn_again_only_when_something_changed(handset: Handset) -> None:
+    camera = Camera()
+    home = camera.pixels(handset)
+    assert len(home) == 2400 * 1080 * 3
+    assert camera.pixels(handset) is home
+    touch(handset, "settings")
+    assert camera.pixels(handset) != home
+    shown = io.BytesIO()
+    picture(handset, lay_out(handset)).save(shown, "PNG")
+    assert Image.open(shown).size == (540, 1200)
+
+
+def test_a_copy_is_independent_and_equal_touches_lead_to_equal_devices(handset: Handset) -> None:
+    touch(handset, "markor", "Create a new file or folder")
+    copy = handset.clone()
+    for one in (handset, copy):
+        write(one, "Name", "same")
+        touch(one, "OK")
+    assert copy.files == handset.files
+    assert [n for w in windows(copy, lay_out(copy)) for n in nodes(w)] == [
+        n for w in windows(handset, lay_out(handset)) for n in nodes(w)
+    ]
+    touch(copy, "Save")
+    press(copy, "HOME")
+    copy.write("/sdcard/only here", b"")
+    assert handset.entry("/sdcard/only here") is None
+    assert handset.stack != copy.stack
+    Adb(copy).run(["shell", "svc", "wifi", "enable"])
+    assert handset.settings["wifi"] == "off"
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "settings-two",
+        "contacts-edit-phone",
+        "notes-delete-far",
+        "messages-reply",
+        "tasks-check-two",
+        "phone-to-message",
+        "expenses-add-category",
+        "recipes-discard",
+        "music-create",
+        "clock-timer",
+        "calendar-move",
+    ],
+)
+def test_our_own_tasks_are_done_on_the_same_device_with_adb_alone(task: str) -> None:
+    assignment = assign(task, 3)
+    aim, start = assignment.aim, assignment.start
+    handset = handset_of(start)
+    adb = Adb(handset)
+    for _ in range(assignment.template.budget):
+        intent = solve(aim, start, handset)
+        if intent.kind == "complete":
+            break
+        shell(adb, handset, intent)
+    assert intent.kind == "complete"
+    assert repairs(aim, start, handset) == []
+    assert repairs(aim, start, start) != []
+
+
+def shell(adb: Adb, handset: Handset, intent: Intent) -> None:
+    """An intent of the reference solver as adb commands."""
+    if intent.kind in ("tap", "type"):
+        left, top, right, bottom = lay_out(handset).placed[intent.widget].pixels
+        at = [str((left + right) // 2), str((top + bottom) // 2)]
+        adb.run(["shell", "input", "tap", *at])
+        if intent.kind == "type":
+            adb.run(
+                ["shell", "input", "keycombination", "113", "29", "&&", "input", "keyevent", "67"]
+            )
+            text = intent.text.replace(" ", "%s")
+            adb.run(["shell", "input", "text", f"'{text}'"])
+    elif intent.kind in ("down", "up"):
+        ends = ["540 1800", "540 600"] if intent.kind == "down" else ["540 600", "540 1800"]
+        adb.run(["shell", "input", "swipe", *ends])
+    else:
+        keys = {"back": "KEYCODE_BACK", "home": "KEYCODE_HOME", "enter": "KEYCODE_ENTER"}
+        adb.run(["shell", "input", "keyevent", keys[intent.kind]])
+
+
+def test_a_whole_phone_is_no_plain_one() -> None:
+    device = Device()
+    device.system = System(favorites=(), clock="10:00", battery="50")
+    with pytest.raises(ConfigError, match="whole phone"):
+        handset_of(device)
+
+
+def test_effects_of_a_handset_refuse_a_plain_phone() -> None:
+    with pytest.raises(ConfigError, match="needs a Handset"):
+        Do(lambda handset: None).apply(Device())
+
+
+def test_two_apps_of_one_name_are_refused() -> None:
+    def page(handset: Handset, screen: Screen) -> Page:
+        return Page(title="x", rows=[Widget("text", "x")])
+
+    app = Edition(app="x", package="com.x", activity=".Main", build=page)
+    with pytest.raises(ConfigError, match="same name"):
+        Handset([app, app])

@@ -1,0 +1,333 @@
+"""How the phone behaves under a user's hands."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import itertools
+
+import pytest
+from PIL import Image
+
+from swarm_ui.action import Action
+from swarm_ui.environment import Environment, Graded, Restorable, Step
+from swarm_ui.environments.phone import PhoneEnvironment, tasks
+from swarm_ui.environments.phone.tasks import CORE
+from swarm_ui.environments.phone.ui.layout import HEIGHT, WIDTH
+from swarm_ui.errors import EnvironmentFault
+from swarm_ui.observation import Element, Observation
+
+COMPLETE = Action(action_type="status", goal_status="complete")
+HOME = Action(action_type="navigate_home")
+
+
+class Hand:
+    """Acts by label, as a person would."""
+
+    def __init__(self, task: str, seed: int) -> None:
+        self.phone = PhoneEnvironment()
+        self.screen = self.phone.begin(task, seed)
+
+    def find(self, label: str) -> Element:
+        return next(e for e in self.screen.elements if e.text == label and e.clickable)
+
+    def do(self, action: Action) -> Step:
+        step = self.phone.act(action)
+        self.screen = step.observation
+        return step
+
+    def click(self, *labels: str) -> Step:
+        for label in labels:
+            step = self.do(Action(action_type="click", index=self.find(label).index))
+        return step
+
+    def type(self, label: str, text: str) -> Step:
+        return self.do(Action(action_type="input_text", index=self.find(label).index, text=text))
+
+    def words(self) -> tuple[str, str]:
+        """Name and phone number of the goal of ``contacts-add`` in its plainest phrasing."""
+        name, phone = self.screen.goal.split("name ")[1].split(" and phone ")
+        return name, phone
+
+
+def hand_for(task: str, phrase: str) -> Hand:
+    """The first training episode whose goal begins with ``phrase``."""
+    return next(h for h in (Hand(task, s) for s in range(99)) if h.screen.goal.startswith(phrase))
+
+
+def new_contact(hand: Hand) -> None:
+    name, phone = hand.words()
+    hand.click("contacts", "add")
+    hand.type("name", name)
+    hand.type("phone", phone)
+    hand.click("save")
+
+
+def test_adding_a_contact_by_hand_succeeds_once_declared() -> None:
+    hand = hand_for("contacts-add", "add a contact with name")
+    name, _ = hand.words()
+    new_contact(hand)
+    assert hand.screen.app == "contacts"
+    assert {name, "saved"} <= {e.text for e in hand.screen.elements}
+    step = hand.do(COMPLETE)
+    assert (step.reward, step.terminated, step.truncated) == (1.0, True, False)
+
+
+def test_case_and_blanks_of_typed_text_do_not_matter() -> None:
+    hand = hand_for("contacts-add", "add a contact with name")
+    name, phone = hand.words()
+    hand.click("contacts", "add")
+    hand.type("name", f"  {name.title()} ")
+    hand.type("phone", phone)
+    hand.click("save")
+    assert hand.do(COMPLETE).reward == 1.0
+
+
+def test_a_side_effect_spoils_success() -> None:
+    hand = hand_for("contacts-add", "add a contact with name")
+    name, _ = hand.words()
+    new_contact(hand)
+    other = next(e.text for e in hand.screen.elements if e.role == "item" and e.text != name)
+    hand.click(other, "favorite")
+    assert hand.do(COMPLETE).reward == 0.0
+
+
+def test_saving_a_form_without_its_title_saves_nothing() -> None:
+    hand = Hand("contacts-add", 1)
+    hand.click("contacts")
+    before = [e.text for e in hand.screen.elements if e.role == "item"]
+    step = hand.click("add", "save")
+    assert "name is empty" in step.note
+    assert "name is empty" in {e.text for e in hand.screen.elements}
+    hand.click("cancel")
+    assert [e.text for e in hand.screen.elements if e.role == "item"] == before
+
+
+def test_leaving_a_form_gives_its_contents_up() -> None:
+    hand = Hand("notes-create", 1)
+    hand.click("notes", "new")
+    hand.type("title", "tea")
+    assert hand.find("title").value == "tea"
+    hand.do(Action(action_type="navigate_back"))
+    hand.click("new")
+    assert hand.find("title").value == ""
+
+
+def test_an_answer_counts_only_after_completion_is_declared() -> None:
+    phone = PhoneEnvironment()
+    phone.begin("contacts-phone", 2)
+    while (action := phone.expert()).action_type != "answer":
+        phone.act(action)
+    wrong = phone.snapshot()
+    step = phone.act(action)
+    assert (step.ended, step.reward) == (False, 0.0)
+    assert phone.act(COMPLETE).reward == 1.0
+    phone.restore(wrong)
+    phone.act(Action(action_type="answer", text="555"))
+    assert phone.act(COMPLETE).reward == 0.0
+
+
+def test_a_tapped_value_can_be_read_in_the_history() -> None:
+    phone = PhoneEnvironment()
+    screen = phone.begin("phone-to-message", 2)
+    typed = []
+    while (action := phone.expert()).action_type != "status":
+        if action.action_type == "input_text":
+            typed.append(action.text)
+        screen = phone.act(action).observation
+    copied = [past.label for past in screen.history if past.label.startswith("phone 555-")]
+    assert len(copied) == 1
+    assert copied[0].removeprefix("phone ") in typed
+
+
+def test_similar_names_are_told_apart() -> None:
+    phone = PhoneEnvironment()
+    screen = phone.begin("contacts-delete-similar", 1)
+    wanted = next(w for w in screen.goal.split() if w not in {"delete", "the", "contact", "from"})
+    screen = phone.act(phone.expert()).observation
+    assert sum(e.text.startswith(f"{wanted} ") for e in screen.elements) == 2
+
+
+def test_scrolling_reaches_the_rest_of_a_long_list_and_no_further() -> None:
+    hand = Hand("contacts-phone-far", 1)
+    hand.click("contacts")
+    first = {e.text for e in hand.screen.elements if e.role == "item"}
+    assert any(e.scrollable for e in hand.screen.elements)
+    assert hand.do(Action(action_type="scroll", direction="up")).note
+    assert not hand.do(Action(action_type="scroll", direction="down")).note
+    second = {e.text for e in hand.screen.elements if e.role == "item"}
+    assert second
+    assert not first & second
+    assert hand.do(Action(action_type="scroll", direction="down")).note
+    hand.do(Action(action_type="swipe", direction="down"))
+    assert {e.text for e in hand.screen.elements if e.role == "item"} == first
+
+
+def test_apps_open_by_name_from_anywhere() -> None:
+    hand = Hand("notes-create", 1)
+    installed = {e.text for e in hand.screen.elements}
+    hand.click("notes", "new")
+    assert not hand.do(Action(action_type="open_app", app_name="Notes")).note
+    assert hand.screen.app == "notes"
+    assert "recipes" not in installed
+    assert hand.do(Action(action_type="open_app", app_name="recipes")).note == "no app 'recipes'"
+    assert hand.screen.app == "notes"
+
+
+def test_pixels_and_indices_mean_the_same_element() -> None:
+    one, two = Hand("notes-create", 1), Hand("notes-create", 1)
+    left, top, right, bottom = one.find("notes").bounds or (0, 0, 0, 0)
+    one.do(Action(action_type="click", x=(left + right) // 2, y=(top + bottom) // 2))
+    two.click("notes")
+    assert one.screen.elements == two.screen.elements
+    assert one.do(Action(action_type="click", x=1, y=1)).note
+
+
+@pytest.mark.parametrize("kind", ["wait", "keyboard_enter"])
+def test_idle_actions_are_lost_steps(kind: str) -> None:
+    hand = Hand("notes-create", 1)
+    before = hand.screen.elements
+    step = hand.do(Action(action_type=kind))  # type: ignore[arg-type]
+    assert step.note == "nothing happened"
+    assert step.observation.elements == before
+
+
+def test_typing_into_a_button_is_a_lost_step_with_a_reason() -> None:
+    hand = Hand("notes-create", 1)
+    hand.click("notes")
+    assert "takes no text" in hand.type("new", "tea").note
+
+
+def test_giving_up_is_graded_right_only_after_looking() -> None:
+    phone = PhoneEnvironment()
+    phone.begin("contacts-delete-missing", 3)
+    give_up = Action(action_type="status", goal_status="infeasible")
+    assert phone.grade(give_up) == 0.0
+    assert phone.grade(phone.expert()) == 1.0
+    phone.act(phone.expert())
+    assert phone.expert() == give_up
+    assert phone.grade(give_up) == 1.0
+    assert phone.act(give_up).reward == 1.0
+
+
+def test_screens_are_small_and_shuffled() -> None:
+    phone = PhoneEnvironment()
+    sizes, places = [], set()
+    for name in CORE:
+        for seed in range(4):
+            screen = phone.begin(name, seed)
+            places.update(e.index for e in screen.elements if e.text == "settings")
+            while not (step := phone.act(phone.expert())).ended:
+                sizes.append(len(step.observation.elements))
+    assert 6 <= sorted(sizes)[len(sizes) // 2] <= 10
+    assert max(sizes) <= 20
+    assert len(places) >= 6
+
+
+def test_order_is_stable_while_a_screen_is_visited() -> None:
+    hand = Hand("notes-create", 1)
+    hand.click("notes", "new")
+    before = [e.text for e in hand.screen.elements]
+    hand.type("title", "tea")
+    assert [e.text for e in hand.screen.elements] == before
+
+
+def test_a_snapshot_stays_valid_and_moves_between_phones() -> None:
+    one, two = PhoneEnvironment(), PhoneEnvironment()
+    one.begin("messages-send", 9)
+    one.act(one.expert())
+    state = one.snapshot()
+    rest = []
+    while True:
+        rest.append(one.expert())
+        last = one.act(rest[-1])
+        if last.ended:
+            break
+    for phone in (two, one, two):
+        phone.restore(state)
+        steps = [phone.act(action) for action in rest]
+        assert steps[-1] == last
+
+
+def test_grading_leaves_the_episode_alone() -> None:
+    phone = PhoneEnvironment()
+    screen = phone.begin("notes-delete", 4)
+    while True:
+        for element in screen.elements:
+            phone.grade(Action(action_type="click", index=element.index))
+        assert phone.restore(phone.snapshot()) == screen
+        step = phone.act(phone.expert())
+        if step.ended:
+            break
+        screen = step.observation
+    assert step.reward == 1.0
+
+
+def test_restore_refuses_what_is_not_a_snapshot() -> None:
+    with pytest.raises(EnvironmentFault, match="got dict"):
+        PhoneEnvironment().restore({})
+
+
+async def test_stepping_after_close_faults() -> None:
+    phone = PhoneEnvironment()
+    assert isinstance(phone, Environment)
+    assert isinstance(phone, Restorable)
+    assert isinstance(phone, Graded)
+    await phone.reset(task="notes-create", seed=0)
+    await phone.close()
+    with pytest.raises(EnvironmentFault, match="no episode is running"):
+        await phone.step(HOME)
+
+
+async def test_phones_in_one_process_do_not_disturb_each_other() -> None:
+    async def play(task: str) -> tuple[float, Observation]:
+        phone = PhoneEnvironment()
+        await phone.reset(task=task, seed=6)
+        while True:
+            await asyncio.sleep(0)
+            step = await phone.step(phone.expert())
+            if step.ended:
+                return step.reward, step.observation
+
+    together = await asyncio.gather(*(play(task) for task in tasks("train")))
+    assert [reward for reward, _ in together] == [1.0] * len(tasks("train"))
+    assert together[3] == await play(tasks("train")[3])
+
+
+@pytest.mark.parametrize("task", ["contacts-delete", "expenses-add-category", "settings-two"])
+def test_pictures_show_every_screen(task: str) -> None:
+    phone = PhoneEnvironment(screenshots=True)
+    screen = phone.begin(task, 5)
+    seen = set()
+    while True:
+        assert screen.png is not None
+        seen.add(screen.png)
+        image = Image.open(io.BytesIO(screen.png)).convert("RGB")
+        assert image.size == (WIDTH, HEIGHT)
+        for element in screen.elements:
+            assert element.bounds is not None
+            colors = image.crop(element.bounds).getcolors(maxcolors=100_000) or []
+            assert len(colors) > 2, f"nothing drawn for {element.text} on {screen.app}"
+        step = phone.act(phone.expert())
+        if step.ended:
+            break
+        screen = step.observation
+    assert len(seen) > 3
+
+
+def test_elements_do_not_overlap_and_stay_on_the_glass() -> None:
+    phone = PhoneEnvironment()
+    for name in CORE:
+        screen = phone.begin(name, 8)
+        while True:
+            boxes = sorted(e.bounds or (0, 0, 0, 0) for e in screen.elements)
+            for left, top, right, bottom in boxes:
+                assert 0 <= left < right <= WIDTH
+                assert 0 <= top < bottom <= HEIGHT
+            rows = sorted(boxes, key=lambda b: (b[1], b[0]))
+            for one, two in itertools.pairwise(rows):
+                assert one[3] <= two[1] or one[2] <= two[0]
+            step = phone.act(phone.expert())
+            if step.ended:
+                break
+            screen = step.observation

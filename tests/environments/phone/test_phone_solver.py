@@ -1,0 +1,222 @@
+"""The phone's tasks can be done, cannot be had for nothing, and the solver knows the way back."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swarm_ui.action import Action
+from swarm_ui.environment import Step
+from swarm_ui.environments.phone import PhoneEnvironment
+from swarm_ui.environments.phone.expert.solver import FAR
+from swarm_ui.environments.phone.tasks import CORE, EXTENDED, TEMPLATES
+from swarm_ui.environments.phone.tasks.template import Template
+from swarm_ui.observation import Observation
+
+SEEDS = (*range(20), *range(10_000_000, 10_000_005), *range(20_000_000, 20_000_005))
+FEW = (0, 1, 2, 10_000_000, 20_000_000)
+MANY = (*range(25), *range(10_000_000, 10_000_010), *range(20_000_000, 20_000_015))
+"""50 seeds, of all three splits."""
+COMPLETE = Action(action_type="status", goal_status="complete")
+INFEASIBLE = Action(action_type="status", goal_status="infeasible")
+
+
+def solve(phone: PhoneEnvironment) -> tuple[Step, int]:
+    """Let the expert finish; returns the last step and how many it took."""
+    for done in range(1, FAR):
+        step = phone.act(phone.expert())
+        if step.ended:
+            return step, done
+    raise AssertionError("the expert does not finish")
+
+
+def steps_taken(task: str, seeds: tuple[int, ...]) -> list[int]:
+    """Steps before the declaration, in every episode; all succeed."""
+    phone = PhoneEnvironment()
+    taken = []
+    for seed in seeds:
+        phone.begin(task, seed)
+        expected = phone.distance()
+        last, done = solve(phone)
+        assert last.reward == 1.0, (seed, last.observation.goal)
+        assert done == expected
+        taken.append(done - 1)
+    return taken
+
+
+@pytest.mark.parametrize("task", CORE)
+def test_solver_solves_every_core_template_within_the_declared_steps(task: str) -> None:
+    taken = steps_taken(task, SEEDS)
+    assert max(taken) == CORE[task].steps
+    assert CORE[task].budget >= 2 * max(taken) + 3
+
+
+@pytest.mark.parametrize("task", EXTENDED)
+def test_solver_solves_every_extended_template_within_the_declared_steps(task: str) -> None:
+    assert max(steps_taken(task, FEW)) <= EXTENDED[task].steps
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", TEMPLATES)
+def test_solver_solves_every_template_for_50_seeds(task: str) -> None:
+    taken = steps_taken(task, MANY)
+    assert len(taken) == 50
+    assert max(taken) == TEMPLATES[task].steps
+
+
+def test_core_tasks_take_from_1_to_12_steps_and_extended_ones_up_to_25() -> None:
+    for suite, most in ((CORE, 12), (EXTENDED, 25)):
+        steps = {template.steps for template in suite.values()}
+        assert (min(steps), max(steps)) == (1, most)
+
+
+@pytest.mark.parametrize("task", TEMPLATES)
+def test_nothing_is_won_by_declaring_at_once(task: str) -> None:
+    phone = PhoneEnvironment()
+    for seed in SEEDS if task in CORE else FEW:
+        phone.begin(task, seed)
+        infeasible = "infeasible" in TEMPLATES[task].tags
+        assert phone.act(COMPLETE).reward == 0.0
+        phone.begin(task, seed)
+        assert phone.act(INFEASIBLE).reward == float(infeasible)
+
+
+@pytest.mark.parametrize("task", TEMPLATES)
+def test_nothing_is_won_by_doing_nothing(task: str) -> None:
+    phone = PhoneEnvironment()
+    phone.begin(task, 3)
+    for _ in range(phone.budget):
+        step = phone.act(Action(action_type="wait"))
+    assert (step.truncated, step.terminated, step.reward) == (True, False, 0.0)
+
+
+def random_action(rng: random.Random, screen: Observation) -> Action:
+    chance = rng.random()
+    index = rng.randrange(len(screen.elements))
+    if chance < 0.6:
+        return Action(action_type="click", index=index)
+    if chance < 0.8:
+        fields = [element.index for element in screen.elements if element.editable]
+        words = ["garden tea", "", screen.goal.split()[-1]]
+        at = rng.choice(fields) if fields else index
+        return Action(action_type="input_text", index=at, text=rng.choice(words))
+    if chance < 0.85:
+        return Action(action_type="navigate_back")
+    if chance < 0.9:
+        return Action(action_type="navigate_home")
+    if chance < 0.95:
+        return Action(action_type="scroll", direction=rng.choice(("up", "down")))
+    return Action(action_type="answer", text="tea")
+
+
+@pytest.mark.parametrize(("suite", "episodes"), [(CORE, 264), (EXTENDED, 124)])
+def test_solver_recovers_from_wherever_random_actions_lead(
+    suite: dict[str, Template], episodes: int
+) -> None:
+    rng = random.Random(5)
+    phone = PhoneEnvironment()
+    names = list(suite)
+    wandered = 0
+    for episode in range(episodes):
+        task = names[episode % len(names)]
+        screen = phone.begin(task, rng.randrange(10**7))
+        budget = TEMPLATES[task].budget
+        for _ in range(rng.randrange(budget)):
+            before = phone.distance()
+            action = random_action(rng, screen)
+            if suite is EXTENDED and rng.random() < 0.15:
+                action = gesture(rng)
+            good = phone.grade(action)
+            step = phone.act(action)
+            if step.ended:
+                break
+            screen = step.observation
+            assert (phone.distance() < before) == (good == 1.0), (task, action)
+            assert phone.distance() < FAR, (task, screen.history)
+            assert phone.grade(phone.expert()) == 1.0
+            wandered += 1
+    assert wandered > 500
+
+
+def gesture(rng: random.Random) -> Action:
+    """What only a whole phone knows: swipes, the enter key, taps on keys and icons by pixels."""
+    chance = rng.random()
+    if chance < 0.5:
+        return Action(action_type="swipe", direction=rng.choice(("up", "down", "left", "right")))
+    if chance < 0.7:
+        return Action(action_type="keyboard_enter")
+    if chance < 0.9:
+        return Action(action_type="click", x=rng.randrange(540), y=rng.randrange(1200))
+    return Action(action_type="open_app", app_name=rng.choice(("camera", "files", "browser")))
+
+
+def test_solver_undoes_what_was_done_by_mistake() -> None:
+    phone = PhoneEnvironment()
+    phone.begin("phone-to-message", 11)
+    before = phone.distance()
+    click(phone, "contacts")
+    names = [e.text for e in phone_screen(phone).elements if e.role == "item"]
+    click(phone, names[0])
+    click(phone, "delete")
+    click(phone, "delete")
+    assert names[0] not in {e.text for e in phone_screen(phone).elements}
+    assert phone.distance() > before
+    last, _ = solve(phone)
+    assert last.reward == 1.0
+
+
+def phone_screen(phone: PhoneEnvironment) -> Observation:
+    return phone.restore(phone.snapshot())
+
+
+def click(phone: PhoneEnvironment, label: str) -> Step:
+    screen = phone_screen(phone)
+    index = next(e.index for e in screen.elements if e.text == label and e.role != "dialog")
+    return phone.act(Action(action_type="click", index=index))
+
+
+@given(
+    task=st.sampled_from(sorted(TEMPLATES)),
+    seed=st.integers(0, 29_999_999),
+    moves=st.lists(
+        st.tuples(
+            st.sampled_from(
+                ["click", "long_press", "double_tap", "input_text", "select", "scroll", "swipe",
+                 "navigate_home", "navigate_back", "keyboard_enter", "wait", "answer", "open_app"]
+            ),
+            st.integers(0, 15),
+            st.text(max_size=8),
+            st.booleans(),
+        ),
+        max_size=25,
+    ),
+)  # fmt: skip
+def test_no_sequence_of_actions_breaks_the_phone(
+    task: str, seed: int, moves: list[tuple[str, int, str, bool]]
+) -> None:
+    phone = PhoneEnvironment()
+    phone.begin(task, seed)
+    for kind, number, text, flag in moves:
+        step = phone.act(any_action(kind, number, text, flag))
+        assert step.fault is None
+        assert len({e.index for e in step.observation.elements}) == len(step.observation.elements)
+        assert step.reward == 0.0
+        if step.ended:
+            return
+        assert phone.distance() < FAR
+
+
+def any_action(kind: str, number: int, text: str, flag: bool) -> Action:
+    fields: dict[str, object] = {"action_type": kind}
+    if kind in ("click", "long_press", "double_tap", "input_text", "select"):
+        fields |= {"x": number * 36, "y": number * 80} if flag else {"index": number}
+    if kind in ("input_text", "select", "answer"):
+        fields["text"] = text
+    if kind in ("scroll", "swipe"):
+        fields["direction"] = "down" if flag else "left"
+    if kind == "open_app":
+        fields["app_name"] = text or "notes"
+    return Action(**fields)  # type: ignore[arg-type]

@@ -1,0 +1,233 @@
+"""AutoWebBench's data behind the environment contract."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mind2web_samples import always, example, on, play
+
+from swarm_ui import Action, CollabGraph, ConfigError, GraphPolicy, render, rollout_many
+from swarm_ui.environments import autowebbench
+from swarm_ui.environments.autowebbench import SPLITS, AutoWebBench, synthetic
+from swarm_ui.environments.autowebbench.page import read_commands, read_page
+from swarm_ui.environments.contract_check.check import check_environment
+from swarm_ui.environments.recorded.teacher_forced import NONE_OF_THESE
+from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+
+SOURCE = """{page}
+
+You are a helpful assistant that can assist with web navigation tasks.
+
+#Previous commands: {commands}
+
+#Window tabs: 1. Mail
+2. Shop <-- current tab
+
+#Current viewport (pages): 1.0 / 2.0
+
+#Task: {task}
+
+You should output one command to interact to the currrent webpage."""
+
+
+def step(
+    target: str | list[str], *, page: str = "<a[A]| One> <a[B]| Two>", commands: str = "None",
+    task: str = "Do it.",
+) -> dict[str, Any]:  # fmt: skip
+    return {"source": SOURCE.format(page=page, commands=commands, task=task), "target": target}
+
+
+def write(folder: Path, steps: list[dict[str, Any]]) -> AutoWebBench:
+    path = folder / "test.json"
+    path.write_text(json.dumps(steps), encoding="utf-8")
+    return AutoWebBench(path)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+async def test_it_keeps_the_contract(split: Any) -> None:
+    data = AutoWebBench(synthetic(), split)
+    assert len(data.tasks) == 2
+    await check_environment(data.environment)
+
+
+def test_a_page_as_an_agent_sees_it() -> None:
+    data = AutoWebBench(synthetic(), "en/ood")
+    second = data.load("en/ood/000")[1].observation
+    assert render(second).splitlines() == [
+        '0: item "Parks"',
+        '1: link "Birch Park"',
+        '2: link "Juniper Park"',
+        '3: item "Libraries"',
+    ]
+    assert (second.goal, second.app) == (
+        "Show the opening hours of Juniper Park on Sundays.",
+        "City parks, pages 0 / 1.0",
+    )
+    assert [(p.action.action_type, p.role, p.label) for p in second.history] == [
+        ("long_press", "item", "Parks")
+    ]
+
+
+def test_texts_of_a_page_belong_to_the_nearest_element_one_can_act_on() -> None:
+    elements, ids = read_page(
+        "Top < <div| Price: <b| 9> euro <a[SD]| < <span| Buy> now > <img| > > > "
+        "<li[E]| Menu <a[F]| Inner> > > > <input[G]| > <p| 3 > 2>",
+        words=30,
+    )
+    assert [(e.text, i, e.role, e.clickable) for e, i in zip(elements, ids, strict=True)] == [
+        ("Top 2", "", "text", False),  # "3 > 2" closes the paragraph early; no id is lost
+        ("Price: euro", "", "text", False),
+        ("9", "", "text", False),
+        ("Buy now", "SD", "link", True),
+        ("Menu", "E", "item", True),
+        ("Inner", "F", "link", True),
+        ("", "G", "field", True),
+        ("3", "", "text", False),
+    ]
+    assert [e.editable for e in elements] == [False] * 6 + [True, False]
+
+
+def test_long_texts_are_cut_only_where_one_can_act() -> None:
+    elements, _ = read_page("<a[A]| one two three> <p| one two three>", words=2)
+    assert [e.text for e in elements] == ["one two …", "one two three"]
+
+
+def test_recorded_commands_become_history() -> None:
+    commands = (
+        "click('AE') #HTML Segment: <a[AE]| Our Mission>\n"
+        "type_string('F', 'two\nlines', False) #HTML Segment: <input[F]| Search>\n"
+        "scroll_page('down')\ngo('backward')\ngo('forward')\n"
+        "user_input('Please log in.')\njump_to('https://a.b', False)"
+    )
+    assert [str(past.action) for past in read_commands(commands)] == [
+        "click “Our Mission” [0]",
+        "input_text “Search” [0] 'two\\nlines'",
+        "scroll down",
+        "navigate_back",
+        "wait \"go('forward')\"",
+        "status 'Please log in.' infeasible",
+        "open_app https://a.b",
+    ]
+    assert read_commands("None") == ()
+
+
+@pytest.mark.parametrize(
+    ("label", "action"),
+    [
+        ("click('B')", Action(action_type="click", index=1)),
+        ("hover('B')", Action(action_type="long_press", index=1)),
+        ("type_string('B', 'x', False)", Action(action_type="input_text", index=1, text="X ")),
+        ("select('B', 'x')", Action(action_type="select", index=1, text="x")),
+        ("scroll_page('up')", Action(action_type="scroll", direction="up")),
+        ("go('backward')", Action(action_type="navigate_back")),
+        ("jump_to('https://a.b', True)", Action(action_type="open_app", app_name="https://a.b")),
+        ("finish()", Action(action_type="status", goal_status="complete")),
+        ("finish('it')", Action(action_type="answer", text="that")),
+        ("finish()", Action(action_type="answer", text="nobody asked")),
+        ("user_input('Log in')", Action(action_type="status", goal_status="infeasible")),
+    ],
+)
+def test_every_function_has_an_action(tmp_path: Path, label: str, action: Action) -> None:
+    gold = write(tmp_path, [step(label), step("click('A')", commands="click('B')")])
+    first, other = gold.load("en/ind/000")
+    assert first.right(action) and first.right(first.expert()) and not first.remark(action)
+    assert not other.right(action) and other.right(other.expert())
+
+
+def test_what_no_action_says_counts_as_wrong(tmp_path: Path) -> None:
+    data = write(tmp_path, [step("go('forward')"), step("switch_tab(1)", commands="x('y')")])
+    for gold in data.load("en/ind/000"):
+        assert gold.expert() == NONE_OF_THESE and not gold.right(gold.expert())
+        assert gold.past.action.text == gold.labels[0]
+
+
+def test_notes_on_what_is_no_answer(tmp_path: Path) -> None:
+    page = "<p| Only text> <a[A]| One>"
+    gold = write(tmp_path, [step("click('A')", page=page)]).load("en/ind/000")[0]
+    for action, note in (
+        (Action(action_type="click", index=0), "element 0 is only to be read: it has no id"),
+        (Action(action_type="click", x=1, y=2), "pages have no coordinates: give 'index'"),
+        (Action(action_type="scroll", direction="left"), "'scroll' is no call of AutoWebBench"),
+        (NONE_OF_THESE, "'wait' is no call of AutoWebBench: taken as no answer"),
+    ):
+        assert gold.remark(action).startswith(note) and not gold.right(action)
+
+
+def test_steps_come_in_the_order_of_their_commands_whatever_the_file_does(tmp_path: Path) -> None:
+    steps = [
+        step("finish()", commands="click('A')\nclick('B')"),
+        step("click('A')", task="Other."),
+        step("click('A')"),
+        step(["click('B')", "click('A')"], commands="click('A')"),
+    ]
+    data = write(tmp_path, steps)
+    assert list(data.tasks) == ["en/ind/000", "en/ind/001"]
+    labels = [gold.labels for gold in data.load("en/ind/000")]
+    assert labels == [("click('A')",), ("click('B')", "click('A')"), ("finish()",)]
+
+
+def test_scores_of_episodes(tmp_path: Path) -> None:
+    steps = [step("click('A')"), step("scroll_page('down')", commands="click('A')")]
+    data = write(tmp_path, steps)
+    down = always(Action(action_type="scroll", direction="down"))
+    right = play(data, "en/ind/000", [on("One"), down])
+    nowhere = always(Action(action_type="click", index=5))
+    cut = play(data, "en/ind/000", [nowhere])
+    masked = play(data, "en/ind/000", [on("Two")], fault="gone")
+    assert (right.success, right.steps[-1].reward) == (True, 1.0)
+    scores = data.score([right, cut, masked], words=str.split)
+    assert {k: scores[k].value for k in ("type", "label", "param", "all")} == pytest.approx(
+        {"type": 0.5, "label": 0.5, "param": 1.0, "all": 0.5}
+    )
+    assert scores["strict step success (micro)"].value == 0.5
+    assert scores["strict task success"].value == 0.5
+    assert scores.counts == {
+        "episodes": 3, "masked by a fault": 1, "pointing at no element": 1, "not reached": 1,
+        "steps": 4, "dropped by the official scorer": 0,
+    }  # fmt: skip
+
+
+async def test_a_team_from_end_to_end(capsys: pytest.CaptureFixture[str]) -> None:
+    data = AutoWebBench(synthetic(), "zh/ood")
+    reply = 'Action: {"action_type": "click", "index": 0}'
+    team = CollabGraph.collaborative(agents=3, rounds=2, model=ScriptedModel(lambda _: reply))
+    episodes = await rollout_many(data.environment, GraphPolicy(team), data.jobs())
+    print(data.score(episodes).markdown())
+    # The first element is right on two of the four pages to click on, and on none of the others.
+    table = capsys.readouterr().out
+    assert table.startswith("**autowebbench zh/ood (offline)**\n")
+    assert "| official step success | `all` | 50.0 [0.0, 66.7] | 4 | 2 |" in table
+    assert "| strict step success (micro) | – | 28.6 [0.0, 50.0] | 7 | 2 |" in table
+
+
+def test_data_that_is_wrong_is_named(tmp_path: Path) -> None:
+    good = step("click('A')")
+    cases: list[tuple[Any, str]] = [
+        ([good, {"source": "x"}], r"test.json: not AutoWebBench's JSON.*`target`.*\$\[1\]"),
+        ([good, {**good, "source": "page"}], "record 1: 'source' is not an AutoWebBench prompt"),
+        ([good, {**good, "target": "click"}], r"record 1: 'target' must be a call.*'click'"),
+        ([good, {**good, "target": []}], "record 1: 'target' must be a call"),
+        ({}, "not AutoWebBench's JSON, a list"),
+    ]
+    for content, message in cases:
+        (tmp_path / "test.json").write_text(json.dumps(content), encoding="utf-8")
+        with pytest.raises(ConfigError, match=message):
+            _ = AutoWebBench(tmp_path / "test.json").tasks
+    with pytest.raises(ConfigError, match="no AutoWebBench data of 'en/ind'"):
+        AutoWebBench(tmp_path)
+    with pytest.raises(ConfigError, match="has the splits en/ind"):
+        AutoWebBench(tmp_path, "fr/ind")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="words"):
+        AutoWebBench(synthetic(), words=0)
+    with pytest.raises(ConfigError, match="no task 'x' among 2"):
+        AutoWebBench(synthetic()).load("x")
+
+
+def test_the_example_in_the_documentation_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    program = example(autowebbench.__doc__ or "")
+    assert len(program.splitlines()) <= 25
+    exec(compile(program, "example", "exec"), {})
+    assert capsys.readouterr().out.startswith("**autowebbench en/ood (offline")

@@ -1,0 +1,159 @@
+"""Mind2Web behind the environment contract, and a team on it from end to end."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mind2web_samples import always, example, on, play, record, task, write
+
+from swarm_ui import (
+    Action,
+    CollabGraph,
+    ConfigError,
+    Graded,
+    GraphPolicy,
+    Restorable,
+    read_jsonl,
+    rollout_many,
+    write_jsonl,
+)
+from swarm_ui.environments import mind2web
+from swarm_ui.environments.contract_check.check import check_environment
+from swarm_ui.environments.mind2web import SPLITS, Mind2Web, synthetic
+from swarm_ui.environments.recorded.teacher_forced import NONE_OF_THESE, TeacherForced
+from swarm_ui.model import Request
+from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+
+
+@pytest.mark.parametrize("flattened", [False, True])
+@pytest.mark.parametrize("split", [split for split in SPLITS if split != "train"])
+async def test_it_keeps_the_contract(split: Any, flattened: bool) -> None:
+    data = Mind2Web(synthetic(flattened=flattened), split)
+    assert isinstance(data.environment(), Restorable) and isinstance(data.environment(), Graded)
+    await check_environment(data.environment)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Mind2Web:
+    pages = [record("CLICK", "", [10 * k], [10 * k + 1, 10 * k + 2]) for k in (1, 2, 3)]
+    write(tmp_path, [task("t", pages)])
+    return Mind2Web(tmp_path)
+
+
+def labels(data: Mind2Web, answers: list[Any]) -> list[list[str]]:
+    screens = [s.trace.observation for s in play(data, "t", answers).steps]
+    return [[e.label for e in screen.elements] for screen in screens]
+
+
+def test_whatever_the_agent_does_the_recording_goes_on(data: Mind2Web) -> None:
+    pages = [["n10", "n11", "n12"], ["n20", "n21", "n22"], ["n30", "n31", "n32"]]
+    assert labels(data, [on("n10"), on("n20"), on("n30")]) == pages
+    assert labels(data, [on("n12"), always(NONE_OF_THESE), on("n31")]) == pages
+    wrong = play(data, "t", [on("n12"), on("n20"), on("n30")])
+    history = [past.label for past in wrong.steps[2].trace.observation.history]
+    assert history == ["step 0", "step 1"]  # the recorded actions, not the agent's
+
+
+def test_reward_only_at_the_end_and_only_if_all_steps_were_right(data: Mind2Web) -> None:
+    right = play(data, "t", [on("n10"), on("n20"), on("n30")])
+    assert [(s.reward, s.terminated) for s in right.steps] == [(0, False), (0, False), (1, True)]
+    for wrong in range(3):
+        answers = [on("n10"), on("n20"), on("n30")]
+        answers[wrong] = always(NONE_OF_THESE)
+        assert [s.reward for s in play(data, "t", answers).steps] == [0, 0, 0]
+
+
+def test_pointing_nowhere_is_a_wrong_answer_to_its_page(data: Mind2Web) -> None:
+    nowhere = always(Action(action_type="click", index=7))
+    episode = play(data, "t", [on("n10"), nowhere, on("n20"), on("n30")])
+    assert episode.steps[1].note == "no element 7; the page has 3"
+    assert episode.steps[-1].terminated and episode.steps[-1].reward == 0
+    assert [len(s.trace.observation.history) for s in episode.steps] == [0, 1, 2, 2]
+
+
+def test_twice_as_many_actions_as_were_recorded_are_the_budget(data: Mind2Web) -> None:
+    nowhere = always(Action(action_type="click", index=7))
+    assert [s.truncated for s in play(data, "t", [nowhere] * 6).steps] == [False] * 5 + [True]
+
+
+def test_what_is_no_operation_is_none_of_these(data: Mind2Web) -> None:
+    scroll = always(Action(action_type="scroll", direction="down"))
+    aside = always(Action(action_type="click", x=-5, y=3))
+    first, second, *_ = play(data, "t", [scroll, aside, on("n30")]).steps
+    assert first.note == "'scroll' is no operation of Mind2Web: taken as 'none of these'"
+    assert second.note == "no element at (-5, 3): taken as 'none of these'"
+
+
+def test_a_point_means_the_smallest_element_there() -> None:
+    found = Mind2Web(synthetic(), "test_task")
+    step = found.load("synthetic-test_task-0")[0]
+    left, top, right, bottom = step.observation.elements[step.expert().index or 0].bounds or ()
+    x, y = (left + right) // 2, (top + bottom) // 2
+    assert step.right(Action(action_type="input_text", x=x, y=y, text="Northport"))
+    assert not step.right(Action(action_type="input_text", x=x, y=y + 40, text="Northport"))
+
+
+async def test_a_page_without_a_right_element_cannot_be_answered(tmp_path: Path) -> None:
+    write(tmp_path, [task("t", [record("CLICK", "", [], [1, 2])] * 2)])
+    env = Mind2Web(tmp_path).environment()
+    await env.reset(task="t", seed=0)
+    assert env.expert() == NONE_OF_THESE
+    actions = [NONE_OF_THESE, *(Action(action_type="click", index=k) for k in (0, 1))]
+    assert [env.grade(action) for action in actions] == [0, 0, 0]
+
+
+async def test_empty_tasks_and_strange_states_are_refused(tmp_path: Path) -> None:
+    write(tmp_path, [task("t", [])])
+    env: TeacherForced = Mind2Web(tmp_path).environment()
+    with pytest.raises(ConfigError, match="'t' has no steps"):
+        await env.reset(task="t", seed=0)
+    with pytest.raises(ConfigError, match="expected what snapshot"):
+        env.restore("state")
+
+
+def knowing(data: Mind2Web) -> ScriptedModel:
+    """A model that clicks the element whose label shares most words with the goal."""
+
+    def reply(request: Request) -> str:
+        assert request.decision is not None
+        screen = request.decision.observation
+        words = set(re.findall(r"\w+", screen.goal.lower()))
+        best = max(
+            screen.elements,
+            key=lambda e: len(words & set(re.findall(r"\w+", e.label.lower()))),
+        )
+        action = Action(action_type="click", target=best.label, index=best.index)
+        return f"Reason: it shares words.\nAction: {action.json()}"
+
+    return ScriptedModel(reply)
+
+
+async def test_a_team_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = Mind2Web(synthetic(), "test_website")
+    team = CollabGraph.collaborative(agents=3, rounds=2, model=knowing(data), views="shuffle")
+    episodes = await rollout_many(data.environment, GraphPolicy(team), data.jobs())
+    write_jsonl(tmp_path / "episodes.jsonl", episodes)
+    scores = data.score(episodes)
+    assert data.score(list(read_jsonl(tmp_path / "episodes.jsonl"))) == scores
+    print(scores.markdown())
+    # Parks: right on the second of three pages. Tools: the right element on the first and third of
+    # four, where on the third it is clicked instead of filled in.
+    assert capsys.readouterr().out.splitlines()[:6] == [
+        "**mind2web test_website (offline, top 50 by the built-in word ranker)**",
+        "",
+        "| measure | official key | % [95 %] | steps | tasks |",
+        "| --- | --- | --- | --- | --- |",
+        "| element accuracy (macro) | `marco_element_acc` | 41.7 [33.3, 50.0] | 7 | 2 |",
+        "| element accuracy (micro) | `element_acc` | 42.9 [33.3, 50.0] | 7 | 2 |",
+    ]
+    assert scores["marco_step_acc"].value == pytest.approx((1 / 3 + 1 / 4) / 2)
+
+
+def test_the_example_in_the_documentation_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    program = example(mind2web.__doc__ or "")
+    assert len(program.splitlines()) <= 25
+    exec(compile(program, "example", "exec"), {})
+    assert capsys.readouterr().out.startswith("**mind2web test_website (offline")

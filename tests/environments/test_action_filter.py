@@ -1,0 +1,471 @@
+"""What a filter and a person may refuse, and every way round them that is known here."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from graph_fakes import in_virtual_time
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from small_world import DELETE, FIELD, PAY, SAVE, Notebook
+
+from swarm_ui.action import Action
+from swarm_ui.environment import Graded, Restorable, Step
+from swarm_ui.environments.wrappers import (
+    DELETION,
+    PAYMENT,
+    SENDING,
+    ActionFilter,
+    Confirm,
+    Question,
+    Rule,
+)
+from swarm_ui.environments.wrappers.text_folding import found
+from swarm_ui.errors import ConfigError, EnvironmentFault
+from swarm_ui.observation import Element, Observation, Role
+
+
+def click(index: int) -> Action:
+    return Action(action_type="click", index=index)
+
+
+def shown(*labels: str, role: Role = "button", app: str = "", **fields: object) -> Observation:
+    """A screen with such elements, one below the other."""
+    elements = tuple(
+        Element(index=i, role=role, text=label, bounds=(0, 50 * i, 100, 50 * i + 40), **fields)  # type: ignore[arg-type]
+        for i, label in enumerate(labels)
+    )
+    return Observation(goal="g", elements=elements, app=app)
+
+
+def refusal(action: Action, screen: Observation, **options: object) -> str:
+    return ActionFilter(Notebook(), **options).refusal(action, screen)  # type: ignore[arg-type]
+
+
+# -- a refused action -------------------------------------------------------------------------
+
+
+async def test_a_refused_action_never_reaches_the_world_and_costs_a_step() -> None:
+    world = Notebook()
+    env = ActionFilter(world)
+    await env.reset(task="write", seed=0)
+    step = await env.step(click(DELETE))
+    assert step.note == (
+        "refused by the rule 'deletion': “Delete note” matches “delet*”; nothing was done"
+    )
+    assert [a.action_type for a in world.seen] == ["wait"]
+    assert not step.ended and step.reward == 0
+    past = step.observation.history[0]
+    assert (past.action, past.role, past.label) == (click(DELETE), "button", "Delete note")
+    for _ in range(5):
+        step = await env.step(click(PAY))
+    assert step.truncated and {a.action_type for a in world.seen} == {"wait"}
+    assert [p.action.index for p in step.observation.history] == [DELETE, *[PAY] * 5]
+    with pytest.raises(EnvironmentFault):
+        await env.step(click(SAVE))
+
+
+async def test_what_no_rule_names_is_done() -> None:
+    env = ActionFilter(Notebook())
+    screen = await env.reset(task="write", seed=0)
+    for _ in range(2):
+        assert isinstance(env, Graded)
+        step = await env.step(env.expert())
+        assert not step.note
+    assert step.reward == 1.0 and not screen.history
+
+
+async def test_snapshots_remember_what_was_refused() -> None:
+    env = ActionFilter(Notebook())
+    assert isinstance(env, Restorable)
+    await env.reset(task="write", seed=0)
+    screen = (await env.step(click(DELETE))).observation
+    aside = env.snapshot()
+    await env.step(click(PAY))
+    assert env.restore(aside) == screen
+    assert (await env.step(click(SAVE))).observation.history[0].action == click(DELETE)
+
+
+async def test_a_task_the_rules_forbid_is_a_wrong_setting() -> None:
+    env = ActionFilter(Notebook(), deny=[Rule(name="no saving", words=("save",))])
+    assert isinstance(env, Graded)
+    await env.reset(task="write", seed=0)
+    assert env.grade(env.expert()) == 1.0
+    await env.step(env.expert())
+    assert env.grade(click(SAVE)) == 0.0
+    with pytest.raises(ConfigError, match="cannot be done under the filter: refused by the rule"):
+        env.expert()
+
+
+# -- how a word may be written ----------------------------------------------------------------
+
+TRICKS = [
+    "delete", "DELETE", "Delete all 3 notes", "Deleting…", "delete_note", "btn-delete",
+    "noteDelete", "d e l e t e",
+    "D.E.L.E.T.E", "d-e-l-e-t-e", "de lete", "d  e\tl\ne  t  e", "deleeete",
+    "Ddelete",
+    "d\u200be\u200cl\u200de\ufeffte", "de\u00adle\u00adte", "d\u2060elete", "de\u034flete",
+    "dеlеtе", "ԁelete", "DΕLΕΤΕ", "dеlеtе nоw", "ᎠᎬᏞᎬᎢᎬ", "ꓓꓰꓡꓰꓔꓰ",
+    "ｄｅｌｅｔｅ", "𝐝𝐞𝐥𝐞𝐭𝐞", "𝕕𝕖𝕝𝕖𝕥𝕖", "ⓓⓔⓛⓔⓣⓔ", "🅳🅴🅻🅴🆃🅴", "🇩🇪🇱🇪🇹🇪", "ᴅᴇʟᴇᴛᴇ", "ᵈᵉˡᵉᵗᵉ",
+    "délété", "d̶e̶l̶e̶t̶e̶", "d̲e̲l̲e̲t̲e̲", "đelete", "ɗelete",
+    "de1ete", "d3l3t3", "de|ete", "de!ete", "deIete", "delet€", "d€lete", "delete!", "delete2",
+    "\u202eeteled", "\u2067eteled\u2069", "🗑", "🗑️ empty", "Clear all", "clear  ALL", "clearall",
+    "c l e a r a l l", "Factory\u00a0reset", "UNINSTALL",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("label", TRICKS)
+def test_a_denied_label_is_found_however_it_is_written(label: str) -> None:
+    assert "'deletion'" in refusal(click(1), shown("Keep", label))
+    assert not refusal(click(0), shown("Keep", label))
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        *(
+            "display",
+            "Play",
+            "paper",
+            "repay later",
+            "Payload",
+            "weekend",
+            "Sender",
+            "calls",
+            "spay",
+        ),
+        *(
+            "Postpone",
+            "compost",
+            "forwarded",
+            "Buyer",
+            "relationship",
+            "Recall",
+            "Dear all",
+            "ideal",
+        ),
+        *("delft", "Dele", "information", "wiper blades 2", "", "…", "12.50 €", "Callum"),
+    ],
+)
+def test_other_words_are_not_taken_for_denied_ones(label: str) -> None:
+    everything = (PAYMENT, replace(DELETION, words=("delet*", "wipe", "clear all")), SENDING)
+    assert not refusal(click(0), shown(label), deny=everything)
+
+
+@pytest.mark.parametrize(
+    ("rule", "label"),
+    [
+        (PAYMENT, "Pay now"),
+        (PAYMENT, "pаy"),
+        (PAYMENT, "PayPal"),
+        (PAYMENT, "Buy it"),
+        (PAYMENT, "Check out"),
+        (PAYMENT, "Checkout (2)"),
+        (PAYMENT, "Place   order"),
+        (PAYMENT, "💳"),
+        (PAYMENT, "0rder n0w"),
+        (SENDING, "Send"),
+        (SENDING, "Ѕend"),
+        (SENDING, "✉️"),
+        (SENDING, "Reply all"),
+        (SENDING, "5hare"),
+    ],
+)
+def test_rules_that_come_with_the_library(rule: Rule, label: str) -> None:
+    assert f"'{rule.name}'" in refusal(click(0), shown(label), deny=[rule])
+
+
+def test_words_of_scripts_without_spaces_and_of_other_languages() -> None:
+    assert found("删除", "要删除文件吗")
+    assert found("оплат*", "Оплатить") and not found("оплат*", "предоплата")
+    assert found("löschen", "LÖSCHEN") and found("löschen", "loschen")
+
+
+@given(st.text(max_size=60))
+def test_folding_takes_any_text(text: str) -> None:
+    assert found("delete", f"delete {text}") is True
+    assert isinstance(found("delete", text), bool)
+    if text.strip("*") and any(c.isalpha() for c in text):
+        assert isinstance(found(text, "delete"), bool)
+
+
+@given(
+    st.lists(
+        st.sampled_from(["", " ", "\u200b", "-", "_", "…", "\u0336", "\n"]), min_size=5, max_size=5
+    )
+)
+def test_whatever_stands_between_the_letters(between: list[str]) -> None:
+    assert found("delete", "".join(a + b for a, b in zip("delete", [*between, ""], strict=True)))
+
+
+@pytest.mark.timeout(20)
+def test_very_long_labels_are_read_without_getting_lost() -> None:
+    for text in ("d " * 20_000, "d" * 40_000, "delet " * 8_000, "d_e_l_e_t_" * 4_000):
+        assert not found("delete", text)
+    assert found("delete", "d" * 40_000 + " delete")
+
+
+# -- what an action would press ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["click", "double_tap", "long_press"])
+def test_pointing_by_pixels_is_judged_by_what_lies_there(kind: str) -> None:
+    screen = shown("Keep", "Delete")
+    at = Action(action_type=kind, x=50, y=70)  # type: ignore[arg-type]
+    assert "“Delete”" in refusal(at, screen)
+    assert "“Delete”" in refusal(Action(action_type="click", x=0, y=50), screen)
+    assert not refusal(Action(action_type="click", x=50, y=20), screen)
+    assert not refusal(Action(action_type="click", x=400, y=400), screen)
+
+
+def test_the_label_an_action_names_itself_counts_for_nothing() -> None:
+    screen = shown("Keep", "Delete")
+    assert refusal(Action(action_type="click", index=1, target="Keep"), screen)
+    assert not refusal(Action(action_type="click", index=0, target="Delete"), screen)
+
+
+def test_sliding_and_dragging_are_judged_by_both_ends() -> None:
+    screen = shown("Photo", "Trash can", "Slide to pay", "Album")
+    assert refusal(Action(action_type="swipe", index=0, to_index=1), screen)
+    assert refusal(Action(action_type="swipe", index=0, to_x=50, to_y=60), screen)
+    assert refusal(Action(action_type="swipe", index=2, direction="right"), screen)
+    assert not refusal(Action(action_type="swipe", index=0, to_index=3), screen)
+    assert not refusal(Action(action_type="scroll", direction="down"), screen)
+
+
+def test_a_small_denied_element_in_the_middle_of_an_allowed_one() -> None:
+    screen = Observation(
+        goal="g",
+        elements=(
+            Element(index=0, role="item", text="Bob", bounds=(0, 0, 300, 60)),
+            Element(index=1, role="icon", description="delete", bounds=(140, 20, 160, 40)),
+            Element(index=2, role="item", text="Eve", bounds=(0, 60, 300, 120)),
+        ),
+    )
+    assert "“delete”" in refusal(click(0), screen)
+    assert not refusal(click(2), screen)
+
+
+def test_cancel_in_a_dialog_about_deletion_is_allowed() -> None:
+    screen = Observation(
+        goal="g",
+        elements=(
+            Element(index=0, role="dialog", text="Delete note?", bounds=(0, 0, 300, 300)),
+            Element(index=1, role="button", text="Cancel", bounds=(0, 200, 100, 250)),
+            Element(index=2, role="button", text="OK", bounds=(150, 200, 250, 250)),
+        ),
+    )
+    assert not refusal(click(1), screen)
+    assert not refusal(Action(action_type="click", x=50, y=220), screen)
+    assert "“Delete note?”" in refusal(click(0), screen)
+
+
+def test_pixels_where_a_denied_element_has_no_known_place() -> None:
+    screen = replace(
+        shown("Keep"),
+        elements=(*shown("Keep").elements, Element(index=1, role="link", text="Delete")),
+    )
+    assert "has no known place" in refusal(Action(action_type="click", x=5, y=5), screen)
+    assert not refusal(click(0), screen)
+
+
+def test_descriptions_hints_and_values_count_but_not_of_what_is_only_typed_into() -> None:
+    for field in ("description", "hint", "value"):
+        element = Element(index=0, role="icon", **{field: "delete"})  # type: ignore[arg-type]
+        assert refusal(click(0), Observation(goal="g", elements=(element,)))
+    field = Element(index=0, role="field", text="Reason to delete", value="delete", editable=True)
+    screen = Observation(goal="g", elements=(field,))
+    assert not refusal(click(0), screen)
+    assert not refusal(Action(action_type="input_text", index=0, text="delete"), screen)
+
+
+ENTER = [
+    Action(action_type="keyboard_enter"),
+    Action(action_type="input_text", index=0, text="hello\n"),
+    Action(action_type="wait", keycode="KEYCODE_NUMPAD_ENTER"),
+]
+
+
+@pytest.mark.parametrize("enter", ENTER, ids=str)
+@pytest.mark.parametrize(
+    ("focus", "refused"), [("Delete", True), ("Keep", False), ("Note", True), (None, True)]
+)
+def test_enter_presses_what_has_the_focus_or_any_button(
+    enter: Action, focus: str | None, refused: bool
+) -> None:
+    note = Element(index=0, role="field", text="Note", editable=True, focused=focus == "Note")
+    buttons = [
+        Element(index=i, role="button", text=text, focused=focus == text)
+        for i, text in enumerate(("Keep", "Delete"), start=1)
+    ]
+    screen = Observation(goal="g", elements=(note, *buttons))
+    assert bool(refusal(enter, screen)) is refused
+    harmless = replace(screen, elements=screen.elements[:2])
+    assert not refusal(enter, harmless)
+
+
+async def test_enter_on_a_focused_button_in_a_world() -> None:
+    world = Notebook()
+    env = ActionFilter(world, deny=[DELETION])
+    await env.reset(task="write", seed=0)
+    world.focus = DELETE  # as if Tab had been pressed
+    env = ActionFilter(world, deny=[DELETION])
+    screen = world.look()
+    assert "“Delete note”" in env.refusal(Action(action_type="keyboard_enter"), screen)
+
+
+def test_an_option_chosen_by_its_text() -> None:
+    choose = Action(action_type="select", index=0, text="Delete account")
+    assert "the option “Delete account” matches" in refusal(choose, shown("Action", role="field"))
+
+
+def test_rules_on_typed_text() -> None:
+    secret = Rule(name="secrets", words=("password*",), on=("text",))
+    screen = shown("Note", role="field", editable=True)
+    typed = Action(action_type="input_text", index=0, text="my pаsswоrd is")
+    assert "'secrets': the text" in refusal(typed, screen, deny=[secret])
+    assert "'secrets'" in refusal(
+        Action(action_type="answer", text="Password1"), screen, deny=[secret]
+    )
+    assert not refusal(click(0), shown("Password"), deny=[secret])
+
+
+# -- apps and sites ---------------------------------------------------------------------------
+
+
+def test_only_allowed_apps_can_be_opened_by_name_or_icon() -> None:
+    home = shown("Notes", "Bank", role="app", app="home")
+    only = {"apps": ("notes*",), "deny": ()}
+    assert not refusal(click(0), home, **only)
+    assert "“Bank” is none of the allowed apps" in refusal(click(1), home, **only)
+    assert "“Bank”" in refusal(Action(action_type="click", x=50, y=70), home, **only)
+    assert "“bank”" in refusal(Action(action_type="open_app", app_name="bank"), home, **only)
+    assert not refusal(Action(action_type="open_app", app_name="NOTES"), home, **only)
+    for trick in ("nоtes", "bank notes", "no tes", "bank\nnotes"):
+        assert refusal(Action(action_type="open_app", app_name=trick), home, **only), trick
+
+
+def test_in_another_app_one_can_only_leave() -> None:
+    bank, nowhere = shown("OK", app="bank"), shown("OK")
+    only = {"apps": ("notes",), "deny": ()}
+    assert "“bank” is in front" in refusal(click(0), bank, **only)
+    assert "names no app" in refusal(click(0), nowhere, **only)
+    assert not refusal(Action(action_type="navigate_back"), bank, **only)
+    assert not refusal(Action(action_type="status", goal_status="infeasible"), bank, **only)
+    assert not refusal(click(0), shown("OK", app="Notes"), **only)
+
+
+def test_a_rule_on_apps_denies_what_an_allow_list_would_not_name() -> None:
+    no_banks = Rule(name="banking", words=("bank*",), on=("app",))
+    assert "'banking'" in refusal(click(0), shown("OK", app="com.bаnk.app"), deny=[no_banks])
+    opened = Action(action_type="open_app", app_name="Bankomat")
+    assert "'banking'" in refusal(opened, shown("OK"), deny=[no_banks])
+    assert not refusal(Action(action_type="navigate_home"), shown(app="bank"), deny=[no_banks])
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("https://evil.com", "http://good.com.evil.com/", "https://good.com@evil.com/"),
+        *("https://evil.com/good.com", "https://gооd.com", "https://notgood.com", "//evil.com"),
+        *("evil.com", "evil.com:8080/x", "EVIL。com", "ev\u200bil.com", "https:\\\\evil.com"),
+        *("javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "http://10.0.0.1/"),
+        *(
+            "10.0.0.1",
+            "https://",
+            "https://[",
+            "intent://evil.com#Intent;end",
+        ),
+    ],
+)
+def test_other_sites_cannot_be_visited(url: str) -> None:
+    only = {"sites": ("good.com",), "deny": ()}
+    field = shown("Address", role="field", editable=True, app="https://good.com/")
+    assert "'sites'" in refusal(Action(action_type="input_text", index=0, text=url), field, **only)
+    if url != "https://[":
+        link = shown(url, role="link", app="https://good.com/")
+        assert "'sites'" in refusal(click(0), link, **only)
+    if "://" in url:
+        front = shown("OK", app=url)
+        assert "'sites'" in refusal(click(0), front, **only)
+        assert not refusal(Action(action_type="navigate_back"), front, **only)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("https://good.com", "http://www.GOOD.com/a?b=c", "good.com", "good.com.:443/x"),
+        *("hello world. next", "bob@evil.com", "12.50", "Note: tea", "", "3.5.1", "milk"),
+    ],
+)
+def test_allowed_sites_and_other_texts_can_be_typed(text: str) -> None:
+    only = {"sites": ("https://good.com/",), "deny": ()}
+    field = shown("Address", role="field", editable=True, app="https://shop.good.com/cart")
+    assert not refusal(Action(action_type="input_text", index=0, text=text), field, **only)
+    assert not refusal(click(0), shown("OK", app="Note: groceries"), **only)
+
+
+def test_a_site_that_is_none_is_refused_early() -> None:
+    with pytest.raises(ConfigError, match="'' is no host"):
+        ActionFilter(Notebook(), sites=("",))
+
+
+# -- a person in the loop ---------------------------------------------------------------------
+
+
+async def confirmed(answer: bool) -> tuple[Notebook, list[Question], Step]:
+    world, asked = Notebook(), []
+
+    async def ask(question: Question) -> bool:
+        asked.append(question)
+        return answer
+
+    env = Confirm(world, ask)
+    await env.reset(task="write", seed=0)
+    await env.step(Action(action_type="input_text", index=FIELD, text="x"))
+    return world, asked, await env.step(click(DELETE))
+
+
+async def test_only_what_matches_is_asked_about() -> None:
+    world, asked, step = await confirmed(True)
+    assert [(q.rule, q.action) for q in asked] == [("deletion", click(DELETE))]
+    assert "“Delete note” matches" in str(asked[0]) and asked[0].screen.goal in str(asked[0])
+    assert world.seen[-1] == click(DELETE) and step.note == "nothing happened"
+
+
+async def test_without_a_yes_nothing_is_done() -> None:
+    world, asked, step = await confirmed(False)
+    assert len(asked) == 1
+    assert step.note == "not confirmed (deletion): refused; nothing was done"
+    assert click(DELETE) not in world.seen
+    assert step.observation.history[-1].action == click(DELETE)
+
+
+def test_no_answer_in_time_is_a_refusal() -> None:
+    world = Notebook()
+
+    async def main() -> tuple[Step, float]:
+        env = Confirm(world, lambda question: asyncio.sleep(3600, True), timeout=30)
+        await env.reset(task="write", seed=0)
+        return await env.step(click(PAY)), asyncio.get_running_loop().time()
+
+    step, seconds = in_virtual_time(main())
+    assert step.note == "not confirmed (payment): no answer in 30 s; nothing was done"
+    assert seconds == pytest.approx(30) and click(PAY) not in world.seen
+
+
+async def test_every_action_can_be_asked_about_and_a_broken_function_does_nothing() -> None:
+    world = Notebook()
+
+    async def ask(question: Question) -> bool:
+        raise TimeoutError("the pager is gone")
+
+    env = Confirm(world, ask, rules=None)
+    await env.reset(task="write", seed=0)
+    with pytest.raises(TimeoutError, match="pager"):
+        await env.step(click(SAVE))
+    assert world.seen == []
+    with pytest.raises(ConfigError, match="'timeout' must be > 0"):
+        Confirm(world, ask, timeout=0)

@@ -1,0 +1,295 @@
+"""Limits, faults on purpose and recordings around an environment, alone and nested."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from small_world import FIELD, SAVE, Bare, Notebook
+
+from swarm_ui import read_jsonl
+from swarm_ui.action import Action
+from swarm_ui.environment import Environment, Graded, Restorable
+from swarm_ui.environments.contract_check.check import check_environment
+from swarm_ui.environments.wrappers import (
+    ActionFilter,
+    Confirm,
+    FaultInjector,
+    Question,
+    Recorder,
+    StepLimit,
+    Wrapper,
+)
+from swarm_ui.errors import ConfigError, EnvironmentFault, TraceError
+from swarm_ui.trace.records import Episode
+
+TYPE = Action(action_type="input_text", index=FIELD, text="milk")
+PRESS = Action(action_type="click", index=SAVE)
+WAIT = Action(action_type="wait")
+
+
+async def yes(question: Question) -> bool:
+    return True
+
+
+WRAPPERS: dict[str, Callable[[Environment, Path], Environment]] = {
+    "plain": lambda env, path: Wrapper(env),
+    "limit": lambda env, path: StepLimit(env, 5),
+    "faults": lambda env, path: FaultInjector(env),
+    "recorder": lambda env, path: Recorder(env, path / "episodes.jsonl"),
+    "filter": lambda env, path: ActionFilter(env),
+    "confirm": lambda env, path: Confirm(env, yes, rules=None),
+    "all": lambda env, path: Recorder(
+        Confirm(ActionFilter(FaultInjector(StepLimit(env, 5))), yes), path / "episodes.jsonl"
+    ),
+}
+
+
+@pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
+@pytest.mark.parametrize("world", [Notebook, Bare])
+async def test_a_wrapped_world_keeps_the_contract(
+    wrap: Callable[[Environment, Path], Environment],
+    world: Callable[[], Environment],
+    tmp_path: Path,
+) -> None:
+    report = await check_environment(lambda: wrap(world(), tmp_path), tasks=("write",))
+    assert ("snapshot" in report.tried) is isinstance(world(), Restorable)
+    assert ("grade" in report.tried) is isinstance(world(), Graded)
+
+
+@pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
+async def test_a_wrapper_closes_the_world_and_is_what_the_world_is(
+    wrap: Callable[[Environment, Path], Environment], tmp_path: Path
+) -> None:
+    for world in (Notebook(), Bare()):
+        env = wrap(world, tmp_path)
+        assert isinstance(env, Environment)
+        assert isinstance(env, Restorable) is isinstance(world, Restorable)
+        assert isinstance(env, Graded) is isinstance(world, Graded)
+        assert isinstance(env, Wrapper) and env.innermost is world
+        assert (env.name, env.tasks) == (world.name, world.tasks)
+        await env.close()
+        assert (world if isinstance(world, Notebook) else world.inner).closed == 1
+
+
+async def test_a_snapshot_of_another_kind_is_refused() -> None:
+    env = StepLimit(Notebook(), 3)
+    assert isinstance(env, Restorable)
+    with pytest.raises(EnvironmentFault, match=r"StepLimit: restore expects .* got tuple"):
+        env.restore(())
+
+
+# -- a limit ----------------------------------------------------------------------------------
+
+
+async def test_an_episode_is_truncated_at_the_limit() -> None:
+    world = Notebook()
+    env = StepLimit(world, 2)
+    await env.reset(task="write", seed=0)
+    assert not (await env.step(WAIT)).ended
+    step = await env.step(WAIT)
+    assert step.truncated and not step.terminated
+    with pytest.raises(EnvironmentFault, match="call reset first"):
+        await env.step(WAIT)
+    assert len(world.seen) == 2
+
+
+async def test_a_task_solved_on_the_last_step_is_solved() -> None:
+    env = StepLimit(Notebook(), 2)
+    screen = await env.reset(task="write", seed=3)
+    assert "milk" in screen.goal
+    await env.step(TYPE)
+    step = await env.step(PRESS)
+    assert step.terminated and not step.truncated and step.reward == 1.0
+
+
+async def test_a_limit_is_restored_with_the_episode() -> None:
+    env = StepLimit(Notebook(), 2)
+    assert isinstance(env, Restorable)
+    await env.reset(task="write", seed=0)
+    start = env.snapshot()
+    for _ in range(2):
+        await env.step(WAIT)
+        assert (await env.step(WAIT)).truncated
+        env.restore(start)
+    with pytest.raises(ConfigError, match="'steps' must be >= 1, got 0"):
+        StepLimit(Notebook(), 0)
+
+
+# -- faults -----------------------------------------------------------------------------------
+
+
+async def broken_at(env: FaultInjector, steps: int) -> list[int]:
+    """At which of so many steps it breaks, with a reset after each fault."""
+    found = []
+    await env.reset(task="write", seed=0)
+    for k in range(steps):
+        try:
+            step = await env.step(WAIT)
+        except EnvironmentFault as error:
+            assert "injected fault in step" in str(error)
+            found.append(k)
+            await env.reset(task="write", seed=0)
+        else:
+            if step.ended:
+                await env.reset(task="write", seed=0)
+    return found
+
+
+async def test_faults_are_drawn_from_the_seed() -> None:
+    first = await broken_at(FaultInjector(Notebook(), seed=7, step=0.3), 100)
+    again = await broken_at(FaultInjector(Notebook(), seed=7, step=0.3), 100)
+    other = await broken_at(FaultInjector(Notebook(), seed=8, step=0.3), 100)
+    assert first == again != other and 15 < len(first) < 50
+    shared = random.Random(7)
+    halves = [await broken_at(FaultInjector(Notebook(), seed=shared, step=0.3), 50) for _ in "ab"]
+    assert halves[0] != halves[1]
+
+
+async def test_faults_at_given_calls_do_not_reach_the_world() -> None:
+    world = Notebook()
+    env = FaultInjector(world, at={"reset": [0], "step": [1], "close": [0]})
+    with pytest.raises(EnvironmentFault, match="injected fault in reset, call 0"):
+        await env.reset(task="write", seed=0)
+    await env.reset(task="write", seed=0)
+    await env.step(TYPE)
+    with pytest.raises(EnvironmentFault, match="injected fault in step, call 1"):
+        await env.step(PRESS)
+    assert world.seen == [TYPE]
+    with pytest.raises(EnvironmentFault, match="call reset first"):
+        await env.step(PRESS)
+    with pytest.raises(EnvironmentFault, match="injected fault in close, call 0"):
+        await env.close()
+    assert world.closed == 1 and env.injected == [("reset", 0), ("step", 1), ("close", 0)]
+    await env.close()
+
+
+async def test_a_fault_can_be_told_instead_of_raised() -> None:
+    env = FaultInjector(Notebook(), at={"step": [0]}, how="tell")
+    await env.reset(task="write", seed=0)
+    step = await env.step(WAIT)
+    assert step.fault == "notebook: injected fault in step, call 0" and step.ended
+    assert not step.terminated and not step.truncated
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"step": 1.5}, "'step' must be from 0 to 1, got 1.5"),
+        ({"at": {"sleep": [1]}}, "'at' has no place 'sleep'"),
+    ],
+)
+def test_wrong_faults_are_refused(options: dict[str, object], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        FaultInjector(Notebook(), **options)  # type: ignore[arg-type]
+
+
+# -- recordings -------------------------------------------------------------------------------
+
+
+def recorder(path: Path, env: Environment | None = None) -> Recorder:
+    seconds = iter(range(100))
+    return Recorder(
+        env or Notebook(), path / "e.jsonl", actor="ada", clock=lambda: float(next(seconds))
+    )
+
+
+async def test_an_episode_is_on_disk_when_its_last_step_returns(tmp_path: Path) -> None:
+    env = recorder(tmp_path)
+    screen = await env.reset(task="write", seed=3)
+    await env.step(TYPE)
+    assert (tmp_path / "e.jsonl").read_bytes() == b""
+    await env.step(PRESS)
+    (episode,) = read_jsonl(tmp_path / "e.jsonl")
+    assert episode == env.last
+    assert (episode.environment, episode.task, episode.seed) == ("notebook", "write", 3)
+    assert (episode.policy, episode.success, episode.fault, episode.seconds) == (
+        "ada", True, None, 1.0
+    )  # fmt: skip
+    assert [s.executed for s in episode.steps] == [TYPE, PRESS]
+    assert [s.trace.action for s in episode.steps] == [TYPE, PRESS]
+    assert episode.steps[0].trace.observation == screen
+    assert [len(s.trace.observation.history) for s in episode.steps] == [0, 1]
+    assert [m.content for m in episode.steps[0].trace.messages] == [TYPE.json()]
+    assert episode.steps[0].trace.matrix() == [[TYPE]]
+    assert len({s.trace.run for s in episode.steps} | {s.trace.seed for s in episode.steps}) == 4
+    await env.close()
+    assert len(read_jsonl(tmp_path / "e.jsonl")) == 1
+
+
+async def test_unsolved_and_left_episodes_are_told_apart(tmp_path: Path) -> None:
+    env = recorder(tmp_path)
+    await env.reset(task="write", seed=3)
+    await env.step(PRESS)
+    await env.reset(task="write", seed=4)
+    await env.step(WAIT)
+    await env.reset(task="write", seed=5)  # nothing was done in this one: nothing is written
+    await env.reset(task="write", seed=6)
+    await env.step(WAIT)
+    await env.close()
+    found = [(e.seed, e.success, e.fault) for e in read_jsonl(tmp_path / "e.jsonl")]
+    assert found == [
+        (3, False, None),
+        (4, None, "left before its end: reset"),
+        (6, None, "left before its end: close"),
+    ]
+
+
+@pytest.mark.parametrize("how", ["raise", "tell"])
+async def test_a_fault_is_recorded_and_goes_on(tmp_path: Path, how: str) -> None:
+    env = recorder(
+        tmp_path,
+        FaultInjector(Notebook(), at={"step": [1], "reset": [1]}, how=how),  # type: ignore[arg-type]
+    )
+    await env.reset(task="write", seed=3)
+    await env.step(TYPE)
+    if how == "raise":
+        with pytest.raises(EnvironmentFault):
+            await env.step(PRESS)
+    else:
+        assert (await env.step(PRESS)).fault
+    with pytest.raises(EnvironmentFault):
+        await env.reset(task="write", seed=4)
+    with pytest.raises(ConfigError):
+        await env.reset(task="nothing", seed=4)
+    await env.close()
+    episodes = read_jsonl(tmp_path / "e.jsonl")
+    assert [(e.seed, e.success, len(e.steps)) for e in episodes] == [(3, None, 2), (4, None, 0)]
+    assert [e.fault for e in episodes] == [
+        "notebook: injected fault in step, call 1",
+        "notebook: injected fault in reset, call 1",
+    ]
+
+
+async def test_an_episode_taken_up_again_is_another_record(tmp_path: Path) -> None:
+    env = recorder(tmp_path)
+    assert isinstance(env, Restorable)
+    await env.reset(task="write", seed=3)
+    await env.step(TYPE)
+    aside = env.snapshot()
+    await env.step(PRESS)
+    env.restore(aside)
+    await env.step(WAIT)
+    await env.step(PRESS)
+    first, second = read_jsonl(tmp_path / "e.jsonl")
+    assert [s.executed for s in first.steps] == [TYPE, PRESS]
+    assert [s.executed for s in second.steps] == [TYPE, WAIT, PRESS]
+    assert isinstance(second, Episode) and second.success
+
+
+async def test_recordings_are_added_to_a_file_and_never_to_a_torn_one(tmp_path: Path) -> None:
+    for seed in (3, 4):
+        env = recorder(tmp_path)
+        await env.reset(task="write", seed=seed)
+        await env.step(PRESS)
+    assert [e.seed for e in read_jsonl(tmp_path / "e.jsonl")] == [3, 4]
+    with (tmp_path / "e.jsonl").open("ab") as file:
+        file.write(b'{"version": 1, "epi')
+    with pytest.raises(TraceError, match="repair_jsonl"):
+        recorder(tmp_path)
+    with pytest.raises(ConfigError, match=r"the folder of .* does not exist"):
+        recorder(tmp_path / "nowhere")
+    with pytest.raises(TraceError, match="cannot be written"):
+        Recorder(Notebook(), tmp_path)

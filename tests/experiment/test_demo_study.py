@@ -1,0 +1,132 @@
+"""The parts that the demos are made of."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import demo_runs  # noqa: F401  (puts demos/ on the path)
+import pytest
+from study import options, settings
+from study.arms import BASE, base_arms, trained_arms
+from study.results import ArmResult, Results, Work
+from study.settings import Settings
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+
+JOBS = tuple(("open-app", 20_000_000 + k) for k in range(4))
+
+
+def result(arm: str, outcomes: tuple[float | None, ...], **other: object) -> ArmResult:
+    given: dict[str, object] = {
+        "split": "parameters", "environment": "phone (simulated)", "label": arm, "jobs": JOBS,
+        "work": Work(decisions=4, calls=8), **other,
+    }  # fmt: skip
+    return ArmResult(arm=arm, outcomes=outcomes, **given)  # type: ignore[arg-type]
+
+
+def test_settings_come_back_from_json() -> None:
+    given = dataclasses.replace(Settings(), tasks=("open-app",), seed=3, edges="learned")
+    assert settings.restored(settings.plain(given), "run") == given
+
+
+def test_quick_asks_for_less() -> None:
+    quick, full = options.parse(["--quick"]).settings, options.parse([]).settings
+    assert full == Settings()
+    assert quick.iterations * quick.episodes < full.iterations * full.episodes
+    assert len(base_arms(quick)) < len(base_arms(full))
+
+
+def test_options_go_into_the_settings() -> None:
+    asked = options.parse(["--iterations", "5", "--tasks", "open-app,notes-pin", "--out", "x"])
+    assert asked.out == Path("x")
+    assert asked.settings.iterations == 5
+    assert asked.settings.shared_iterations == 3
+    assert asked.settings.tasks == ("open-app", "notes-pin")
+
+
+def test_options_that_do_not_go_together() -> None:
+    with pytest.raises(ConfigError, match="leave out --quick"):
+        options.parse(["--resume", "run", "--quick"])
+
+
+def test_differences_are_paired_and_masked_episodes_left_out(tmp_path: Path) -> None:
+    results = Results(
+        arms=[
+            result(BASE, (1.0, 0.0, None, 0.0)),
+            result("trained-greedy", (1.0, 1.0, 1.0, 0.0)),
+            result("trained-vote", (1.0, 1.0, 1.0, 1.0)),
+        ]
+    )
+    results.save(tmp_path)
+    base, greedy, vote = Results.load(tmp_path).rows()
+    assert base.to_base is None
+    assert base.masked == 1
+    assert base.success is not None
+    assert base.success.n == 3
+    assert greedy.to_base is not None
+    assert (greedy.to_base.n, greedy.to_base.mean) == (3, pytest.approx(1 / 3))
+    assert greedy.to_trained is None
+    assert vote.to_trained is not None
+    assert vote.to_trained.mean == 0.25
+    assert vote.calls_per_decision == 2.0
+
+
+def test_other_episodes_are_not_compared() -> None:
+    other = result("trained-greedy", (1.0,) * 4, jobs=JOBS[::-1])
+    rows = Results(arms=[result(BASE, (0.0,) * 4), other]).rows()
+    assert rows[1].to_base is None
+
+
+def test_results_of_another_version_are_refused(tmp_path: Path) -> None:
+    results = Results(version=99)
+    results.save(tmp_path)
+    with pytest.raises(ConfigError, match="version 99"):
+        Results.load(tmp_path)
+
+
+def test_every_arm_makes_a_policy() -> None:
+    class Scoring(ScriptedModel):
+        async def score(self, requests: object, replies: object) -> list[float]:
+            raise AssertionError("not asked here")
+
+    model = Scoring(lambda request: "")
+    edges = (("agent_1", "agent_0"), ("agent_0", "agent_3"))
+    arms = [*base_arms(Settings()), *trained_arms(Settings(), edges, "unseen DAG")]
+    assert len({arm.name for arm in arms}) == len({arm.label for arm in arms}) == len(arms)
+    for arm in arms:
+        assert arm.policy(model).name
+    team = arms[-1].graph(model)
+    assert team.talk == edges
+    assert team.rounds == 3
+    assert [team.nodes[a].adapter for a in team.agents] == list(team.agents)  # type: ignore[attr-defined]
+
+
+async def test_on_a_device_the_team_is_evaluated_and_not_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the phone in the place of the emulator."""
+    pytest.importorskip("torch")
+    from study import device, endpoint
+    from study.console import Screen
+    from study.session import Session
+
+    from swarm_ui.environments.phone import PhoneEnvironment, vocabulary
+    from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+    from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer
+    from swarm_ui.storage.run_directory import RunDirectory
+
+    agent = LocalModel.untrained(ScreenTokenizer(vocabulary()), width=16, layers=1, heads=2, seed=0)
+    agent.save(tmp_path / "agent")
+    asked = options.parse(
+        ["--env", "androidworld", "--agent", str(tmp_path / "agent"), "--episodes-test", "2"]
+    ).settings
+    monkeypatch.setattr(endpoint, "AndroidWorldEnvironment", PhoneEnvironment)
+    run = RunDirectory.create(tmp_path / "run", config=settings.plain(asked))
+    with Screen() as screen:
+        report = await device.device_run(Session(asked, run, screen, Results()))
+    assert "AndroidWorld on an emulator" in report.read_text(encoding="utf-8")
+    found = Results.load(run.path)
+    assert [arm.arm for arm in found.arms] == ["base-greedy", "base-vote"]
+    assert found.rollouts is None

@@ -1,0 +1,357 @@
+"""Composing graphs: names, edges, errors that show what is wrong, operations on copies."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+from graph_fakes import SCREEN, FixedModel, HashModel, Sleeper, click
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swarm_ui import (
+    CollabGraph,
+    ConfigError,
+    GraphError,
+    MajorityVote,
+    Message,
+    function_node,
+    random_dag,
+)
+from swarm_ui.graph.composition import OpenGraph
+
+
+def line(names: str, **options: object) -> CollabGraph:
+    """Nodes called by letters, each heard by the next."""
+    edges = list(pairwise(names))
+    return CollabGraph([Sleeper(n) for n in names], edges, **options)  # type: ignore[arg-type]
+
+
+def test_a_cycle_is_an_error_that_shows_its_path() -> None:
+    nodes = [Sleeper(n) for n in "abcde"]
+    with pytest.raises(GraphError) as caught:
+        CollabGraph(nodes, [("a", "b"), ("b", "c"), ("c", "d"), ("d", "b"), ("d", "e")])
+    text = str(caught.value)
+    path = text.split("cycle: ")[1].split(".")[0].split(" -> ")
+    assert path[0] == path[-1]
+    assert set(path) == {"b", "c", "d"}
+    assert set(pairwise(path)) == {("b", "c"), ("c", "d"), ("d", "b")}
+
+
+@pytest.mark.parametrize(
+    ("names", "edges", "output", "rounds", "words"),
+    [
+        ("aa", [], "a", 1, "two nodes are called 'a'"),
+        ("ab", [("a", "z")], "a", 1, "edge a -> z: node 'z' is not in the graph"),
+        ("ab", [("a", "a")], "b", 1, "cycle: a -> a"),
+        ("ab", [("a", "b"), ("a", "b")], "b", 1, "given twice"),
+        ("ab", [], "z", 1, "output 'z' is not in the graph"),
+        ("ab", [], None, 1, "nobody hears a, b"),
+        ("ab", [("a", "b")], "b", 0, "rounds must be at least 1"),
+        ("", [], None, 1, "at least one node"),
+        ([" a"], [], None, 1, "name"),
+        (["a/b"], [], None, 1, "'/'"),
+        (["a\nb"], [], None, 1, "line breaks"),
+        (["grace", "ada"], [("gracie", "ada")], None, 1, "did you mean 'grace'"),
+        ("abc", ["ab"], "c", 1, "an edge is a pair .* got 'ab'"),
+        ("abc", [("a", "b", "c")], "c", 1, "an edge is a pair"),
+    ],
+)
+def test_what_cannot_be_a_graph(
+    names: str, edges: list[tuple[str, str]], output: str | None, rounds: int, words: str
+) -> None:
+    with pytest.raises(GraphError, match=words.replace("->", "-.")):
+        CollabGraph([Sleeper(n) for n in names], edges, output, rounds)
+
+
+def test_a_long_cycle_is_shown_by_its_ends() -> None:
+    names = [f"n{k}" for k in range(1000)]
+    with pytest.raises(GraphError) as caught:
+        CollabGraph([Sleeper(n) for n in names], [*pairwise(names), (names[-1], names[0])])
+    assert "(990 more)" in str(caught.value) and len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("nodes", "words"),
+    [
+        ([MajorityVote], r"a class: write MajorityVote\(\.\.\.\)"),
+        ([lambda inbox, context: ""], "has no id.*@function_node"),
+        (["ada"], "'ada' is not a node"),
+        ({"a": 3}, "'a' is not a node"),
+        ({"a": Sleeper}, "'a' is not a node but a class"),
+        ([Sleeper("team"), line("ab")], "two nodes are called 'team'.*mapping"),
+    ],
+)
+def test_what_is_no_node(nodes: object, words: str) -> None:
+    with pytest.raises(GraphError, match=words):
+        CollabGraph(nodes)  # type: ignore[arg-type]
+
+
+def test_names_inside_a_nested_graph_are_shown_with_their_path() -> None:
+    inner = CollabGraph([line("ab"), Sleeper("ada")], output="ada", name="inner")
+    graph = CollabGraph([inner, Sleeper("judge")], [("inner", "judge")])
+    for name, words in {
+        "ada": "did you mean 'inner/ada'",
+        "inner/adda": "did you mean 'inner/ada'",
+        "inner/team/a": "but inside 'inner/team', a graph of its own",
+    }.items():
+        with pytest.raises(GraphError, match=words):
+            graph.with_edge(name, "judge")
+        with pytest.raises(GraphError, match=words):
+            graph.without_node(name)
+
+
+def test_operations_return_new_graphs_and_leave_the_old_one() -> None:
+    graph = line("abc")
+    before = graph.to_json()
+    assert graph.with_edge("a", "c").heard["c"] == ("b", "a")
+    assert graph.without_edge("a", "b").heard["b"] == ()
+    assert graph.with_rounds(4).rounds == 4
+    assert graph.with_edges([("a", "c")]).edges == (("a", "c"),)
+    assert graph.without_node("b").edges == ()
+    assert graph.with_node(Sleeper("d"), hears=["a"], heard_by=["c"]).heard["c"] == ("b", "d")
+    renamed = graph.rename({"a": "first", "c": "last"})
+    assert renamed.edges == (("first", "b"), ("b", "last")) and renamed.output == "last"
+    assert renamed.rename({"first": "a", "last": "c"}).to_json() == before
+    assert graph.to_json() == before
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda g: g.without_edge("a", "c"), "no edge a -> c to remove"),
+        (lambda g: g.without_edge("b", "a"), "no edge b -> a to remove; there is a -> b"),
+        (lambda g: g.with_edge("a", "b"), r"already; with_route\('a', {'b': condition}\)"),
+        (lambda g: g.with_edge("a", "c", when=True), "edge a -> c: a condition is a function"),
+        (lambda g: g.with_route("a", {}), "no routes from 'a'"),
+        (lambda g: g.with_route("a", {"bb": bool}), "edge a -> bb.*did you mean 'b'"),
+        (lambda g: g.with_output(""), "output '' is not in the graph"),
+        (lambda g: g.named(""), "a name must be"),
+        (lambda g: g.with_fallback("cc", Sleeper("x")), "fallback for: node 'cc' is not"),
+        (lambda g: g.with_fallback("c", Sleeper), "fallback for 'c' is not a node but a class"),
+        (lambda g: g.without_node("c"), "output"),
+        (lambda g: g.without_node("z"), "'z' is not in the graph"),
+        (lambda g: g.rename({"a": "b"}), "two nodes are called 'b'"),
+        (lambda g: g.rename({"z": "b"}), "'z' is not in the graph"),
+        (lambda g: g.with_edge("c", "a"), "cycle"),
+        (lambda g: g >> line("cd"), "cannot compose 'team' with 'team': two nodes are called 'c'"),
+        (lambda g: g >> Sleeper("c"), "cannot compose 'team' with 'c': two nodes are called 'c'"),
+        (lambda g: g >> [Sleeper("x"), Sleeper("x")], "two nodes are called 'x'"),
+        (lambda g: g >> [], "leads to nobody"),
+        (lambda g: g >> "vote", "'vote' is not a node"),
+        (lambda g: g.with_rounds(2) >> MajorityVote() >> line("xy", rounds=2), "after a vote"),
+        (lambda g: g >> line("xy", rounds=2), "rounds must be equal"),
+    ],
+)
+def test_operations_that_cannot_be_done(change: object, words: str) -> None:
+    with pytest.raises(GraphError, match=words):
+        change(line("abc"))  # type: ignore[operator]
+
+
+def test_composition_joins_the_output_to_the_first_nodes() -> None:
+    fan = CollabGraph([Sleeper(n) for n in "xyz"], [("x", "z"), ("y", "z")])
+    both = line("ab") >> fan >> Sleeper("end")
+    assert both.heard["x"] == both.heard["y"] == ("b",)
+    assert both.heard["end"] == ("z",) and both.output == "end"
+    assert (Sleeper("start") >> line("ab")).heard["a"] == ("start",)
+
+
+def test_composition_carries_conditions_and_fallbacks() -> None:
+    left = line("ab").with_route("a", {"b": bool}).with_fallback("a", Sleeper("x"))
+    right = line("cd").with_route("c", {"d": bool}).with_fallback("d", Sleeper("y"))
+    both = left >> right
+    assert both.when == {("a", "b"): bool, ("c", "d"): bool}
+    assert both.fallbacks == {**left.fallbacks, **right.fallbacks}
+
+
+def nodes(names: str) -> list[Sleeper]:
+    return [Sleeper(name) for name in names]
+
+
+def test_a_list_fans_out_and_the_next_node_hears_all_of_it() -> None:
+    a, b, c, d, e, f = nodes("abcdef")
+    graph = CollabGraph([a], name="mine", rounds=2) >> [b, c] >> [d, e] >> f
+    assert isinstance(graph, CollabGraph) and graph.output == "f"
+    assert (graph.name, graph.rounds) == ("mine", 2)
+    assert graph.heard == {
+        "a": (), "b": ("a",), "c": ("a",), "d": ("b", "c"), "e": ("b", "c"), "f": ("d", "e"),
+    }  # fmt: skip
+    assert graph.run_sync(SCREEN).messages[-1].content == "f(f,d,e)"
+
+
+def test_a_vote_after_a_fan_hears_its_ends_only() -> None:
+    planner, ada, grace = Sleeper("planner"), Sleeper("ada"), Sleeper("grace")
+    graph = CollabGraph([planner]) >> [ada, grace] >> MajorityVote()
+    assert graph.closing == ("vote",) and graph.heard["vote"] == ("ada", "grace")
+
+
+def test_a_fan_may_begin_a_graph_and_hold_graphs_and_fans() -> None:
+    a, b, *_ = nodes("ab")
+    assert ([a, b] >> line("xy")).heard == {"a": (), "b": (), "x": ("a", "b"), "y": ("x",)}
+    branch = line("pq").with_route("p", {"q": bool}).with_fallback("q", a)
+    graph = line("mn") >> [branch, line("r") >> nodes("st"), Sleeper("u")] >> Sleeper("v")
+    assert graph.heard["p"] == graph.heard["r"] == graph.heard["u"] == ("n",)
+    assert graph.heard["v"] == ("q", "s", "t", "u")
+    assert graph.when == branch.when and graph.fallbacks == branch.fallbacks
+    begun = a >> (line("r") >> nodes("st"))
+    assert begun.ends == ("s", "t") and (begun >> b).heard["r"] == ("a",)
+    assert (line("mn") >> (line("r") >> nodes("st")) >> b).heard["b"] == ("s", "t")
+
+
+def test_a_fan_says_what_to_do_when_it_is_used_as_a_graph() -> None:
+    fan = line("ab") >> nodes("cd")
+    assert isinstance(fan, OpenGraph) and repr(fan) == "OpenGraph('team', open ends: c, d)"
+    for use in (
+        lambda: fan.run_sync("x"),
+        lambda: fan.edges,
+        lambda: CollabGraph([fan]),
+        lambda: line("xy").with_node(fan),
+    ):
+        with pytest.raises(GraphError, match=r"open ends \(c, d\). Close it with '>> node'"):
+            use()
+    with pytest.raises(AttributeError, match="'OpenGraph' object has no attribute 'nonsense'"):
+        _ = fan.nonsense
+    assert fan.ends == ("c", "d")
+
+
+def test_a_route_over_edges_that_are_there() -> None:
+    @function_node
+    def router(inbox: object, context: object) -> str:
+        return "code, please"
+
+    def is_code(message: Message) -> bool:
+        return "code" in message.content
+
+    graph = CollabGraph([router]) >> [Sleeper("coder"), Sleeper("writer")] >> Sleeper("end")
+    routed = graph.with_route("router", {"coder": is_code}, otherwise="writer")
+    assert routed.edges == graph.edges and not graph.when
+    assert routed.run_sync(SCREEN).messages[-1].content == "end(coder)"
+    assert routed.run_sync(SCREEN).skipped == ("writer:0",)
+
+
+def test_what_a_graph_shows_of_itself() -> None:
+    assert repr(line("abc", rounds=3).with_route("a", {"b": bool})) == (
+        "CollabGraph('team': a, b, c; 2 edges, 1 of them conditional; output 'c', 3 rounds)"
+    )
+    assert repr(line("abcdefgh")) == (
+        "CollabGraph('team': a, b, c, d, e, f, ... 2 more; 7 edges; output 'h', 1 round)"
+    )
+
+
+Operation = Callable[[CollabGraph, random.Random], CollabGraph]
+
+
+def some_name(graph: CollabGraph, rng: random.Random) -> str:
+    return rng.choice(list(graph.nodes))
+
+
+OPERATIONS: dict[str, Operation] = {
+    "with_edges": lambda g, rng: g.with_edges(
+        [e for e in g.edges if rng.random() < 0.5 and e[1] not in g.closing]
+    ),
+    "with_edge": lambda g, rng: g.with_edge(
+        some_name(g, rng), some_name(g, rng), when=rng.choice([None, bool])
+    ),
+    "with_route": lambda g, rng: g.with_route(
+        some_name(g, rng), {some_name(g, rng): callable}, otherwise=some_name(g, rng)
+    ),
+    "with_fallback": lambda g, rng: g.with_fallback(some_name(g, rng), Sleeper("f")),
+    "without_edge": lambda g, rng: g.without_edge(*rng.choice(g.edges)),
+    "with_node": lambda g, rng: g.with_node(
+        Sleeper(rng.choice("abcxyz")), hears=[some_name(g, rng)], heard_by=[some_name(g, rng)]
+    ),
+    "replaced": lambda g, rng: g.with_node(line("pq"), name=some_name(g, rng)),
+    "without_node": lambda g, rng: g.without_node(some_name(g, rng)),
+    "with_rounds": lambda g, rng: g.with_rounds(rng.randint(1, 3)),
+    "with_output": lambda g, rng: g.with_output(some_name(g, rng)),
+    "named": lambda g, rng: g.named(rng.choice(["one", "two"])),
+    "compose": lambda g, rng: g >> Sleeper(rng.choice("klm")),
+    "fan": lambda g, rng: g >> [Sleeper(rng.choice("klm")), line("no", rounds=g.rounds)] >> (
+        MajorityVote(rng.choice(["v1", "v2"]))
+    ),
+}  # fmt: skip
+
+
+def whole(graph: CollabGraph) -> tuple[object, ...]:
+    """All that a graph is made of."""
+    members, when, fallbacks = dict(graph.nodes), dict(graph.when), dict(graph.fallbacks)
+    return members, graph.edges, when, fallbacks, graph.output, graph.rounds, graph.name
+
+
+@given(st.integers(0, 2**32), st.lists(st.sampled_from(sorted(OPERATIONS)), max_size=12))
+def test_no_operation_changes_the_old_graph_or_loses_what_is_still_there(
+    seed: int, operations: list[str]
+) -> None:
+    rng = random.Random(seed)
+    edges = random_dag("abcde", 0.6, rng)
+    graph = CollabGraph([*nodes("abcde"), MajorityVote()], edges, "vote")
+    graph = graph.with_route("a", {"vote": bool}).with_fallback("b", Sleeper("f"))
+    for operation in operations:
+        before = whole(graph)
+        try:
+            new = OPERATIONS[operation](graph, rng)
+        except (GraphError, IndexError):  # a cycle, a name used twice, no edge to choose
+            new = graph
+        assert whole(graph) == before
+        if operation != "with_route":
+            assert {e: graph.when.get(e) for e in graph.edges if e in new.edges} == {
+                e: new.when.get(e) for e in graph.edges if e in new.edges
+            }
+        if operation != "with_fallback":
+            assert new.fallbacks == {n: f for n, f in graph.fallbacks.items() if n in new.nodes}
+        names = {name: name.upper() for name in new.nodes}
+        there_and_back = new.rename(names).rename({new: old for old, new in names.items()})
+        assert whole(there_and_back) == whole(new)
+        graph = new
+
+
+def team(**options: object) -> CollabGraph:
+    return CollabGraph.collaborative(model=HashModel(), **options)  # type: ignore[arg-type]
+
+
+def test_a_team_votes_together_and_new_edges_leave_the_vote_alone() -> None:
+    graph = team(edges=[("agent_1", "agent_0")])
+    agents = ("agent_0", "agent_1", "agent_2", "agent_3")
+    assert graph.agents == agents and graph.closing == ("vote",)
+    assert graph.talk == (("agent_1", "agent_0"),)
+    assert graph.heard["vote"] == agents
+    other = graph.with_edges([("agent_3", "agent_2")])
+    assert other.talk == (("agent_3", "agent_2"),) and other.heard["vote"] == agents
+    pruned = graph.without_edge("agent_2", "vote").with_edges([])
+    assert pruned.heard["vote"] == ("agent_0", "agent_1", "agent_3") and pruned.talk == ()
+    assert graph.without_node("agent_1").heard["vote"] == ("agent_0", "agent_2", "agent_3")
+
+
+def test_a_vote_is_never_left_with_nobody_to_hear() -> None:
+    alone = team(agents=1)
+    with pytest.raises(GraphError, match="'vote' would hear nobody"):
+        alone.without_edge("agent_0", "vote")
+
+
+def test_what_follows_a_vote_speaks_once() -> None:
+    graph = team(rounds=3) >> Sleeper("after")
+    trace = graph.run_sync(SCREEN)
+    assert graph.closing == ("vote", "after")
+    assert [c.node for c in trace.calls].count("after") == 1
+    assert len(trace.calls) == 4 * 3 + 2
+
+
+def test_settings_of_a_team_that_do_not_fit() -> None:
+    with pytest.raises(GraphError, match="4 agents need 4 adapters, got 1"):
+        team(adapters=["a"])
+    with pytest.raises(GraphError, match="4 agents need 4 temperatures, got 2"):
+        team(temperatures=[0.1, 0.2])
+    with pytest.raises(ConfigError, match="score"):
+        team(vote="probability")
+    with pytest.raises(GraphError, match="density"):
+        team(density=1.5)
+
+
+def test_one_node_object_may_stand_under_two_names() -> None:
+    model = FixedModel({None: click(1)})
+    solo = CollabGraph.solo(model)
+    agent = solo.nodes["agent_0"]
+    graph = CollabGraph({"left": agent, "right": agent, "vote": MajorityVote()})
+    assert graph.run_sync(SCREEN).ballot == {'{"action_type":"click","index":1}': 2.0}

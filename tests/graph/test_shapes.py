@@ -1,0 +1,187 @@
+"""Ready-made shapes: the laws each keeps, and graphs made with them."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable
+from functools import partial
+
+import networkx
+import pytest
+from graph_fakes import SCREEN, HashModel, Sleeper
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swarm_ui import CollabGraph, GraphError, MajorityVote, random_dag
+from swarm_ui.graph import shapes
+from swarm_ui.graph.shapes import Shape
+from swarm_ui.graph.topology import Edge
+
+SHAPES: dict[str, Shape] = {
+    "chain": shapes.chain,
+    "debate": shapes.debate,
+    "star": shapes.star,
+    "tree": shapes.tree,
+    "tree of 1": partial(shapes.tree, branching=1),
+    "tree of 3": partial(shapes.tree, branching=3),
+    "layered": lambda names: shapes.layered([names[:2], names[2:], ["end"]]),
+    "converging": lambda names: shapes.converging(names, 0.3, random.Random(7)),
+}
+ANSWERS = {"chain": -1, "debate": -1, "star": 0, "tree": 0, "tree of 1": 0, "tree of 3": 0}
+COUNTS: dict[str, Callable[[int], int]] = {
+    "chain": lambda n: n - 1,
+    "debate": lambda n: n * (n - 1) // 2,
+    "star": lambda n: n - 1,
+    "tree": lambda n: n - 1,
+    "tree of 1": lambda n: n - 1,
+    "tree of 3": lambda n: n - 1,
+    "layered": lambda n: 2 * (n - 2) + (n - 2),
+}
+
+
+def nodes(names: Iterable[str]) -> list[Sleeper]:
+    return [Sleeper(name) for name in names]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@given(size=st.integers(3, 40))
+def test_every_shape_is_acyclic_and_all_of_it_reaches_the_one_that_answers(
+    shape: str, size: int
+) -> None:
+    names = [f"n{k}" for k in range(size)]
+    edges = tuple(SHAPES[shape](names))
+    digraph = networkx.DiGraph(edges)
+    assert networkx.is_directed_acyclic_graph(digraph)
+    assert len(set(edges)) == len(edges) == digraph.number_of_edges()
+    (answer,) = [name for name in digraph if not digraph.out_degree(name)]
+    assert networkx.ancestors(digraph, answer) | {answer} == set(names) | {answer}
+    if shape in ANSWERS:
+        assert answer == names[ANSWERS[shape]]
+    if shape in COUNTS:
+        assert len(edges) == COUNTS[shape](size)
+
+
+def test_the_shapes_edge_by_edge() -> None:
+    assert shapes.chain("abc") == (("a", "b"), ("b", "c"))
+    assert shapes.debate("abc") == (("a", "b"), ("a", "c"), ("b", "c"))
+    assert shapes.star("abc") == (("b", "a"), ("c", "a"))
+    assert shapes.tree("abcdef") == (("b", "a"), ("c", "a"), ("d", "b"), ("e", "b"), ("f", "c"))
+    assert shapes.tree("abcde", branching=3) == (("b", "a"), ("c", "a"), ("d", "a"), ("e", "b"))
+    assert shapes.layered([["a"], ["b", "c"], ["d"]]) == (
+        ("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"),
+    )  # fmt: skip
+    assert shapes.chain("a") == shapes.debate("a") == shapes.tree("a") == ()
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: shapes.chain([]), "a chain needs at least one name"),
+        (lambda: shapes.debate("aba"), "two nodes are called 'a'"),
+        (lambda: shapes.star("a"), "a star needs a hub and at least one other, got only 'a'"),
+        (lambda: shapes.tree("abc", branching=0), "branching must be at least 1, got 0"),
+        (lambda: shapes.layered([["a"], []]), "layer 1 is empty"),
+        (lambda: shapes.layered([["a"], "bc"]), "layer 1 must be a list, got 'bc'"),
+        (lambda: shapes.layered([]), "a layered graph needs at least one name"),
+        (lambda: shapes.layered([["a"], ["a"]]), "two nodes are called 'a'"),
+        (lambda: shapes.converging("ab", 1.1, random.Random(0)), "density"),
+        (lambda: CollabGraph.chain([]), "at least one node"),
+        (lambda: CollabGraph.star(Sleeper("a"), []), "at least one other, got only 'a'"),
+        (lambda: CollabGraph.layered([Sleeper("a")]), "layer 0 must be a list"),  # type: ignore[list-item]
+        (lambda: CollabGraph.layered([nodes("a"), nodes("bc")]), "nobody hears b, c. Let a vote"),
+        (lambda: CollabGraph.random(nodes("ab"), density=-1), "density"),
+        (lambda: CollabGraph.random(nodes("ab"), density=float("nan")), "density"),
+        (lambda: CollabGraph.debate(nodes("ab"), vote=Sleeper("a")), "two nodes are called 'a'"),
+        (lambda: CollabGraph.debate(nodes("ab"), vote=MajorityVote), "a class"),  # type: ignore[arg-type]
+        (lambda: CollabGraph.tree(nodes("ab"), rounds=0), "rounds must be at least 1"),
+    ],
+)
+def test_what_cannot_be_shaped(make: Callable[[], object], words: str) -> None:
+    with pytest.raises(GraphError, match=words):
+        make()
+
+
+def test_shapes_over_nodes() -> None:
+    a, b, c, d = nodes("abcd")
+    for graph, edges, output in (
+        (CollabGraph.chain([a, b, c]), shapes.chain("abc"), "c"),
+        (CollabGraph.star(a, [b, c]), shapes.star("abc"), "a"),
+        (CollabGraph.debate([a, b, c]), shapes.debate("abc"), "c"),
+        (CollabGraph.layered([[a], [b, c], [d]]), shapes.layered([["a"], ["b", "c"], ["d"]]), "d"),
+        (CollabGraph.tree([a, b, c, d], branching=3), shapes.tree("abcd", 3), "a"),
+    ):
+        assert (graph.edges, graph.output, graph.rounds) == (edges, output, 1)
+    assert CollabGraph.chain({"x": a, "y": a}).edges == (("x", "y"),)
+    assert CollabGraph.tree([a, b], name="mine", rounds=3).rounds == 3
+
+
+VOTED: dict[str, Callable[..., CollabGraph]] = {
+    "chain": CollabGraph.chain,
+    "star": lambda members, **options: CollabGraph.star(members[0], members[1:], **options),
+    "debate": CollabGraph.debate,
+    "layered": lambda members, **options: CollabGraph.layered(
+        [members[:2], members[2:]], **options
+    ),
+    "tree": CollabGraph.tree,
+    "random": CollabGraph.random,
+}
+
+
+@pytest.mark.parametrize("shape", VOTED)
+def test_a_vote_hears_all_of_a_shape_and_answers_after_the_last_round(shape: str) -> None:
+    members = nodes("abcd")
+    graph = VOTED[shape](members, vote=MajorityVote(), rounds=2)
+    assert graph.heard["vote"] == tuple("abcd") and graph.output == "vote"
+    assert graph.closing == ("vote",) and graph.name == shape
+    assert len(graph.run_sync(SCREEN).calls) == 4 * 2 + 1
+    judged = VOTED[shape](members, vote=Sleeper("judge"))
+    assert judged.heard["judge"] == tuple("abcd") and judged.output == "judge"
+    assert graph.talk == judged.edges[: len(graph.talk)]
+
+
+@given(st.integers(0, 2**32), st.integers(1, 12), st.floats(0, 1))
+def test_random_dags_are_acyclic_and_reproducible(seed: int, size: int, density: float) -> None:
+    names = [f"n{k}" for k in range(size)]
+    edges = random_dag(names, density, random.Random(seed))
+    assert networkx.is_directed_acyclic_graph(networkx.DiGraph(edges))
+    assert edges == random_dag(names, density, random.Random(seed))
+    if density == 1.0:
+        assert len(edges) == size * (size - 1) // 2
+    graph = CollabGraph.random(nodes(names), density=density, seed=seed)
+    assert graph.edges[: len(edges)] == edges and len(graph.edges) <= len(edges) + size - 1
+    reached = networkx.ancestors(graph.to_networkx(), graph.output)
+    assert reached | {graph.output} == set(names)
+
+
+@pytest.mark.parametrize(
+    ("draw", "chance"), [(random_dag, 3 / 12), (shapes.converging, None)], ids=["dag", "converging"]
+)
+def test_random_shapes_favour_no_place_in_the_list(
+    draw: Callable[..., tuple[Edge, ...]], chance: float | None
+) -> None:
+    rng = random.Random(1)
+    graphs = [draw(["a", "b", "c", "d"], 0.5, rng) for _ in range(6000)]
+    counts = Counter(edge for edges in graphs for edge in edges)
+    # Each of the 12 ordered pairs is as likely as any other. Without the added edges it is there
+    # in 1500 of 6000 (standard deviation 34).
+    expected = sum(counts.values()) / 12
+    if chance is not None:
+        assert abs(expected - 6000 * chance) < 60
+    assert len(counts) == 12
+    assert all(abs(count - expected) < 170 for count in counts.values())
+
+
+def test_a_team_is_wired_by_a_shape() -> None:
+    def team(**options: object) -> CollabGraph:
+        return CollabGraph.collaborative(model=HashModel(), **options)  # type: ignore[arg-type]
+
+    names = [f"agent_{k}" for k in range(4)]
+    assert team(edges=shapes.debate).talk == shapes.debate(names)
+    assert team(edges=partial(shapes.tree, branching=3)).talk == shapes.tree(names, 3)
+    assert team(edges=lambda found: [(found[3], found[0])]).talk == (("agent_3", "agent_0"),)
+    assert team(edges=shapes.debate).heard["vote"] == tuple(names)
+    with pytest.raises(GraphError, match="a star needs a hub"):
+        team(agents=1, edges=shapes.star)
+    with pytest.raises(GraphError, match="did you mean 'agent_3'"):
+        team(edges=lambda found: [("agent3", "agent_0")])

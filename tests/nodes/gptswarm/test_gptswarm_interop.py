@@ -1,0 +1,244 @@
+"""GPTSwarm interop without GPTSwarm: what travels, names, edges, and the missing extra.
+
+Stand-ins take the place of GPTSwarm's objects here; what the real package does is checked by
+test_gptswarm_package.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swarm_ui import CollabGraph, Message
+from swarm_ui.errors import ConfigError, GraphError, MissingExtra
+from swarm_ui.nodes import function_node
+from swarm_ui.nodes.gptswarm import (
+    GPTSwarmGraph,
+    GPTSwarmNode,
+    ImportedSwarm,
+    import_graph,
+    import_swarm,
+)
+from swarm_ui.nodes.gptswarm.agent_graph import edges_among, names_of
+from swarm_ui.nodes.gptswarm.payloads import Unsayable, answer, joined, opened, plain, seal
+from swarm_ui.nodes.gptswarm.worker_loop import beside
+from swarm_ui.optim.edges.distribution import EdgeDistribution
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+records = st.lists(st.dictionaries(st.text().filter("input".__ne__), values, max_size=4))
+TASK = {"task": "find the door", "files": ["map.png"], "GT": ""}
+
+
+def message(content: str, error: str | None = None) -> Message:
+    return Message(id="ada:0", sender="ada", round=0, content=content, error=error)
+
+
+@pytest.mark.parametrize("use", [GPTSwarmNode, GPTSwarmGraph, import_graph, import_swarm])
+def test_without_the_package_the_extra_is_named(
+    use: Callable[[Any], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "swarm", None)
+    with pytest.raises(MissingExtra, match=r"'swarm.*swarm-ui\[gptswarm\]") as raised:
+        use(object())
+    assert raised.value.extra == "gptswarm"
+
+
+# -- what travels ---------------------------------------------------------------------------------
+
+
+@given(records)
+def test_outputs_arrive_as_they_were_sent(outputs: list[dict[str, Any]]) -> None:
+    assert opened(message(seal(outputs)), TASK) == outputs
+
+
+@given(st.text(min_size=1))
+def test_anybody_elses_words_are_one_output_of_theirs(words: str) -> None:
+    (record,) = opened(message(words), TASK)
+    assert record == {**TASK, "subtask": "find the door", "operation": "ada", "output": words}
+    assert plain(words) == words
+
+
+@pytest.mark.parametrize(
+    "words", ['{"gptswarm', '{"gptswarm": 1}', '{"gptswarm": [], "and": 1}', '{"gptswarms": []}']
+)
+def test_words_that_only_look_like_ours_are_words(words: str) -> None:
+    assert opened(message(words), TASK)[0]["output"] == words
+
+
+def test_a_tombstone_is_no_output_but_words_with_an_error_are() -> None:
+    assert opened(message("", "it broke"), TASK) == []
+    assert opened(message("unfit words", "no action"), TASK)[0]["output"] == "unfit words"
+
+
+def test_histories_stay_behind() -> None:
+    long = [{"operation": "Combine", "output": "x", "input": [{"output": "y"}]}]
+    short = [{"operation": "Direct", "output": "x", "input": "the task"}]
+    assert opened(message(seal(long)), TASK) == [{"operation": "Combine", "output": "x"}]
+    assert opened(message(seal(short)), TASK) == short
+
+
+def test_what_is_heard_is_written_under_the_task() -> None:
+    sealed = seal([{"output": "left"}, {"output": "right"}])
+    told = joined(TASK, [message("it is blue"), message("", "broke"), message(sealed)])
+    assert told == {**TASK, "task": "find the door\n\nWhat others said:\n\nada: it is blue\n\n"
+                                    "ada: left\nright"}  # fmt: skip
+    assert joined(TASK, [message("", "broke")]) == TASK
+
+
+def test_the_answer_is_the_last_output() -> None:
+    assert answer([{"output": "a"}, {"output": "b"}]) == "b"
+    assert answer(["words"]) == "words"
+    assert answer([{"score": 1}]) == '{"score": 1}'
+    assert answer([{"output": ["a", "b"]}]) == '["a", "b"]'
+    for unsayable in ([{"output": None}], [{"output": object()}], [object()]):
+        with pytest.raises(Unsayable):
+            answer(unsayable)
+    with pytest.raises(Unsayable, match="GPTSwarmGraph"):
+        seal([{"env": object()}])
+
+
+# -- structure (stand-ins with the fields of GPTSwarm's nodes) ------------------------------------
+
+
+class Step(SimpleNamespace):
+    def __init__(self) -> None:
+        super().__init__(predecessors=[], successors=[])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Step)  # identity must not be asked of ==
+
+    __hash__ = object.__hash__
+
+
+class Final(Step):
+    pass
+
+
+def linked(*pairs: tuple[Step, Step]) -> None:
+    for sender, listener in pairs:
+        sender.successors.append(listener)
+        listener.predecessors.append(sender)
+
+
+def test_operations_are_named_by_class_and_place() -> None:
+    steps = [Step(), Final(), Step()]
+    assert list(names_of(steps, "0.A.").values()) == ["0.A.Step.0", "0.A.Final", "0.A.Step.1"]
+
+
+def test_edges_come_in_the_order_in_which_each_listener_reads() -> None:
+    a, b, end, stranger = Step(), Step(), Final(), Step()
+    linked((b, end), (stranger, end), (a, end))
+    names = names_of([a, b, end])
+    assert edges_among([a, b, end], names) == [("Step.1", "Final"), ("Step.0", "Final")]
+    a.successors.clear()  # what Swarm does to agents that shall have no inner edges
+    assert edges_among([a, b, end], names) == [("Step.1", "Final")]
+
+
+def team(*names: str, edges: list[tuple[str, str]]) -> CollabGraph:
+    @function_node
+    def say(inbox: Any, context: Any) -> str:
+        return str(context.node)
+
+    return CollabGraph(dict.fromkeys(names, say), edges, output=names[-1])
+
+
+def test_drawn_edges_join_the_fixed_ones_without_cycles() -> None:
+    fixed = [("a", "b"), ("b", "c")]
+    drawn = [("c", "x"), ("x", "a"), ("x", "end"), ("c", "end")]
+    found = ImportedSwarm(team("a", "b", "c", "x", "end", edges=fixed), dict.fromkeys(drawn, 0.5))
+    assert found.with_edges(drawn).edges == (*fixed, ("c", "x"), ("x", "end"), ("c", "end"))
+    assert found.with_edges(drawn[1:2]).edges == (*fixed, ("x", "a"))
+    useful = found.with_edges([("x", "end")], only_useful=True)
+    assert (list(useful.nodes), useful.edges) == (["x", "end"], (("x", "end"),))
+    with pytest.raises(GraphError, match="b -> end is not a potential edge"):
+        found.with_edges([("b", "end")])
+    with pytest.raises(GraphError, match="twice"):
+        found.with_edges([("c", "x"), ("c", "x")])
+
+
+@given(st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5)).filter(lambda e: e[0] != e[1])))
+def test_of_any_edges_as_many_are_taken_as_fit(pairs: set[tuple[int, int]]) -> None:
+    names = [f"n{k}" for k in range(6)]
+    edges = [(f"n{a}", f"n{b}") for a, b in sorted(pairs)]
+    fixed = [("n0", "n5")]
+    potential = [edge for edge in edges if edge not in fixed]
+    found = ImportedSwarm(team(*names, edges=fixed), dict.fromkeys(potential, 0.5))
+    graph = found.with_edges(potential)  # refuses cycles itself
+    for edge in set(potential) - set(graph.edges):
+        with pytest.raises(GraphError, match="cycle"):
+            graph.with_edge(*edge)
+
+
+# -- a distribution over the potential edges ------------------------------------------------------
+
+
+def test_a_distribution_takes_the_probabilities_given() -> None:
+    chances = {("a", "b"): 0.9, ("b", "a"): 0.2, ("a", "end"): 0.3, ("b", "end"): 1 - 1e-9}
+    made = EdgeDistribution.from_probabilities(chances)
+    assert made.names == ("a", "b", "end")
+    assert made.marginals() == pytest.approx(
+        {("a", "b"): 0.45, ("b", "a"): 0.1, ("a", "end"): 0.3, ("b", "end"): 1.0}, abs=1e-6
+    )
+    assert bool(torch.isfinite(made.logits).all())
+    for sample in made.sample(20, torch.Generator().manual_seed(0)):
+        assert sample.order[-1] == "end"
+        assert ("b", "end") in sample.edges
+
+
+@pytest.mark.parametrize("chance", [0.0, 1.0, -0.1, float("nan")])
+def test_sure_edges_are_not_for_a_distribution(chance: float) -> None:
+    with pytest.raises(ConfigError, match="a -> b must be in"):
+        EdgeDistribution.from_probabilities({("a", "b"): chance})
+    with pytest.raises(ConfigError, match="no edges"):
+        EdgeDistribution.from_probabilities({})
+
+
+# -- the loop beside ------------------------------------------------------------------------------
+
+
+async def test_what_blocks_runs_beside_the_loop() -> None:
+    free = threading.Event()
+
+    async def blocks() -> str:
+        assert free.wait(20)
+        return threading.current_thread().name
+
+    async def frees() -> None:
+        await asyncio.sleep(0)
+        free.set()
+
+    name, _ = await asyncio.gather(beside(blocks()), frees())
+    assert name != threading.current_thread().name
+
+
+async def test_cancelling_reaches_what_runs_beside() -> None:
+    ended = threading.Event()
+    begun = threading.Event()
+
+    async def waits() -> None:
+        begun.set()
+        try:
+            await asyncio.sleep(600)
+        finally:
+            ended.set()
+
+    task = asyncio.ensure_future(beside(waits()))
+    while not begun.is_set():
+        await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await asyncio.to_thread(ended.wait, 20)

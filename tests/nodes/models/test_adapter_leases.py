@@ -1,0 +1,322 @@
+"""A version of an adapter stands for one set of weights, whatever happens to its name."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from local_models import alike, answers, asking, at_once, disturb, requests, with_adapters
+
+from swarm_ui.action import Action
+from swarm_ui.errors import ConfigError, ModelError
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.model import Completion
+from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.optim.preferences.pairs import PreferencePair
+from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, UpdateConfig
+from swarm_ui.optim.update.team_update import copy_adapter
+from swarm_ui.trace.records import Trace
+
+ASKED = requests(6)
+
+
+def by(model: LocalModel, adapter: str | None) -> list[Completion]:
+    return answers(model, asking(adapter, ASKED))
+
+
+def versions(completions: list[Completion]) -> set[str | None]:
+    return {completion.adapter for completion in completions}
+
+
+def lessons() -> list[PreferencePair]:
+    back = Action(action_type="navigate_back")
+    return [
+        PreferencePair(node="agent_0", decision=request.decision, chosen=back, rejected=None)
+        for request in ASKED
+        if request.decision is not None
+    ]
+
+
+def train(model: LocalModel, name: str = "agent_0") -> None:
+    config = UpdateConfig(method="rft", steps=4, batch_size=4, lr=3e-2)
+    AdapterTrainer(model, config).fit(name, lessons(), random.Random(0))
+
+
+def test_a_leased_version_outlives_training_under_its_exact_name() -> None:
+    model = with_adapters(2)
+    before, other = by(model, "agent_0"), by(model, "agent_1")
+    assert model.lease("agent_0") == "agent_0@0"
+    train(model)
+    after = by(model, "agent_0")
+    assert (versions(before), versions(after)) == ({"agent_0@0"}, {"agent_0@1"})
+    assert not alike(before, after)
+    assert alike(by(model, "agent_0@0"), before)
+    assert alike(by(model, "agent_0@1"), after)
+    assert alike(by(model, "agent_1"), other)
+    model.release("agent_0@0")
+    with pytest.raises(ModelError, match=r"no adapter 'agent_0@0'; .* agent_0@1, agent_1@0$"):
+        by(model, "agent_0@0")
+    assert model._adapters._kept == {}  # nothing is held that nobody can ask for
+
+
+def test_leases_are_counted() -> None:
+    model = with_adapters(1)
+    before = by(model, "agent_0")
+    version = model.lease("agent_0")
+    assert model.lease("agent_0@0") == version
+    train(model)
+    model.release(version)
+    assert alike(by(model, version), before)
+    model.release(version)
+    with pytest.raises(ModelError, match="is not leased"):
+        model.release(version)
+    with pytest.raises(ModelError, match="agent_0@1"):
+        model.lease(version)
+
+
+def test_requests_under_way_are_answered_by_the_version_they_asked(tmp_path: Path) -> None:
+    """Before, across and after a training, a swap and an unloading."""
+    model = with_adapters(2)
+    disturb(model, "agent_1", 77)
+    model.save_adapters(tmp_path)
+    runs: dict[str, list[Completion]] = {}
+
+    async def main() -> None:
+        waiting: dict[str, asyncio.Task[list[Completion]]] = {}
+
+        async def start() -> None:
+            version = model.lease("agent_0")
+            model.release(version)
+            runs[version] = await at_once(model, asking("agent_0", ASKED))  # undisturbed
+            waiting[version] = asyncio.create_task(at_once(model, asking("agent_0", ASKED)))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # the requests are in the queue, not yet answered
+
+        await start()
+        train(model)
+        await start()
+        assert model.load_adapter(tmp_path / "agent_1", "agent_0") == "agent_0@2"
+        await start()
+        model.unload_adapter("agent_0")
+        model.add_adapter("agent_0", rank=2)
+        await start()
+        for version, task in waiting.items():
+            done = await task
+            assert versions(done) == {version}
+            assert alike(done, runs[version]), version
+
+    asyncio.run(main())
+    assert list(runs) == ["agent_0@0", "agent_0@1", "agent_0@2", "agent_0@3"]
+    kinds = list(runs.values())
+    assert not any(alike(a, b) for k, a in enumerate(kinds) for b in kinds[:k])
+    assert alike(runs["agent_0@2"], by(model, "agent_1"))  # the same weights
+    assert model._adapters._kept == {}
+
+
+def test_versions_old_and_new_share_one_batch(tmp_path: Path) -> None:
+    model = with_adapters(1)
+    held, alone = [], {}
+    for step in range(3):
+        held.append(model.lease("agent_0"))
+        alone[held[-1]] = by(model, "agent_0")
+        disturb(model, "agent_0", step)
+    model.unload_adapter("agent_0")
+    assert model.adapters == ()
+    with pytest.raises(ModelError, match=r"no adapter 'agent_0'; .*agent_0@0 \(leased\)"):
+        by(model, "agent_0")
+    batches = model.counters.batches
+    mixed = answers(model, [r for version in held for r in asking(version, ASKED)])
+    assert model.counters.batches == batches + 1
+    for k, version in enumerate(held):
+        assert alike(mixed[6 * k : 6 * k + 6], alone[version])
+        model.release(version)
+    assert model._adapters._kept == {}
+
+
+def test_during_training_a_name_stands_for_the_weights_before_it() -> None:
+    model = with_adapters(2)
+    before = by(model, "agent_0")
+    with model.activate("agent_0"), torch.no_grad():
+        for weight in model.adapter_parameters("agent_0"):
+            weight += 0.5
+        assert alike(by(model, "agent_0"), before)
+        version = model.lease("agent_0")  # taken in the middle: what answers now
+        assert model.module.training
+    assert version == "agent_0@0"
+    assert alike(by(model, version), before)
+    after = by(model, "agent_0")
+    assert not alike(after, before)
+    # Changed weights never go by the old number, bumped or not; the bump gives no second one.
+    assert versions(after) == {"agent_0@1"}
+    assert model.bump("agent_0") == "agent_0@1"
+    assert model.bump("agent_0") == "agent_0@2"
+    model.release(version)
+
+
+def test_looking_without_changing_gives_no_new_version() -> None:
+    model = with_adapters(1)
+    before = by(model, "agent_0")
+    with model.activate("agent_0"):
+        version = model.lease("agent_0")
+    assert model.bump("agent_0") == "agent_0@1"
+    assert alike(by(model, version), before)
+    assert alike(by(model, "agent_0"), before)
+    model.release(version)
+    assert model._adapters._kept == {}
+
+
+def test_a_bump_in_the_middle_of_training_publishes_what_there_is() -> None:
+    model = with_adapters(1)
+    with model.activate("agent_0"), torch.no_grad():
+        for weight in model.adapter_parameters("agent_0"):
+            weight += 0.1
+        assert model.bump("agent_0") == "agent_0@1"
+        half = by(model, "agent_0")
+        for weight in model.adapter_parameters("agent_0"):
+            weight += 0.1
+        assert alike(by(model, "agent_0"), half)
+        with pytest.raises(ModelError, match="agent_0@0"):
+            model.lease("agent_0@0")
+    assert versions(by(model, "agent_0")) == {"agent_0@2"}
+    assert model._adapters._kept == {}
+
+
+def test_requests_during_training_do_not_change_what_is_learned() -> None:
+    def trained(asks: bool) -> list[torch.Tensor]:
+        model = with_adapters(2)
+        request = ASKED[0]
+        assert request.decision is not None
+        prompt, reply = model.encode(request.decision, by(model, "agent_0")[0].text)
+        ids = torch.tensor([prompt + reply])
+        mask = torch.tensor([[0] * len(prompt) + [1] * len(reply)])
+        with model.activate("agent_0"):
+            optimizer = torch.optim.SGD(model.adapter_parameters("agent_0"), 0.05)
+            for _ in range(3):
+                total, _ = model.forward_logprobs(ids, torch.ones_like(ids), mask)
+                (-total.sum()).backward()
+                optimizer.step()
+                optimizer.zero_grad()
+                if asks:
+                    answers(model, asking("agent_0", ASKED) + asking("agent_1", ASKED))
+        return [p.detach() for p in model.adapter_parameters("agent_0")]
+
+    quiet, busy = trained(False), trained(True)
+    assert all(torch.equal(a, b) for a, b in zip(quiet, busy, strict=True))
+
+
+def test_copying_an_adapter_over_another_leaves_leased_weights() -> None:
+    model = with_adapters(2)
+    before = by(model, "agent_1")
+    version = model.lease("agent_1")
+    copy_adapter(model, "agent_0", "agent_1")
+    assert alike(by(model, version), before)
+    assert alike(by(model, "agent_1"), by(model, "agent_0"))
+    assert versions(by(model, "agent_1")) == {"agent_1@1"}
+    model.release(version)
+
+
+def test_an_adapter_loads_into_a_model_that_has_none(tmp_path: Path) -> None:
+    source = with_adapters(1)
+    source.save_adapters(tmp_path)
+    fresh = with_adapters(0)
+    assert fresh.load_adapter(tmp_path / "agent_0", "critic") == "critic@0"
+    assert alike(by(fresh, "critic"), by(source, "agent_0"))
+    fresh.unload_adapter("critic")
+    assert alike(by(fresh, None), by(with_adapters(0), None))
+    assert fresh.load_adapter(tmp_path / "agent_0", "a") == "a@0"  # a letter of many names
+    assert fresh.load_adapter(tmp_path / "agent_0", "critic") == "critic@1"  # never @0 again
+    assert alike(by(fresh, "critic"), by(source, "agent_0"))
+
+
+def test_a_folder_that_does_not_fit_is_refused_and_costs_nothing(tmp_path: Path) -> None:
+    model = with_adapters(2)
+    before, weights = by(model, "agent_0"), tmp_path / "all" / "agent_0"
+    model.save_adapters(tmp_path / "all")
+
+    def like(name: str, **changes: object) -> Path:
+        shutil.copytree(weights, tmp_path / name)
+        config = tmp_path / name / "adapter_config.json"
+        config.write_text(json.dumps(json.loads(config.read_text()) | changes))
+        return tmp_path / name
+
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    (like("text") / "adapter_config.json").write_text("no json")
+    wide = LocalModel.untrained(model.codec, width=64, layers=2, heads=2, seed=0)
+    wide.add_adapter("agent_0", rank=4)
+    wide.save_adapters(tmp_path / "wide")
+    for folder, said in (
+        (empty, "missing: adapter_config.json, adapter_model.safetensors"),
+        (tmp_path / "text", "is not JSON"),
+        (like("dora", use_dora=True), "use_dora"),
+        (like("biased", bias="all"), "all"),
+        (like("other", peft_type="IA3"), "IA3"),
+        (like("elsewhere", target_modules=["nowhere"]), "does not fit"),
+        (like("fewer", target_modules=["q_proj"]), "does not fit"),
+        (like("rank", r=5), "does not fit"),
+        (tmp_path / "wide" / "agent_0", "does not fit"),
+    ):
+        for name in ("agent_0", "another"):
+            with pytest.raises(ConfigError, match=said):
+                model.load_adapter(folder, name)
+    assert model.adapters == ("agent_0", "agent_1")
+    assert alike(by(model, "agent_0"), before)
+    assert versions(by(model, "agent_0")) == {"agent_0@0"}
+
+
+def test_wrong_uses_say_what_is_wrong(tmp_path: Path) -> None:
+    model = with_adapters(2)
+    model.save_adapters(tmp_path)
+    with pytest.raises(ConfigError, match=r"no adapter 'agent_7'; there are: agent_0@0, agent_1@0"):
+        model.unload_adapter("agent_7")
+    with model.activate("agent_0"):
+        for change in (
+            lambda: model.unload_adapter("agent_1"),
+            lambda: model.load_adapter(tmp_path / "agent_0", "agent_1"),
+            lambda: model.add_adapter("agent_2"),
+        ):
+            with pytest.raises(ConfigError, match="'agent_0' is in training"):
+                change()
+    for name in ("", "a@1", "a.b", "1st", "q_proj", "lora/x"):
+        with pytest.raises(ConfigError, match="cannot be named"):
+            model.add_adapter(name)
+    version = model.lease("agent_0")
+    train(model)
+    with pytest.raises(ConfigError, match="runs still use other weights"):
+        model.load_adapters(tmp_path)
+    model.release(version)
+    model.load_adapters(tmp_path)
+    assert versions(by(model, "agent_0")) == {"agent_0@0"}
+
+
+def test_a_run_keeps_the_versions_it_started_with_in_all_its_rounds() -> None:
+    model = with_adapters(2)
+    graph = CollabGraph.collaborative(
+        2, 3, model=model, adapters=["agent_0", "agent_1"], edges=[("agent_0", "agent_1")]
+    )
+    assert ASKED[0].decision is not None
+    seen = ASKED[0].decision.observation
+
+    async def main() -> list[Trace]:
+        quiet = await graph.run(seen)
+        calls = model.counters.calls
+        across = asyncio.create_task(graph.run(seen))
+        while model.counters.calls < calls + 2:
+            await asyncio.sleep(0)
+        assert not across.done()
+        train(model, "agent_0")
+        after = asyncio.create_task(graph.run(seen))
+        return [quiet, await across, await after]
+
+    quiet, across, after = asyncio.run(main())
+    assert [m.content for m in quiet.messages] == [m.content for m in across.messages]
+    spoken = [{c.adapter for c in t.calls if c.node == "agent_0"} for t in (quiet, across, after)]
+    assert spoken == [{"agent_0@0"}, {"agent_0@0"}, {"agent_0@1"}]
+    assert model._adapters._kept == {}
+    with pytest.raises(ModelError, match="is not leased"):  # the runs gave their leases back
+        model.release("agent_0@1")

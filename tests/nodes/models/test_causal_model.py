@@ -1,0 +1,341 @@
+"""Any causal language model in this process: tiny random ones, made and saved on the spot."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+from local_models import answers, asking, disturb
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
+
+from swarm_ui.action import Action
+from swarm_ui.errors import ConfigError, ModelError
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.model import ChatMessage, Completion, Decision, Request, ScoringModel
+from swarm_ui.nodes.models.transformers.causal_model import CausalModel
+from swarm_ui.observation import Element, Observation
+from swarm_ui.optim.preferences.pairs import PreferencePair
+from swarm_ui.optim.protocols import Trainable
+from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, UpdateConfig
+from swarm_ui.prompts import decision_chat
+
+TEMPLATE = (
+    "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{{ eos_token }}{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+KINDS = ["llama", "gpt2", "mistral"]
+
+
+def screen(label: str = "Save") -> Decision:
+    element = Element(index=0, role="button", text=label)
+    return Decision(observation=Observation(goal=f"press {label}", elements=(element,)))
+
+
+def tokenizer(template: str | None = TEMPLATE) -> PreTrainedTokenizerFast:
+    raw = Tokenizer(models.BPE())
+    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    raw.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=700,
+        special_tokens=["<s>", "</s>", "<pad>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    prompt = [turn.content for turn in decision_chat(screen())]
+    raw.train_from_iterator([*prompt, '{"action_type":"click","target":"Save","index":0}'], trainer)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=raw, bos_token="<s>", eos_token="</s>", pad_token="<pad>",
+        chat_template=template,
+    )  # fmt: skip
+
+
+def network(kind: str, words: int) -> PreTrainedModel:
+    """With random weights that are large enough to give decided answers."""
+    ends: dict[str, Any] = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2}
+    like_llama: dict[str, Any] = {
+        "vocab_size": words, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 2048, **ends,
+    }  # fmt: skip
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        made: PreTrainedModel
+        if kind == "llama":
+            made = LlamaForCausalLM(LlamaConfig(**like_llama))
+        elif kind == "mistral":  # a cache that forgets
+            made = MistralForCausalLM(MistralConfig(**like_llama, sliding_window=16))
+        else:  # learned positions, another kind of linear layer
+            made = GPT2LMHeadModel(
+                GPT2Config(
+                    vocab_size=words, n_positions=2048, n_embd=32, n_layer=2, n_head=4, **ends
+                )
+            )
+        with torch.no_grad():
+            for weight in made.parameters():
+                if weight.dim() > 1:
+                    weight.mul_(8)
+    return made
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Saved models, by kind."""
+    root = tmp_path_factory.mktemp("models")
+    for kind in KINDS:
+        words = tokenizer()
+        words.save_pretrained(root / kind)
+        network(kind, len(words)).save_pretrained(root / kind)
+    return {kind: root / kind for kind in KINDS}
+
+
+@pytest.fixture(params=KINDS)
+def model(request: pytest.FixtureRequest, folders: dict[str, Path]) -> CausalModel:
+    return CausalModel.from_pretrained(folders[request.param])
+
+
+@pytest.fixture
+def llama(folders: dict[str, Path]) -> CausalModel:
+    return CausalModel.from_pretrained(folders["llama"])
+
+
+def chats(count: int = 9, **settings: Any) -> list[Request]:
+    """Of very different lengths."""
+    settings = {"max_tokens": 12} | settings
+    return [
+        Request(chat=(ChatMessage("user", f"press {'button ' * (7 * k % 23)}{k}"),), **settings)
+        for k in range(count)
+    ]
+
+
+def with_adapters(model: CausalModel) -> CausalModel:
+    for k in range(2):
+        model.add_adapter(f"agent_{k}", rank=4, alpha=16)
+        disturb(model, f"agent_{k}", k, 0.2)
+    return model
+
+
+def told(completions: Sequence[Completion]) -> list[str]:
+    return [c.text for c in completions]
+
+
+def continued(model: CausalModel, request: Request) -> list[int]:
+    """New tokens as transformers' own loop finds them."""
+    assert request.chat is not None
+    turns = [{"role": turn.role, "content": turn.content} for turn in request.chat]
+    read = model.tokenizer.apply_chat_template(
+        turns, add_generation_prompt=True, return_tensors="pt", return_dict=True
+    )
+    out: torch.Tensor = model.network.generate(**read, max_new_tokens=12, do_sample=False)  # type: ignore[operator]
+    return out[0, read["input_ids"].shape[1] :].tolist()
+
+
+def test_greedy_replies_are_those_of_transformers(model: CausalModel) -> None:
+    for asked, completion in zip(chats(), answers(model, chats()), strict=True):
+        out = continued(model, asked)
+        assert completion.text == model.tokenizer.decode(out, skip_special_tokens=True)
+        assert completion.usage.completion_tokens == len(out)
+
+
+def test_an_answer_does_not_depend_on_the_company(model: CausalModel) -> None:
+    with_adapters(model)
+    names = [None, "agent_0", "agent_1"]
+    asked = [
+        msgspec.structs.replace(r, adapter=names[k % 3], temperature=0.9 * (k % 2), seed=k)
+        for k, r in enumerate(chats(15))
+    ]
+    together = answers(model, asked)
+    assert model.counters.batches == 1
+    for request, got in zip(asked, together, strict=True):
+        [alone] = answers(model, [request])
+        assert got.text == alone.text
+        assert got.logprob == pytest.approx(alone.logprob, abs=1e-3)
+        assert got.adapter == (None if request.adapter is None else f"{request.adapter}@1")
+    greedy = {name: told(answers(model, asking(name, chats()))) for name in names}
+    assert len({tuple(texts) for texts in greedy.values()}) == 3
+
+
+def test_a_reply_ends_at_any_end_token_and_at_its_own_limit(llama: CausalModel) -> None:
+    asked, ids, end = next(
+        (request, ids, k)
+        for request in chats()
+        for ids in [continued(llama, request)]
+        for k in range(3, 12)
+        if ids[k] not in ids[:k]
+    )
+    llama.network.generation_config.eos_token_id = [1, ids[end]]  # type: ignore[union-attr]
+    again = CausalModel(llama.network, llama.tokenizer)  # type: ignore[arg-type]
+    short, cut = answers(again, [asked, msgspec.structs.replace(asked, max_tokens=2)])
+    assert short.text == llama.tokenizer.decode(ids[:end])
+    assert short.usage.completion_tokens == end + 1
+    assert cut.text == llama.tokenizer.decode(ids[:2])
+    assert cut.usage.completion_tokens == 2
+
+
+def test_a_seed_decides_a_sample(llama: CausalModel) -> None:
+    one, same, other = (
+        told(
+            answers(
+                llama, [msgspec.structs.replace(r, seed=seed, temperature=1.5) for r in chats()]
+            )
+        )
+        for seed in (1, 1, 2)
+    )
+    assert one == same != other
+
+
+def test_the_trace_holds_the_prompt_that_was_read(llama: CausalModel) -> None:
+    [completion] = answers(llama, [Request(chat=(ChatMessage("user", "hi"),), max_tokens=1)])
+    assert completion.prompt == "<|user|>hi</s><|assistant|>"
+    assert completion.model == "llama"
+    [decided] = answers(llama, [Request(decision=screen("Send"), max_tokens=1)])
+    assert 'button "Send"' in decided.prompt
+
+
+def test_a_tokenizer_without_a_template_gets_the_plain_one(llama: CausalModel) -> None:
+    plain = CausalModel(llama.network, tokenizer(None))  # type: ignore[arg-type]
+    chat = (ChatMessage("system", "Be short."), ChatMessage("user", "hi"))
+    [completion] = answers(plain, [Request(chat=chat, max_tokens=1)])
+    assert completion.prompt == "<s>System: Be short.\n\nUser: hi\n\nAssistant:"
+    assert completion.usage.prompt_tokens == len(
+        tokenizer(None).encode(completion.prompt, add_special_tokens=False)
+    )
+
+
+def test_scores_are_log_probabilities_of_the_json_reply(model: CausalModel) -> None:
+    assert isinstance(model, ScoringModel)
+    with_adapters(model)
+    reply = Action(action_type="click", target="Save", index=0).json()
+    names = [None, "agent_0", "agent_1"]
+    asked = [Request(decision=screen("Save " * (k + 1)), adapter=names[k % 3]) for k in range(6)]
+    scores = asyncio.run(model.score(asked, [reply] * 6))
+    for request, score in zip(asked, scores, strict=True):
+        assert request.decision is not None
+        prompt, tail = model.encode(request.decision, reply)
+        assert tail[-1] == model.tokenizer.eos_token_id
+        assert model.tokenizer.decode(tail[:-1]) == reply
+        ids = torch.tensor([prompt + tail])
+        with model.activate(request.adapter) if request.adapter else model.reference():
+            model.module.eval()
+            logits = model.network(input_ids=ids).logits[0].log_softmax(-1)
+        by_hand = sum(logits[len(prompt) - 1 + k, t].item() for k, t in enumerate(tail))
+        assert score == pytest.approx(by_hand, abs=1e-3)
+    assert asyncio.run(model.score(asked[:1], ["no action"])) == [float("-inf")]
+
+
+def test_an_adapter_learns_and_a_leased_version_does_not(model: CausalModel) -> None:
+    trained: Trainable = with_adapters(model)
+    chosen = Action(action_type="click", target="Save", index=0)
+    lesson = [
+        PreferencePair(
+            node="agent_0", decision=screen("Save"), chosen=chosen,
+            rejected=Action(action_type="navigate_back"),
+        )
+    ]  # fmt: skip
+
+    def gains(adapter: str) -> float:
+        asked = [Request(decision=screen("Save"), adapter=adapter)] * 2
+        good, bad = asyncio.run(
+            model.score(asked, [chosen.json(), Action(action_type="navigate_back").json()])
+        )
+        return good - bad
+
+    before, version = gains("agent_0"), model.lease("agent_0")
+    config = UpdateConfig(steps=8, batch_size=1, lr=1e-2)
+    stats = AdapterTrainer(trained, config).fit("agent_0", lesson, random.Random(0))
+    assert stats.loss is not None and stats.first_loss is not None
+    assert stats.loss < stats.first_loss
+    assert gains("agent_0") > before + 1
+    assert gains(version) == pytest.approx(before, abs=1e-2)
+    model.release(version)
+
+
+def test_adapters_save_and_load(model: CausalModel, tmp_path: Path) -> None:
+    with_adapters(model).save_adapters(tmp_path)
+    wanted = told(answers(model, asking("agent_1", chats())))
+    assert model.load_adapter(tmp_path / "agent_1", "agent_0") == "agent_0@2"
+    assert told(answers(model, asking("agent_0", chats()))) == wanted
+
+
+def test_it_stands_in_a_graph(llama: CausalModel) -> None:
+    graph = CollabGraph.collaborative(
+        2, 2, model=with_adapters(llama), adapters=["agent_0", "agent_1"], max_tokens=6
+    )
+    trace = asyncio.run(graph.run(screen().observation, seed=0))
+    spoken = [call for call in trace.calls if call.node != "vote"]
+    assert [call.adapter for call in spoken] == ["agent_0@1", "agent_1@1"] * 2
+    assert all(call.prompt.startswith("<|system|>You operate") for call in spoken)
+
+
+def test_what_it_cannot_read_is_refused_to_its_caller_alone(llama: CausalModel) -> None:
+    long = Request(chat=(ChatMessage("user", "x y " * 2000),))
+    refusing = tokenizer("{{ raise_exception('no system turn, please') }}")
+    picky = CausalModel(llama.network, refusing)  # type: ignore[arg-type]
+
+    async def main() -> None:
+        bad, good = await asyncio.gather(
+            llama.generate([long]), llama.generate(chats(1)), return_exceptions=True
+        )
+        assert isinstance(bad, ModelError) and "reads 2048 at most" in str(bad)
+        assert isinstance(good, list)
+        with pytest.raises(ModelError, match="no system turn, please"):
+            await picky.generate(chats(1))
+        with pytest.raises(ModelError, match="reads text only"):
+            seen = ChatMessage("user", "what is this?", (b"png",))
+            await llama.generate([Request(chat=(seen,))])
+        with pytest.raises(ModelError, match="either 'decision' or 'chat'"):
+            await llama.generate([Request()])
+
+    asyncio.run(main())
+
+
+def test_a_bad_folder_is_one_clear_error(folders: dict[str, Path], tmp_path: Path) -> None:
+    def without(name: str, *patterns: str) -> Path:
+        shutil.copytree(folders["llama"], tmp_path / name)
+        for pattern in patterns:
+            for path in (tmp_path / name).glob(pattern):
+                path.unlink()
+        return tmp_path / name
+
+    torn = without("torn")
+    (torn / "model.safetensors").write_bytes(b"not weights")
+    partial = LlamaForCausalLM.from_pretrained(folders["llama"])
+    state = {k: v for k, v in partial.state_dict().items() if "layers.1" not in k}
+    partial.save_pretrained(without("partial", "*.safetensors"), state_dict=state)
+    (tmp_path / "empty").mkdir()
+    for folder, said in (
+        (tmp_path / "nowhere", "no such folder"),
+        (str(tmp_path / "nowhere"), "no causal language model in"),
+        (tmp_path / "empty", "no causal language model in"),
+        (without("no-words", "tokenizer*", "special*"), "no causal language model in"),
+        (without("no-weights", "*.safetensors"), "no causal language model in"),
+        (torn, "no causal language model in"),
+        (tmp_path / "partial", "lack"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            CausalModel.from_pretrained(folder)
+    bigger = tokenizer()
+    bigger.add_tokens(["more", "words"])
+    with pytest.raises(ConfigError, match="do not belong together"):
+        CausalModel(network("llama", len(tokenizer())), bigger)
+    endless = tokenizer()
+    endless.eos_token = None
+    made = network("llama", len(endless))
+    made.generation_config.eos_token_id = None  # type: ignore[union-attr]
+    with pytest.raises(ConfigError, match="names an end token"):
+        CausalModel(made, endless)

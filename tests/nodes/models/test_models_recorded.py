@@ -1,0 +1,236 @@
+"""The scripted model on recorded traces, and its streams."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+from graph_fakes import SCREEN, HashModel, click, timeless
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swarm_ui import CollabGraph
+from swarm_ui.action import Action
+from swarm_ui.errors import ConfigError, ModelError
+from swarm_ui.message import Heard, Usage
+from swarm_ui.model import ChatMessage, Completion, Decision, Request, StreamingModel
+from swarm_ui.nodes.agent import AgentNode
+from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+from swarm_ui.prompts import transcript
+from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
+from swarm_ui.view import View
+
+
+def recorded_team(model: object) -> CollabGraph:
+    return CollabGraph.collaborative(
+        agents=3,
+        rounds=2,
+        model=model,  # type: ignore[arg-type]
+        views="shuffle",
+        adapters=["a", "b", "c"],
+    )
+
+
+def shuffled_ends(model: ScriptedModel, seed: int) -> ScriptedModel:
+    """The same model, whose answers come back in another order than they were asked for."""
+    rng, generate = random.Random(seed), model.generate
+
+    async def late(requests: Sequence[Request]) -> list[Completion]:
+        for _ in range(rng.randrange(6)):
+            await asyncio.sleep(0)
+        return await generate(requests)
+
+    model.generate = late  # type: ignore[method-assign]
+    return model
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 10**6), st.integers(0, 3))
+def test_a_run_on_its_own_trace_is_the_same_run_whatever_order_replies_come_in(
+    order: int, seed: int
+) -> None:
+    first = recorded_team(HashModel()).run_sync(SCREEN, seed=seed, run="r")
+    again = recorded_team(shuffled_ends(ScriptedModel.from_trace(first), order))
+    assert timeless(again.run_sync(SCREEN, seed=seed, run="r")) == timeless(first)
+
+
+def test_one_model_replays_a_whole_episode_and_any_number_of_runs() -> None:
+    team = recorded_team(HashModel())
+    traces = [team.run_sync(SCREEN, seed=k, run=f"run {k}") for k in range(3)]
+    steps = tuple(StepRecord(trace=trace) for trace in traces)
+    episode = Episode(environment="e", task="t", seed=0, steps=steps)
+    decoded = msgspec.json.decode(msgspec.json.encode(episode), type=Episode)
+    for recorded in (episode, decoded, traces, iter(traces)):
+        replayed = recorded_team(ScriptedModel.from_trace(recorded))
+        for k in (2, 0, 1, 0):
+            assert timeless(replayed.run_sync(SCREEN, seed=k, run=f"run {k}")) == timeless(
+                traces[k]
+            )
+
+
+def trace_of(*calls: Call, **kwargs: object) -> Trace:
+    given: dict[str, object] = {"run": "r1", "seed": 0, "rounds": 1, "agents": ("a",)}
+    return Trace(observation=SCREEN, calls=calls, **(given | kwargs))  # type: ignore[arg-type]
+
+
+def call(reply: str, **kwargs: object) -> Call:
+    given: dict[str, object] = {"message": "a:0", "node": "a", "round": 0, "prompt": "[user]\nhi"}
+    return Call(reply=reply, **(given | kwargs))  # type: ignore[arg-type]
+
+
+def asks(**kwargs: object) -> Request:
+    return Request(decision=Decision(observation=SCREEN), **kwargs)  # type: ignore[arg-type]
+
+
+async def test_gives_back_all_that_was_recorded_of_a_call() -> None:
+    usage = Usage(prompt_tokens=5, completion_tokens=2)
+    said = call(
+        "yes",
+        adapter="agent_2@7",
+        model="large",
+        seed=3,
+        temperature=0.5,
+        logprob=-1.5,
+        usage=usage,
+    )
+    model = ScriptedModel.from_trace(trace_of(said))
+    for adapter in ("agent_2", "agent_2@7"):
+        (completion,) = await model.generate([asks(adapter=adapter, seed=3, temperature=0.5)])
+        assert completion == Completion(
+            text="yes",
+            prompt="[user]\nhi",
+            usage=usage,
+            logprob=-1.5,
+            model="large",
+            adapter="agent_2@7",
+        )
+    with pytest.raises(ModelError, match="adapter, recorded 'agent_2@7', asked 'agent_2@8'"):
+        await model.generate([asks(adapter="agent_2@8", seed=3, temperature=0.5)])
+
+
+async def test_a_chat_is_found_by_its_exact_prompt() -> None:
+    chat = (ChatMessage("user", "hi"),)
+    model = ScriptedModel.from_trace(trace_of(call("yes", prompt=transcript(chat))))
+    assert (await model.generate([Request(chat=chat)]))[0].text == "yes"
+    with pytest.raises(ModelError, match=r"prompt from character 9 on, recorded '', asked '!'"):
+        await model.generate([Request(chat=(ChatMessage("user", "hi!"),))])
+
+
+async def test_equal_calls_give_their_replies_in_order_and_then_again() -> None:
+    traces = [trace_of(call(text), run=text) for text in ("one", "two")]
+    model = ScriptedModel.from_trace(traces)
+    got = await model.generate([asks()] * 5)
+    assert [c.text for c in got] == ["one", "two", "one", "two", "one"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "says"),
+    [
+        (asks(seed=9), "'a:0' of run r1, which differs in seed, recorded 4, asked 9"),
+        (asks(seed=4, temperature=1.0), "temperature, recorded 0.0, asked 1.0"),
+        (asks(seed=4, adapter="x"), "adapter, recorded None, asked 'x'"),
+        (
+            Request(
+                decision=Decision(
+                    observation=SCREEN, heard=(Heard(sender="b", round=0, content="psst"),)
+                ),
+                seed=4,
+            ),
+            r"what was heard \(asked after hearing 'b:0'\)",
+        ),
+        (
+            Request(
+                decision=Decision(observation=msgspec.structs.replace(SCREEN, goal="other")), seed=4
+            ),
+            "observation.goal",
+        ),
+        (
+            Request(
+                decision=Decision(observation=View(SCREEN, [1, 0, 2, 3, 4, 5]).observation), seed=4
+            ),
+            "observation.elements",
+        ),
+    ],
+    ids=["seed", "temperature", "adapter", "heard", "goal", "view"],
+)
+async def test_what_was_never_asked_is_an_error_that_names_the_closest_call(
+    request_: Request, says: str
+) -> None:
+    far = call("far", seed=4, message="z:1", order=(5, 4, 3, 2, 1, 0), temperature=2.0, adapter="q")
+    model = ScriptedModel.from_trace(trace_of(far, call("near", seed=4)))
+    with pytest.raises(ModelError, match=f"no recorded call asked this; the closest of 2.*{says}"):
+        await model.generate([request_])
+
+
+async def test_a_call_that_failed_when_it_was_recorded_is_named_with_its_failure() -> None:
+    failed = call("", prompt="", error="ModelError: down", message="b:0", node="b")
+    model = ScriptedModel.from_trace(trace_of(failed, call("x", order=(1, 0))))
+    with pytest.raises(ModelError, match=r"'b:0'.*\(that call failed: ModelError: down\)"):
+        await model.generate([asks()])
+
+
+async def test_the_screenshot_makes_no_difference() -> None:
+    model = ScriptedModel.from_trace(trace_of(call("x")))
+    pictured = msgspec.structs.replace(SCREEN, png=b"...")
+    assert (await model.generate([Request(decision=Decision(observation=pictured))]))[0].text == "x"
+    with_picture = msgspec.structs.replace(trace_of(call("y")), observation=pictured)
+    assert (await ScriptedModel.from_trace(with_picture).generate([asks()]))[0].text == "y"
+
+
+def test_what_holds_no_reply_of_a_model_is_refused() -> None:
+    for nothing in (trace_of(), [], trace_of(call("", prompt=""))):
+        with pytest.raises(ConfigError, match="at least one call of a model"):
+            ScriptedModel.from_trace(nothing)
+    with pytest.raises(ConfigError, match="expected traces or episodes, got a str"):
+        ScriptedModel.from_trace(["run.jsonl"])  # type: ignore[list-item]
+
+
+# -- streams and completions ------------------------------------------------------------------
+
+
+@given(st.text(max_size=60))
+def test_a_scripted_reply_streams_word_by_word(text: str) -> None:
+    async def read() -> list[str | Completion]:
+        return [piece async for piece in ScriptedModel([text]).stream(asks())]
+
+    *pieces, last = asyncio.run(read())
+    assert isinstance(last, Completion) and last.text == text
+    assert "".join(str(piece) for piece in pieces) == text
+    assert all(len(str(piece).split()) <= 1 for piece in pieces)
+
+
+async def test_others_run_between_the_words_of_a_stream() -> None:
+    model = ScriptedModel(lambda request: "one two three")
+    assert isinstance(model, StreamingModel)
+    heard: list[str] = []
+
+    async def listen(name: str) -> None:
+        async for piece in model.stream(asks()):
+            if isinstance(piece, str):
+                heard.append(name)
+
+    await asyncio.gather(listen("a"), listen("b"))
+    assert heard == ["a", "b", "a", "b", "a", "b"]
+    assert len(model.requests) == 2
+
+
+async def test_a_script_may_hold_whole_completions_and_errors_reach_the_reader() -> None:
+    whole = Completion(text="hi", prompt="p", logprob=-2.0)
+    model = ScriptedModel([whole, ModelError("down")])
+    assert (await model.generate([asks()]))[0] == whole
+    with pytest.raises(ModelError, match="down"):
+        async for _ in model.stream(asks()):
+            pass
+
+
+def test_a_recorded_agent_can_be_asked_in_another_graph() -> None:
+    """Found by what is asked, not by who asks."""
+    trace = CollabGraph([AgentNode("a", ScriptedModel([click(2)]))]).run_sync(SCREEN)
+    seed = trace.calls[0].seed
+    model = ScriptedModel.from_trace(trace)
+    (completion,) = asyncio.run(model.generate([asks(seed=seed)]))
+    assert completion.text == click(2)
+    assert trace.action == Action(action_type="click", index=2)

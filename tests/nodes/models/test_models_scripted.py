@@ -1,0 +1,58 @@
+"""The scripted model keeps the contract of every model."""
+
+from __future__ import annotations
+
+import pytest
+
+from swarm_ui.errors import ModelError
+from swarm_ui.json_text import last_object, objects
+from swarm_ui.model import ChatMessage, ChatModel, Request, ScoringModel
+from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel, ScriptedScoringModel
+
+
+def ask(text: str) -> Request:
+    return Request(chat=(ChatMessage("user", text),))
+
+
+async def test_gives_replies_in_order_with_the_exact_prompt() -> None:
+    model = ScriptedModel(["one", "two"])
+    assert isinstance(model, ChatModel) and not isinstance(model, ScoringModel)
+    first, second = await model.generate([ask("a"), ask("b")])
+    assert (first.text, second.text) == ("one", "two")
+    assert first.prompt == "[user]\na"
+    assert [r.chat for r in model.requests] == [ask("a").chat, ask("b").chat]
+
+
+async def test_says_when_the_script_is_at_its_end() -> None:
+    model = ScriptedModel(["one"])
+    await model.generate([ask("a")])
+    with pytest.raises(ModelError, match="no reply left in the script for call 2"):
+        await model.generate([ask("b")])
+
+
+async def test_follows_functions_and_raises_exceptions() -> None:
+    async def reply(request: Request) -> str | Exception:
+        assert request.chat is not None
+        text = request.chat[0].content
+        return ModelError("broken") if text == "break" else text.upper()
+
+    model = ScriptedModel(reply)
+    assert (await model.generate([ask("a")]))[0].text == "A"
+    assert (await ScriptedModel(lambda r: "x").generate([ask("a")]))[0].text == "x"
+    with pytest.raises(ModelError, match="broken"):
+        await model.generate([ask("break")])
+
+
+async def test_scores_when_it_has_an_opinion() -> None:
+    model = ScriptedScoringModel(["x"], lambda request, reply: -float(len(reply)))
+    assert isinstance(model, ScoringModel)
+    assert await model.score([ask("a"), ask("b")], ["xy", "x"]) == [-2.0, -1.0]
+
+
+def test_objects_are_found_in_free_text_and_hostile_nesting_is_survived() -> None:
+    text = 'a {"x": {"y": "}"}} {bad} ```{"z": [1]}``` {"open": '
+    assert [f.value for f in objects(text)] == [{"x": {"y": "}"}}, {"z": [1]}]
+    found = last_object(text)
+    assert found is not None and text[found.start : found.end] == '{"z": [1]}'
+    assert last_object('{"a":' * 3000) is None
+    assert last_object("") is None

@@ -1,0 +1,240 @@
+"""Streams of the endpoint model: pieces, broken lines, early closing."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import traceback
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+import pytest
+from graph_fakes import in_virtual_time
+from loopback import GOOD, Loopback, Reply, failing, too_many
+from loopback_client import ask, model, no_proxy, pieces_of, streamed  # noqa: F401  (a fixture)
+
+from swarm_ui.errors import BudgetExceeded, ModelError
+from swarm_ui.model import StreamingModel
+from swarm_ui.nodes.models.openai.event_stream import read_stream
+from swarm_ui.nodes.models.openai.replies import ChatReply, Malformed
+from swarm_ui.prompts import chat_of, transcript
+
+
+async def test_pieces_come_in_order_and_the_whole_comes_last() -> None:
+    pieces = ("Reason: ", "ü\u2028\x85 and ", "so on")
+    async with Loopback([Reply(pieces=pieces, logprobs=(-0.5, -0.25, -0.25))]) as server:
+        client = model(server, logprobs=True)
+        assert isinstance(client, StreamingModel)
+        request = ask("go", adapter="agent_0@3", seed=4, max_tokens=9)
+        got, last = await streamed(client, request)
+    assert tuple(got) == pieces and last.text == "".join(pieces)
+    assert request.chat is not None
+    assert (last.prompt, last.adapter, last.model) == (
+        transcript(request.chat),
+        "agent_0@3",
+        "agent_0@3",
+    )
+    assert (last.usage.prompt_tokens, last.usage.completion_tokens) == (11, 7)
+    assert last.logprob == pytest.approx(-1.0)
+    body = server.requests[0].body
+    assert body["stream"] is True and body["stream_options"] == {"include_usage": True}
+    assert (body["seed"], body["max_tokens"], body["logprobs"]) == (4, 9, True)
+    assert client.spent.prompt_tokens == 11
+
+
+async def test_the_first_piece_is_there_before_the_last_is_sent() -> None:
+    async with Loopback([Reply("one two three four", pause=0.05)]) as server:
+        client = model(server)
+        async with aclosing(client.stream(ask())) as pieces:  # type: ignore[type-var]
+            assert await anext(pieces) == "one"
+            sent = server.sent
+            rest = [piece async for piece in pieces]
+        await client.close()
+    assert sent < server.sent == 7  # four words, the end, the usage, DONE
+    assert rest[:-1] == [" two", " three", " four"]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        too_many("0"),
+        failing(500),
+        Reply("good", break_after=0),
+        Reply("good", break_after=0, breaks="data: {nonsense\n\n"),
+        Reply("good", break_after=0, breaks='data: {"error": {"message": "out of memory"}}\n\n'),
+    ],
+    ids=["429", "500", "cut", "malformed", "error"],
+)
+async def test_a_stream_that_fails_before_its_first_piece_is_tried_again(fault: Reply) -> None:
+    async with Loopback([fault, fault, Reply("good")]) as server:
+        client = model(server)
+        assert (await streamed(client))[0] == ["good"]
+    assert (client.spent.calls, client.spent.retries) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("breaks", "says"),
+    [
+        ("", "a broken connection|ended before the reply did"),
+        ("data: {nonsense\n\n", "no piece of a chat completion"),
+        ('data: {"error": {"message": "out of memory"}}\n\n', "out of memory"),
+    ],
+    ids=["cut", "malformed", "error"],
+)
+async def test_a_stream_that_breaks_off_says_what_had_come_and_is_not_repeated(
+    breaks: str, says: str
+) -> None:
+    fault = Reply("one two three", break_after=2, breaks=breaks)
+    got: list[object] = []
+    async with Loopback([fault]) as server:
+        client = model(server)
+        with pytest.raises(ModelError, match=f"after 7 characters that end in 'one two'.*({says})"):
+            async for piece in client.stream(ask()):
+                got.append(piece)
+        await client.close()
+    assert got == ["one", " two"]
+    assert len(server.requests) == 1
+
+
+async def test_a_broken_stream_that_echoes_the_key_does_not_show_any_of_it() -> None:
+    key = "sk-" + "0123456789" * 10
+    async with Loopback([Reply(pieces=("so ", key, " and"), break_after=3)]) as server:
+        with pytest.raises(ModelError, match=r"end in 'so \[secret\] and'") as caught:
+            await streamed(model(server, api_key=key))
+    assert "0123456789" not in "".join(traceback.format_exception(caught.value))
+
+
+async def test_a_stream_that_does_not_begin_is_tried_again() -> None:
+    tries = itertools.count()
+    async with Loopback(lambda body: Reply("good", delay=0 if next(tries) else 60)) as server:
+        assert (await streamed(model(server, timeout=0.5)))[0] == ["good"]
+
+
+async def test_a_stream_that_stalls_is_given_up_after_the_timeout() -> None:
+    async with Loopback(lambda body: Reply("a b", pause=60)) as server:
+        with pytest.raises(ModelError, match=r"broke off after 1 characters.*no reply in time"):
+            await streamed(model(server, timeout=0.5))
+
+
+class Slow:
+    """A response whose events come a second apart."""
+
+    def __init__(self, *pieces: str) -> None:
+        chunks = [{"choices": [{"delta": {"content": piece}}]} for piece in pieces]
+        self.events = [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks] + ["data: [DONE]\n\n"]
+
+    async def iter_bytes(self) -> AsyncIterator[bytes]:
+        for event in self.events:
+            await asyncio.sleep(1.0)
+            for k in range(0, len(event), 7):  # however the network cuts it
+                yield event[k : k + 7].encode()
+
+    async def read(self) -> bytes:
+        raise AssertionError
+
+
+@pytest.mark.parametrize("reader", [0.0, 5.0])
+def test_patience_is_for_each_event_and_a_slow_reader_is_not_the_servers_fault(
+    reader: float,
+) -> None:
+    async def read(patience: float) -> list[object]:
+        got: list[object] = []
+        async for piece in read_stream(Slow("a", "b", "c"), patience):
+            got.append(piece)
+            await asyncio.sleep(reader)
+        return got
+
+    *texts, reply = in_virtual_time(read(1.5))
+    assert texts == ["a", "b", "c"] and isinstance(reply, ChatReply)
+    assert reply.answers[0].text == "abc"
+    with pytest.raises(TimeoutError):
+        in_virtual_time(read(0.5))
+
+
+def test_a_stream_that_ends_in_good_order_but_too_soon_is_no_reply() -> None:
+    async def read(response: Slow) -> list[object]:
+        return [piece async for piece in read_stream(response, 9.0)]
+
+    short = Slow("a", "b")
+    short.events.pop()
+    with pytest.raises(Malformed, match="ended before the reply did"):
+        in_virtual_time(read(short))
+    said_so = 'data: {"choices": [{"delta": {}, "finish_reason": "length"}]}'
+    short.events.append(said_so)  # some servers leave out the mark at the end
+    assert in_virtual_time(read(short))[:-1] == ["a", "b"]
+
+
+async def test_closing_early_cancels_the_call_and_frees_its_slot() -> None:
+    async with Loopback([Reply("a b c", pause=60), Reply("next")]) as server:
+        client = model(server, concurrency=1, max_tokens_total=1000)
+        async with aclosing(client.stream(ask(max_tokens=100))) as pieces:  # type: ignore[type-var]
+            assert await anext(pieces) == "a"
+        got, _ = await asyncio.wait_for(pieces_of(client), timeout=10)
+        assert got == ["next"]
+        # What it used is not known, so it counts with all it may have used.
+        with pytest.raises(BudgetExceeded, match="121 are used and 0 are held"):
+            await client.generate([ask(max_tokens=990)])
+        await client.close()
+    assert [task for task in asyncio.all_tasks() if task is not asyncio.current_task()] == []
+
+
+async def test_usage_is_guessed_where_the_server_does_not_count() -> None:
+    async with Loopback([Reply("word " * 30, usage=False)]) as server:
+        _, last = await streamed(model(server))
+    assert 30 <= last.usage.completion_tokens <= 100 and last.usage.prompt_tokens > 0
+
+
+async def test_a_server_that_does_not_stream_still_answers() -> None:
+    async with Loopback([Reply(plain=True)]) as server:
+        got, last = await streamed(model(server))
+    assert (got, last.text, last.usage.completion_tokens) == ([GOOD], GOOD, 7)
+
+
+async def test_a_server_that_refuses_stream_options_is_asked_without_them_from_then_on() -> None:
+    def old(body: dict[str, object]) -> Reply:
+        known = "stream_options" not in body
+        return Reply("fine") if known else failing(400, "Unrecognized argument: stream_options")
+
+    async with Loopback(old) as server:
+        client = model(server)
+        assert (await streamed(client))[1].text == "fine"
+        assert (await streamed(client))[1].text == "fine"
+    assert ["stream_options" in seen.body for seen in server.requests] == [True, False, False]
+
+
+async def test_a_stream_falls_back_to_the_schema_in_words() -> None:
+    def old(body: dict[str, object]) -> Reply:
+        return failing(422) if "response_format" in body else Reply('{"a": 1}')
+
+    async with Loopback(old) as server:
+        client = model(server)
+        _, last = await streamed(client, ask(json_schema='{"type": "object"}'))
+    assert last.text == '{"a": 1}'
+    sent = server.requests[-1].body["messages"]
+    assert [turn.content for turn in chat_of(last.prompt)] == [m["content"] for m in sent]
+    assert json.dumps({"type": "object"}) in last.prompt
+
+
+async def test_a_stream_that_is_refused_for_itself_is_not_blamed_on_the_schema() -> None:
+    async with Loopback([failing(400, "context too long"), failing(400, "still")]) as server:
+        with pytest.raises(ModelError, match="context too long"):
+            await streamed(model(server), ask(json_schema='{"type": "object"}'))
+    assert len(server.requests) == 2
+
+
+async def test_a_stream_is_checked_against_the_budget_before_it_is_sent() -> None:
+    async with Loopback() as server:
+        with pytest.raises(BudgetExceeded, match="all 0 calls"):
+            await streamed(model(server, max_calls=0))
+    assert server.requests == []
+
+
+async def test_connections_are_used_again_after_a_stream() -> None:
+    async with Loopback() as server:
+        client = model(server)
+        for _ in range(3):
+            async for _piece in client.stream(ask()):
+                pass
+        assert server.connections == 1
+        await client.close()

@@ -1,0 +1,126 @@
+"""One batch through many adapters: as one by one, and as peft itself would do it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from local_models import answers, asking, requests, with_adapters
+from peft import PeftModel
+
+from swarm_ui.model import Request
+from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.nodes.models.transformers import decoding
+
+NAMES = [None, "agent_0", "agent_1", "agent_2"]
+
+
+@pytest.fixture(scope="module")
+def model() -> LocalModel:
+    return with_adapters()
+
+
+@given(
+    picked=st.lists(st.tuples(st.integers(0, 39), st.integers(0, 3)), min_size=1, max_size=24),
+    worth=st.sampled_from([1, 40, 400]),
+)
+@settings(max_examples=12, deadline=None)
+def test_a_greedy_answer_is_the_same_in_any_company(
+    model: LocalModel, picked: list[tuple[int, int]], worth: int
+) -> None:
+    screens = requests(40)
+    asked = [msgspec.structs.replace(screens[k], adapter=NAMES[n]) for k, n in picked]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(decoding, "_WORTH_A_FORWARD", worth)  # prompts read in many pieces, or one
+        together = answers(model, asked)
+    for request, got in zip(asked, together, strict=True):
+        [alone] = answers(model, [request])
+        assert got.text == alone.text
+        assert got.prompt == alone.prompt
+        assert got.usage == alone.usage
+        assert got.logprob == pytest.approx(alone.logprob, abs=1e-4)
+
+
+def test_prompts_of_many_lengths_are_read_in_pieces_and_decoded_together(
+    model: LocalModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shapes: list[tuple[int, int]] = []
+    forward = decoding._forward
+
+    def seen(network, ids, *rest):  # type: ignore[no-untyped-def]
+        shapes.append(tuple(ids.shape))
+        return forward(network, ids, *rest)
+
+    monkeypatch.setattr(decoding, "_forward", seen)
+    asked = requests(40)
+    answers(model, asked)
+    prompts = [shape for shape in shapes if shape[1] > 1]
+    lengths = [len(model.codec.encode(r.decision).ids) for r in asked if r.decision]
+    assert len(prompts) > 1
+    assert sum(rows for rows, _ in prompts) == 40
+    assert sum(rows * tokens for rows, tokens in prompts) < 40 * max(lengths)
+    steps = [rows for rows, tokens in shapes if tokens == 1]
+    assert steps[0] == 40  # one batch again
+    assert steps == sorted(steps, reverse=True) and steps[-1] < 40  # and the finished ones leave
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 9])
+def test_logits_are_those_of_pefts_own_mixed_batch(model: LocalModel, tokens: int) -> None:
+    network = model.module
+    assert isinstance(network, PeftModel)
+    ids = torch.randint(3, 200, (11, tokens), generator=torch.Generator().manual_seed(1))
+    names = sorted(NAMES * 3, key=str)[:11]
+    with torch.no_grad():
+        wanted = network(input_ids=ids, adapter_names=[n or "__base__" for n in names]).logits
+        versions = [None if n is None else f"{n}@0" for n in names]
+        for order in (range(11), [3, 10, 0, 7, 5, 1, 9, 2, 8, 6, 4]):  # together, and scattered
+            with model.routed([versions[k] for k in order]) as base:
+                got = base(input_ids=ids[list(order)]).logits
+            assert torch.allclose(got, wanted[list(order)], atol=1e-4)
+        assert not torch.allclose(wanted[0], network.get_base_model()(input_ids=ids).logits[0])
+
+
+def test_rows_that_leave_the_batch_leave_the_others_their_adapters(model: LocalModel) -> None:
+    ids = torch.randint(3, 200, (6, 1), generator=torch.Generator().manual_seed(2))
+    versions = ["agent_0@0", "agent_0@0", None, "agent_1@0", "agent_2@0", "agent_2@0"]
+    base = model._adapters.base
+    with torch.no_grad(), model._adapters.routed(versions) as route:
+        whole = base(input_ids=ids).logits
+        route.only([1, 2, 5])
+        assert torch.allclose(base(input_ids=ids[[1, 2, 5]]).logits, whole[[1, 2, 5]], atol=1e-5)
+        route.only([3])
+        assert torch.allclose(base(input_ids=ids[[3]]).logits, whole[[3]], atol=1e-5)
+
+
+def test_after_a_batch_peft_finds_its_layers_as_they_were(model: LocalModel) -> None:
+    before = {name for name, part in model.module.named_modules() if "forward" in part.__dict__}
+    answers(model, asking("agent_1", requests(2)))
+    after = {name for name, part in model.module.named_modules() if "forward" in part.__dict__}
+    assert before == after == set()
+
+
+def test_adapters_of_different_ranks_share_a_batch() -> None:
+    model = with_adapters(1)
+    model.add_adapter("wide", rank=9, alpha=3)
+    with model.activate("wide"), torch.no_grad():
+        noise = torch.Generator().manual_seed(3)
+        for weight in model.adapter_parameters("wide"):
+            weight += 0.3 * torch.randn(weight.shape, generator=noise)
+    asked = asking("wide", requests(6)) + asking("agent_0", requests(6)) + requests(6)
+    for request, got in zip(asked, answers(model, asked), strict=True):
+        [alone] = answers(model, [request])
+        assert (got.text, got.logprob) == (alone.text, pytest.approx(alone.logprob, abs=1e-4))
+
+
+def test_scores_do_not_depend_on_the_company(model: LocalModel) -> None:
+    asked: list[Request] = [
+        msgspec.structs.replace(r, adapter=NAMES[k % 4]) for k, r in enumerate(requests(20))
+    ]
+    replies = [c.text for c in answers(model, asked)]
+    together = asyncio.run(model.score(asked, replies))
+    for request, reply, got in zip(asked, replies, together, strict=True):
+        assert asyncio.run(model.score([request], [reply])) == pytest.approx([got], abs=1e-4)

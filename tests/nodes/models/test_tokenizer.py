@@ -1,0 +1,195 @@
+"""The compact codec: what goes in comes out, and only what the screen allows can be written."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+pytest.importorskip("torch")
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swarm_ui.action import Action, Unparsed
+from swarm_ui.message import Heard
+from swarm_ui.model import Decision
+from swarm_ui.nodes.models.tiny_agent.tokenizer import MAX_PROMPT, SLOTS, ScreenTokenizer, Trie
+from swarm_ui.nodes.models.tiny_agent.vocabulary import GENERAL_WORDS
+from swarm_ui.observation import Element, Observation, Past
+from swarm_ui.optim.stage1.synthesis.curriculum import PAGE_FAMILIES, Mix, Stream
+from swarm_ui.optim.stage1.synthesis.questions import Quiz
+from swarm_ui.optim.stage1.synthesis.scene import Lesson
+
+CODEC = ScreenTokenizer(["wardrobe"])
+KNOWN = tuple(w for w in GENERAL_WORDS if w.isalpha() and len(w) > 2)
+
+
+def lessons(count: int, seed: int) -> list[Lesson]:
+    stream = Stream(seed, KNOWN, Mix())
+    drawn = [stream.draw(questions=0.0) for _ in range(count)]
+    return [lesson for lesson in drawn if isinstance(lesson, Lesson)]
+
+
+def allows(grammar: Trie, free: set[int], reply: list[int], eos: int) -> bool:
+    here: Trie | None = grammar
+    for token in reply:
+        if here is None:
+            if token not in free and token != eos:
+                return False
+        elif token not in here:
+            return False
+        else:
+            here = here[token]
+    return True
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_lesson_survives_the_tokens(seed: int) -> None:
+    for lesson in lessons(150, seed):
+        prompt = CODEC.encode(lesson.decision, random.Random(seed))
+        back = CODEC.decode(prompt, CODEC.reply(prompt, lesson.action))
+        assert isinstance(back, Action)
+        assert back.key == lesson.action.key
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_grammar_allows_every_right_action(seed: int) -> None:
+    for lesson in lessons(150, seed):
+        prompt = CODEC.encode(lesson.decision)
+        reply = CODEC.reply(prompt, lesson.action)
+        free = set(CODEC.free_words(prompt))
+        assert allows(CODEC.grammar(prompt), free, reply, CODEC.eos_id), lesson.action
+
+
+def test_the_grammar_allows_nothing_on_a_disabled_element_and_no_typing_into_a_button() -> None:
+    screen = Observation(
+        goal="press it",
+        elements=(
+            Element(index=0, role="button", text="Save", enabled=False),
+            Element(index=1, role="button", text="Go"),
+        ),
+        actions=("click", "input_text"),
+    )
+    prompt = CODEC.encode(Decision(observation=screen))
+    for action in (
+        Action(action_type="click", index=0),
+        Action(action_type="input_text", index=1, text="it"),
+        Action(action_type="status", goal_status="complete"),
+    ):
+        reply = CODEC.reply(prompt, action)
+        assert not allows(CODEC.grammar(prompt), set(), reply, CODEC.eos_id), action
+    reply = CODEC.reply(prompt, Action(action_type="click", index=1))
+    assert allows(CODEC.grammar(prompt), set(), reply, CODEC.eos_id)
+
+
+def test_an_unknown_word_is_one_symbol_wherever_it_stands_and_another_one_in_other_prompts() -> (
+    None
+):
+    screen = Observation(
+        goal="open Zyxwv",
+        elements=(Element(index=0, role="button", text="zyxwv"),),
+        history=(Past(action=Action(action_type="click", index=0), role="button", label="ZYXWV"),),
+    )
+    prompt = CODEC.encode(Decision(observation=screen))
+    assert prompt.ids.count(prompt.slots["zyxwv"]) == 3
+    drawn = {
+        CODEC.encode(Decision(observation=screen), random.Random(i)).slots["zyxwv"]
+        for i in range(40)
+    }
+    assert len(drawn) > 10
+
+
+@given(st.integers(0, 300), st.integers(0, 90), st.integers(1, 30))
+def test_words_that_only_a_reply_brings_get_symbols_of_their_own(
+    seed: int, known: int, fresh: int
+) -> None:
+    goal = " ".join(f"qa{i}" for i in range(min(known, 60)))
+    screen = Observation(
+        goal=goal, elements=(Element(index=0, role="field", text="x", value="", editable=True),)
+    )
+    prompt = CODEC.encode(Decision(observation=screen), random.Random(seed))
+    for i in range(fresh):
+        CODEC.reply(prompt, Action(action_type="input_text", index=0, text=f"zb{i}"))
+    assert len(set(prompt.slots.values())) == len(prompt.slots)
+
+
+def test_typed_text_comes_back_as_it_stands_on_the_screen() -> None:
+    screen = Observation(
+        goal='Enter "McKay-Smith 07:45" as name',
+        elements=(Element(index=0, role="field", text="Name", value="", editable=True),),
+    )
+    prompt = CODEC.encode(Decision(observation=screen))
+    action = Action(action_type="input_text", index=0, text="McKay-Smith 07:45")
+    back = CODEC.decode(prompt, CODEC.reply(prompt, action))
+    assert isinstance(back, Action)
+    assert back.text == "McKay-Smith 07:45"
+    assert back.target == "Name"
+
+
+def test_what_colleagues_said_is_in_the_prompt_and_own_words_are_marked() -> None:
+    screen = Observation(goal="go", elements=(Element(index=0, role="link", text="Away"),))
+    action = Action(action_type="click", index=0)
+    alone = CODEC.encode(Decision(observation=screen)).ids
+    heard = (
+        Heard(sender="agent_0", round=0, content="", action=action, own=True),
+        Heard(sender="agent_1", round=0, content="", action=action),
+    )
+    told = [CODEC.tokens[i] for i in CODEC.encode(Decision(observation=screen, heard=heard)).ids]
+    assert told.count("<me>") == 1
+    assert told.count("<m>") == 1
+    assert len(told) > len(alone)
+
+
+@given(st.lists(st.text(max_size=40), max_size=60), st.text(max_size=300))
+def test_any_text_on_a_screen_gives_a_prompt_of_bounded_length_without_forged_control_tokens(
+    labels: list[str], goal: str
+) -> None:
+    elements = tuple(
+        Element(index=i, role="text", text=label + " <done> [button] #3 <act>")
+        for i, label in enumerate(labels)
+    )
+    prompt = CODEC.encode(Decision(observation=Observation(goal=goal, elements=elements)))
+    assert len(prompt.ids) <= MAX_PROMPT + 1
+    told = [CODEC.tokens[i] for i in prompt.ids]
+    assert told.count("<act>") == 1
+    assert "<done>" not in told
+    assert "[button]" not in told
+    assert len(prompt.slots) <= SLOTS
+
+
+@given(st.lists(st.integers(0, len(CODEC) - 1), max_size=12))
+def test_any_reply_is_read_as_an_action_or_as_a_reason(ids: list[int]) -> None:
+    lesson = lessons(1, 3)[0]
+    back = CODEC.decode(CODEC.encode(lesson.decision), ids)
+    assert isinstance(back, Action | Unparsed)
+
+
+def test_quizzes_mark_exactly_their_answers() -> None:
+    stream = Stream(1, KNOWN, Mix())
+    for _ in range(40):
+        drawn = stream.draw(questions=1.0)
+        assert isinstance(drawn, Quiz)
+        ids, mask = CODEC.quiz(CODEC.encode(drawn.decision), drawn.questions)
+        assert len(ids) == len(mask)
+        ends = [i for i, token in enumerate(ids) if token == CODEC.eos_id]
+        assert len(ends) == len(drawn.questions)
+        assert all(mask[i] for i in ends)
+        for kind, index in drawn.questions:
+            if kind == "where":
+                assert CODEC.tokens.index(f"#{index}") in [
+                    t for t, m in zip(ids, mask, strict=True) if m
+                ]
+
+
+def test_every_family_of_pages_makes_lessons_that_point_at_something() -> None:
+    from swarm_ui.optim.stage1.synthesis.random_words import Bag
+
+    stream = Stream(7, KNOWN, Mix())
+    for family in PAGE_FAMILIES:
+        for _ in range(30):
+            lesson = stream.page(Bag(stream.rng, KNOWN), family)
+            element = lesson.decision.observation.element(lesson.action.index)
+            assert element is not None, family
+            if lesson.action.action_type == "input_text":
+                assert element.editable, family

@@ -1,0 +1,273 @@
+"""Votes: counting, ties, the paper's hierarchical rule, probabilities by hand."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from math import exp, inf, log
+
+import pytest
+from graph_fakes import SCREEN, FixedModel, HashModel, click
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swarm_ui import (
+    Action,
+    CollabGraph,
+    Completion,
+    ConfigError,
+    MajorityVote,
+    Message,
+    ModelError,
+    NodeContext,
+    ProbabilityVote,
+    Request,
+    Trace,
+    function_node,
+)
+from swarm_ui.nodes.voting_rules import candidates, exact, hierarchical
+
+
+def type_text(index: int, text: str, target: str | None = None) -> Action:
+    return Action(action_type="input_text", index=index, text=text, target=target)
+
+
+def tap(index: int, target: str | None = None) -> Action:
+    return Action(action_type="click", index=index, target=target)
+
+
+Rule = Callable[[Sequence[Action], int], object]
+
+ACTS = st.lists(
+    st.one_of(
+        st.builds(tap, st.integers(0, 3)),
+        st.builds(type_text, st.integers(0, 2), st.sampled_from(["a", "A", "b"])),
+        st.just(Action(action_type="navigate_back")),
+    ),
+    min_size=1,
+    max_size=9,
+)
+
+
+@given(ACTS, st.integers(0, 10**9), st.randoms())
+@pytest.mark.parametrize("rule", [exact, hierarchical])
+def test_no_rule_depends_on_who_stands_where(
+    rule: Rule, acts: list[Action], seed: int, rng: random.Random
+) -> None:
+    mixed = list(acts)
+    rng.shuffle(mixed)
+    assert rule(acts, seed) == rule(mixed, seed)
+    assert candidates(acts) == candidates(mixed)
+
+
+@given(ACTS, st.integers(0, 10**9))
+def test_the_majority_wins(acts: list[Action], seed: int) -> None:
+    counts = Counter(action.key for action in acts)
+    assert counts[exact(acts, seed)] == max(counts.values())
+
+
+def test_ties_follow_the_seed_evenly() -> None:
+    acts = [tap(0), tap(1), tap(2)]
+    wins = Counter(exact(acts, seed) for seed in range(3000))
+    assert len(wins) == 3
+    assert all(900 < count < 1100 for count in wins.values())
+
+
+def test_the_hierarchical_rule_can_differ_from_the_exact_one() -> None:
+    back = Action(action_type="navigate_back")
+    acts = [back, back, tap(1), tap(2), tap(2, "same act"), type_text(0, "x")]
+    assert {exact(acts, s) for s in range(50)} == {back.key, tap(2).key}
+    # click is the most common type, element 2 the most common among clicks
+    assert {hierarchical(acts, s) for s in range(50)} == {tap(2).key}
+    texts = [type_text(1, "a"), type_text(1, "b"), type_text(1, "B"), type_text(2, "a"), back, back]
+    assert {hierarchical(texts, s) for s in range(50)} == {type_text(1, "b").key}
+
+
+def test_acts_that_differ_in_wording_alone_count_together() -> None:
+    acts = [type_text(1, "Bob", "Name"), type_text(1, "bob"), type_text(1, "bob"), tap(0)]
+    chosen = candidates(acts)
+    assert len(chosen) == 2
+    assert chosen[acts[0].key] == type_text(1, "bob")  # the wording most used
+
+
+def team(replies: Sequence[str], **options: object) -> Trace:
+    """A team without talk whose agents say these replies in every round."""
+    names = [f"a{k}" for k in range(len(replies))]
+    model = FixedModel(dict(zip(names, replies, strict=True)))
+    graph = CollabGraph.collaborative(
+        len(replies),
+        2,
+        model=model,
+        edges=[],
+        adapters=names,
+        **options,  # type: ignore[arg-type]
+    )
+    return graph.run_sync(SCREEN)
+
+
+def test_a_teams_majority_and_its_ballot() -> None:
+    trace = team([click(1), click(2), click(1), "nonsense"])
+    assert trace.action == tap(1)
+    assert trace.ballot == {tap(1).json(): 2.0, tap(2).json(): 1.0}
+    assert team([click(1), click(2), click(1), "x"], vote_scope="all").ballot == {
+        tap(1).json(): 4.0,
+        tap(2).json(): 2.0,
+    }
+
+
+def test_the_vote_over_the_whole_matrix_hears_every_round() -> None:
+    @function_node
+    def fickle(inbox: Sequence[Message], context: NodeContext) -> Action:
+        return tap(0) if context.round < 2 else tap(5)
+
+    last = CollabGraph([fickle, MajorityVote(scope="last")], rounds=3).run_sync(SCREEN)
+    whole = CollabGraph([fickle, MajorityVote(scope="all")], rounds=3).run_sync(SCREEN)
+    assert last.action == tap(5) and whole.action == tap(0)
+    assert whole.calls[-1].heard == ("fickle:0", "fickle:1", "fickle:2")
+
+
+@pytest.mark.parametrize("vote", [MajorityVote(), ProbabilityVote()])
+def test_nobody_proposing_anything_valid_is_a_value(vote: MajorityVote | ProbabilityVote) -> None:
+    graph = CollabGraph.collaborative(model=FixedModel({None: "hm"}), rounds=1).with_node(vote)
+    trace = graph.run_sync(SCREEN)
+    assert trace.action is None and trace.ballot == {}
+    assert trace.message("vote:0").error == "nobody proposed a valid action"
+    assert trace.calls[-1].error is None
+
+
+# -- probability vote -------------------------------------------------------------------------
+
+
+class Scorer(FixedModel):
+    """Knows, for each adapter, the probability of each label; other labels are impossible."""
+
+    name = "scorer"
+
+    def __init__(
+        self, replies: dict[str | None, str], beliefs: dict[str, dict[str, float]]
+    ) -> None:
+        super().__init__(replies)
+        self.beliefs = beliefs
+        self.scored: list[tuple[Request, str]] = []
+        self.calls = 0
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """The adapter's reply names a label; answers with its place in the agent's own view."""
+        self.requests.extend(requests)
+        answers = []
+        for request in requests:
+            assert request.decision is not None
+            places = {e.text: e.index for e in request.decision.observation.elements}
+            text = self.replies[request.adapter]
+            answer = click(places[text]) if text in places else text
+            answers.append(Completion(text=answer, prompt="p", adapter=request.adapter))
+        return answers
+
+    async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
+        self.calls += 1
+        self.scored.extend(zip(requests, replies, strict=True))
+        found = []
+        for request, reply in zip(requests, replies, strict=True):
+            assert request.decision is not None and request.adapter is not None
+            label = request.decision.observation.elements[json.loads(reply)["index"]].text
+            probability = self.beliefs[request.adapter].get(label, 0.0)
+            found.append(log(probability) if probability else -inf)
+        return found
+
+
+BELIEFS = {
+    "a": {"button 1": 0.5, "button 2": 0.4},
+    "b": {"button 1": 0.1, "button 2": 0.6},
+    "c": {"button 1": 0.5, "button 2": 0.3},
+}
+
+
+def probability_team(scorer: Scorer, rounds: int = 2, **options: object) -> CollabGraph:
+    return CollabGraph.collaborative(
+        3, rounds, model=scorer, edges=[("agent_0", "agent_1")], adapters=list("abc"),
+        views="shuffle", vote="probability", **options,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def test_each_proposal_weighs_its_probability_under_every_agents_own_view() -> None:
+    scorer = Scorer({"a": "button 1", "b": "button 2", "c": "button 1"}, BELIEFS)
+    trace = probability_team(scorer).run_sync(SCREEN, seed=8)
+    # By count, button 1 wins 2 : 1; by probability, .5 + .1 + .5 = 1.1 against .4 + .6 + .3 = 1.3.
+    assert trace.ballot == pytest.approx({tap(1).json(): 1.1, tap(2).json(): 1.3})
+    assert trace.action == tap(2)
+    # One scoring call: each agent's context of the last round, with what it heard there.
+    assert scorer.calls == 1 and len(scorer.scored) == 6
+    last = {request.adapter: request.decision for request in scorer.requests[3:]}
+    assert len(last) == 3
+    assert all(request.decision == last[request.adapter] for request, _ in scorer.scored)
+
+
+def test_nothing_is_scored_when_all_agree() -> None:
+    scorer = Scorer(dict.fromkeys("abc", "button 3"), BELIEFS)
+    trace = probability_team(scorer).run_sync(SCREEN)
+    assert trace.action == tap(3) and scorer.calls == 0
+    assert trace.ballot == {tap(3).json(): 3.0}
+
+
+def test_an_agent_whose_proposal_was_invalid_still_weighs_those_of_others() -> None:
+    scorer = Scorer({"a": "button 1", "b": "nonsense", "c": "button 2"}, BELIEFS)
+    trace = probability_team(scorer).run_sync(SCREEN)
+    assert trace.ballot == pytest.approx({tap(1).json(): 1.1, tap(2).json(): 1.3})
+
+
+def test_a_failed_agent_is_not_asked() -> None:
+    class Broken(Scorer):
+        async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+            if requests[0].adapter == "b":
+                raise ModelError("gone")
+            return await super().generate(requests)
+
+    scorer = Broken({"a": "button 1", "c": "button 2"}, BELIEFS)
+    trace = probability_team(scorer).run_sync(SCREEN)
+    assert trace.ballot == pytest.approx({tap(1).json(): 1.0, tap(2).json(): 0.7})
+
+
+def test_own_log_probabilities_are_the_weight_of_an_undisputed_act() -> None:
+    class Sure(HashModel):
+        async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+            return [Completion(text=click(0), prompt="p", logprob=log(0.25)) for _ in requests]
+
+    graph = CollabGraph.collaborative(model=Sure(), edges=[], rounds=1)
+    trace = graph.with_node(ProbabilityVote()).run_sync(SCREEN)
+    assert trace.ballot == pytest.approx({tap(0).json(): 4 * exp(log(0.25))})
+
+
+def test_different_models_are_asked_for_their_own_agents() -> None:
+    left = Scorer({"a": "button 1"}, BELIEFS)
+    right = Scorer({"b": "button 2"}, BELIEFS)
+    graph = CollabGraph(
+        {
+            "left": CollabGraph.solo(left, adapter="a").nodes["agent_0"],
+            "right": CollabGraph.solo(right, adapter="b", view="shuffle").nodes["agent_0"],
+            "vote": ProbabilityVote(),
+        }
+    )
+    trace = graph.run_sync(SCREEN)
+    assert trace.ballot == pytest.approx({tap(1).json(): 0.6, tap(2).json(): 1.0})
+    assert left.calls == right.calls == 1
+
+
+def test_who_cannot_be_asked_is_an_error_of_the_user() -> None:
+    graph = CollabGraph.collaborative(
+        2, 1, model=FixedModel({"a": click(0), "b": click(1)}), adapters=["a", "b"]
+    ).with_node(ProbabilityVote())
+    with pytest.raises(ConfigError, match="'agent_0': model 'fixed' does not score"):
+        graph.run_sync(SCREEN)
+
+    @function_node
+    def plain(inbox: Sequence[Message], context: NodeContext) -> Action:
+        return tap(3)
+
+    scorer = Scorer({"a": "button 1"}, BELIEFS)
+    mixed = CollabGraph(
+        [plain, CollabGraph.solo(scorer, adapter="a").nodes["agent_0"], ProbabilityVote()]
+    )
+    with pytest.raises(ConfigError, match="'plain': a FunctionNode has no model"):
+        mixed.run_sync(SCREEN)

@@ -1,0 +1,275 @@
+"""Calibration and comparison: figures by hand, tables, plots, the command."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from learning_fakes import ButtonWorld, click, decided, screen
+from rich.console import Console
+
+from swarm_ui.credit import CreditAssigner, CreditTable
+from swarm_ui.errors import ConfigError
+from swarm_ui.optim.credit.__main__ import main
+from swarm_ui.optim.credit.analysis.calibration import calibration
+from swarm_ui.optim.credit.analysis.compare import Assessed, RecordedCredit, assess_all, compare
+from swarm_ui.optim.credit.analysis.credit_plots import plot_comparison, plot_reliability
+from swarm_ui.optim.credit.analysis.credit_tables import (
+    calibration_table,
+    comparison_table,
+    judgement_table,
+    ranks_table,
+)
+from swarm_ui.optim.credit.analysis.ranks import (
+    auc,
+    auc_by_bootstrap,
+    by_bootstrap,
+    ranks,
+    spearman,
+)
+from swarm_ui.optim.credit.assigners.assigner import EachDecision, blank
+from swarm_ui.optim.credit.assigners.counterfactual import Counterfactual
+from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
+from swarm_ui.optim.credit.assigners.progress_credit import AgreementCredit
+from swarm_ui.optim.credit.assigners.values import CriticValue
+from swarm_ui.rollout.episodes import rollout
+from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.trace.jsonl import write_jsonl
+from swarm_ui.trace.records import Episode, StepRecord, Trace
+
+PNG = b"\x89PNG"
+
+
+def lived(number: int, success: bool | None, steps: int = 1) -> Episode:
+    traces = [
+        decided([[click(0), click(1)]], observation=screen(goal=f"{number}/{k}"))
+        for k in range(steps)
+    ]
+    records = tuple(StepRecord(trace=t, executed=t.action) for t in traces)
+    fault = "x" if success is None else None
+    return Episode(
+        environment="e", task="t", seed=number, steps=records, success=success, fault=fault
+    )
+
+
+def given_credit(
+    name: str, *rows: Sequence[Sequence[float | None]], calls: int | None = None
+) -> Assessed:
+    """Credit of single-round decisions: ``[episodes][steps][agents]``."""
+    tables = tuple(
+        tuple(CreditTable(values=(tuple(row),), source=name) for row in steps) for steps in rows
+    )
+    return Assessed(name=name, tables=tables, seconds=0.25, calls=calls)
+
+
+EPISODES = [lived(0, True, 2), lived(1, False), lived(2, None), lived(3, False)]
+TRUTH = given_credit("solver", [[1, 0], [1, 1]], [[0, 0]], [[1, 1]], [[0, 1]])
+CRITIC = given_credit(
+    "critic", [[0.9, 0.1], [0.9, 0.3]], [[0.1, 0.6]], [[0.0, 0.0]], [[0.6, None]], calls=7
+)
+
+
+def test_ranks_share_their_mean_and_auc_counts_ties_half() -> None:
+    assert ranks([3.0, 1.0, 3.0, 2.0]) == [3.5, 1.0, 3.5, 2.0]
+    assert auc([0.9, 0.5, 0.5, 0.1], [True, True, False, False]) == pytest.approx(3.5 / 4)
+    assert auc([0.1, 0.2], [True, True]) is None
+    assert spearman([1, 2, 3], [10, 100, 1000]) == pytest.approx(1.0)
+    assert spearman([1, 2, 3], [3, 2, 1]) == pytest.approx(-1.0)
+    assert spearman([1, 1], [1, 2]) is None and spearman([1], [1]) is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=2, max_size=12))
+def test_auc_is_the_share_of_pairs_in_order(rows: list[tuple[int, bool]]) -> None:
+    good = [s for s, right in rows if right]
+    bad = [s for s, right in rows if not right]
+    found = auc([float(s) for s, _ in rows], [right for _, right in rows])
+    if not good or not bad:
+        assert found is None
+    else:
+        pairs = [(g > b) + (g == b) / 2 for g in good for b in bad]
+        assert found == pytest.approx(sum(pairs) / len(pairs))
+
+
+def test_intervals_draw_whole_episodes() -> None:
+    rng = random.Random(0)
+    scores = [float(rng.random() < 0.5) for _ in range(30)]
+    right = [s > 0.5 if rng.random() < 0.8 else s < 0.5 for s in scores]
+    many = 20  # messages of an episode that are all alike say no more than one
+    one = auc_by_bootstrap(scores, right, range(30))
+    alike = auc_by_bootstrap(scores * many, right * many, [*range(30)] * many)
+    apart = auc_by_bootstrap(scores * many, right * many, range(30 * many))
+    assert one is not None and alike is not None and apart is not None
+    assert one.mean == alike.mean == apart.mean == auc(scores, right)
+    assert (alike.low, alike.high) == (one.low, one.high)
+    assert alike.high - alike.low > 3 * (apart.high - apart.low)
+    assert by_bootstrap(lambda chosen: None, 3) is None
+
+
+def test_a_calibration_report_by_hand() -> None:
+    report = calibration(EPISODES, CRITIC.tables, TRUTH.tables, bins=2)
+    assert (report.source, report.reference) == ("critic", "solver")
+    whole = report.whole
+    # Masked and unscored messages are left out: 7 of 8 remain.
+    assert whole.scored == 7 and report.unscored == 3  # the masked episode's two, and one
+    assert whole.mean == pytest.approx(3.5 / 7)
+    assert whole.agreement == pytest.approx(4 / 7)
+    # right: .9 .9 .3; wrong: .1 .1 .6 .6
+    assert whole.auc is not None and whole.auc.mean == pytest.approx((4 + 4 + 2) / 12)
+    # inside decisions: only the first step of the first episode has a right and a wrong one
+    assert whole.inside is not None and whole.inside.mean == 1.0
+    assert whole.outcome_auc is not None
+    assert whole.outcome_auc.mean == pytest.approx((3 + 3 + 0.5 + 1) / 12)
+    assert report.episode_auc is not None and report.episode_auc.n == 3
+    low, high = report.bins
+    assert (low.right.n, high.right.n) == (3, 4)
+    assert low.right.mean == pytest.approx(1 / 3) and high.right.mean == pytest.approx(2 / 4)
+    expected = (3 * abs(0.5 / 3 - 1 / 3) + 4 * abs(3.0 / 4 - 0.5)) / 7
+    assert report.error == pytest.approx(expected)
+    assert set(report.by_agent) == {"agent_0", "agent_1"} and set(report.by_round) == {0}
+    assert report.by_agent["agent_0"].scored == 4
+    with pytest.raises(ConfigError, match="4 episodes, but credit for 1"):
+        calibration(EPISODES, CRITIC.tables[:1])
+    with pytest.raises(ConfigError, match="bins"):
+        calibration(EPISODES, CRITIC.tables, bins=0)
+
+
+def test_without_a_reference_only_the_outcome_is_compared_with() -> None:
+    report = calibration(EPISODES, CRITIC.tables)
+    assert report.reference == "outcome" and report.bins == () and report.error is None
+    assert report.whole.agreement is None and report.whole.auc is None
+    assert report.whole.outcome_auc is not None
+
+
+def test_signed_credit_is_no_probability() -> None:
+    tables = [[CreditTable(values=((0.5, -0.5),), source="s", signed=True)] for _ in range(2)]
+    report = calibration([lived(0, True), lived(1, False)], tables, tables)
+    assert report.bins == () and report.error is None
+    assert report.whole.mean == 0.5 and report.whole.agreement == 1.0
+
+
+def test_a_comparison_by_hand() -> None:
+    half = given_credit("half", [[0.5, 0.5], [0.5, 0.5]], [[0.5, 0.5]], [[1, 1]], [[0.5, 0.5]])
+    found = compare(EPISODES, [TRUTH, CRITIC, half], reference="solver")
+    assert (found.episodes, found.decisions, found.messages) == (3, 4, 8)
+    truth, critic, flat = found.sides
+    assert truth.agreement == 1.0 and truth.auc is not None and truth.auc.mean == 1.0
+    assert critic.share == 7 / 8 and critic.calls == 7 and critic.seconds == 0.25
+    assert critic.within == pytest.approx(((0.4**2 + 0.3**2 + 0.25**2) / 3) ** 0.5)
+    assert flat.agreement == 0.0 and flat.within == 0.0
+    assert flat.auc is not None and flat.auc.mean == 0.5
+    expected = spearman([0.9, 0.1, 0.9, 0.3, 0.1, 0.6, 0.6], [1, 0, 1, 1, 0, 0, 0])
+    assert found.ranks[1][0] == found.ranks[0][1] == pytest.approx(expected)
+    assert found.ranks[2][0] is None and found.ranks[2][2] is None
+    with pytest.raises(ConfigError, match="no assigner 'x'; there are solver"):
+        compare(EPISODES, [TRUTH], reference="x")
+    with pytest.raises(ConfigError, match="bear one name"):
+        compare(EPISODES, [TRUTH, TRUTH])
+    with pytest.raises(ConfigError, match="nobody to compare"):
+        compare(EPISODES, [])
+
+
+async def test_calls_seconds_and_errors_of_real_assigners() -> None:
+    from test_credit_counterfactual import vote_on
+
+    graph = vote_on(0, 1, 1)
+    episode = await rollout(ButtonWorld(), GraphPolicy(graph, name="p"), task="press", seed=3)
+    states = [_states(3, len(episode.steps))]
+    critic = ScriptedCritic(ButtonWorld)
+    by_replay = EachDecision(Counterfactual(graph, CriticValue(critic), samples=2))
+    assessed = [await assess_all(a, [episode], states) for a in (OutcomeCredit(), by_replay)]
+    outcome, replayed = assessed
+    assert outcome.calls == 0 and outcome.name == "outcome"
+    assert replayed.calls == 3 * 2 * len(episode.steps)  # no edges: only the message itself
+    found = compare([episode], assessed)
+    assert found.sides[1].error == 0.0  # who is always the same has no variance
+    silent = await assess_all(EachDecision(Mute()), [episode])
+    assert silent.calls is None  # nobody counted
+    again = await assess_all(by_replay, [episode], states)
+    assert again.calls == replayed.calls  # counted anew, not in total
+
+
+class Mute:
+    """Counts nothing."""
+
+    name = "mute"
+
+    async def assign(self, trace: Trace, state: object | None) -> CreditTable:
+        return CreditTable(values=blank(trace), source=self.name)
+
+
+def _states(seed: int, steps: int) -> list[object]:
+    return [(seed, 0, k) for k in range(steps)]
+
+
+async def test_recorded_credit_is_an_assigner_too() -> None:
+    episode = lived(0, True, 2)
+    first = msgspec.structs.replace(episode.steps[0], credit=((1.0, None),))
+    episode = msgspec.structs.replace(episode, steps=(first, episode.steps[1]))
+    tables = await RecordedCredit().assess(episode)
+    assert [t.values for t in tables] == [((1.0, None),), ((None, None),)]
+
+
+def test_tables_and_plots_show_every_assigner(tmp_path: Path) -> None:
+    found = compare(EPISODES, [TRUTH, CRITIC], reference="solver")
+    reports = [calibration(EPISODES, CRITIC.tables, TRUTH.tables)]
+    out = io.StringIO()
+    console = Console(width=80, file=out)
+    for table in (comparison_table(found), judgement_table(found), ranks_table(found)):
+        console.print(table)
+    console.print(calibration_table(reports))
+    text = " ".join(out.getvalue().split())
+    assert "2 assigners on 3 episodes, 4 decisions, 8 messages" in text
+    assert "(says solver)" in text and "…" not in text  # 80 columns are enough
+    assert "critic" in text and "round 0" in text and "agent_1" in text
+    for name, draw in (("a.png", plot_comparison), ("b.png", plot_reliability)):
+        draw(found if draw is plot_comparison else reports, tmp_path / name)  # type: ignore[operator]
+        assert (tmp_path / name).read_bytes().startswith(PNG)
+    plot_reliability([calibration(EPISODES, CRITIC.tables)], tmp_path / "empty.svg")
+    with pytest.raises(ConfigError, match="a plot is written as"):
+        plot_reliability([], tmp_path / "x.jpg")
+
+
+def more() -> list[CreditAssigner]:
+    class Second(AgreementCredit):
+        name = "agreement again"
+
+    return [Second()]
+
+
+def test_the_command_compares_a_trace_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import asyncio
+
+    from test_credit_counterfactual import vote_on
+
+    async def play() -> list[Episode]:
+        policy = GraphPolicy(vote_on(0, 1, 1), name="p")
+        return [await rollout(ButtonWorld(), policy, task="press", seed=s) for s in range(6)]
+
+    file = tmp_path / "episodes.jsonl"
+    write_jsonl(file, asyncio.run(play()))
+    options = ["--world", "learning_fakes:ButtonWorld", "--plots", str(tmp_path / "plots")]
+    options += ["--assigners", "test_credit_calibration:more", "--json", str(tmp_path / "f.json")]
+    assert main([str(file), *options]) == 0
+    assert "agreement again" in capsys.readouterr().out
+    figures = json.loads((tmp_path / "f.json").read_text())
+    assert figures["comparison"]["reference"] == "scripted critic"
+    names = [side["name"] for side in figures["comparison"]["sides"]]
+    assert names == ["scripted critic", "outcome", "new screen", "agreement", "agreement again"]
+    assert (tmp_path / "plots" / "comparison.png").read_bytes().startswith(PNG)
+
+    assert main([str(file)]) == 0
+    for wrong in (["--world", "nothing:here"], ["--world", "json:__doc__"], ["--reference", "x"]):
+        assert main([str(file), *wrong]) == 2
+    errors = capsys.readouterr().err
+    assert "expected MODULE:NAME" in errors and "no assigner 'x'" in errors
+    (tmp_path / "none.jsonl").write_text("")
+    assert main([str(tmp_path / "none.jsonl")]) == 2

@@ -1,0 +1,329 @@
+"""The edge distribution: acyclic, exact, free of list order, and kept by name."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from pathlib import Path
+
+import networkx as nx
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.optim.edges.distribution import EdgeDistribution
+from swarm_ui.optim.edges.files import load_edges, read_edges, save_edges
+
+NAMES = ["ada", "bo", "cy", "dee", "eli", "fay"]
+numbers = st.floats(-30, 30, allow_nan=False, width=32)
+
+
+def distribution(names: list[str], seed: int, spread: float = 1.5) -> EdgeDistribution:
+    made = EdgeDistribution(names)
+    draw = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        made.scores.copy_(spread * torch.randn(made.scores.shape, generator=draw))
+        made.logits.copy_(spread * torch.randn(made.logits.shape, generator=draw))
+    return made
+
+
+def edge_sets(names: list[str]) -> list[tuple[tuple[str, str], ...]]:
+    """Every set of ordered pairs without a cycle."""
+    pairs = [(a, b) for a in names for b in names if a != b]
+    subsets = itertools.chain.from_iterable(
+        itertools.combinations(pairs, k) for k in range(len(pairs) + 1)
+    )
+    return [s for s in subsets if nx.is_directed_acyclic_graph(nx.DiGraph(list(s)))]
+
+
+@given(n=st.integers(1, 6), data=st.data(), seed=st.integers(0, 2**31))
+@settings(max_examples=60, deadline=None)
+def test_every_sample_is_acyclic_and_its_log_prob_is_exact(
+    n: int, data: st.DataObject, seed: int
+) -> None:
+    made = EdgeDistribution(NAMES[:n])
+    with torch.no_grad():
+        for parameter in (made.scores, made.logits):
+            values = data.draw(
+                st.lists(numbers, min_size=parameter.numel(), max_size=parameter.numel())
+            )
+            parameter.copy_(torch.tensor(values))
+    for sample in made.sample(4, torch.Generator().manual_seed(seed)):
+        graph = nx.DiGraph(list(sample.edges))
+        graph.add_nodes_from(made.names)
+        assert nx.is_directed_acyclic_graph(graph)
+        rank = {name: r for r, name in enumerate(sample.order)}
+        assert sorted(sample.order) == sorted(made.names)
+        assert all(rank[a] < rank[b] for a, b in sample.edges)
+        assert list(sample.edges) == sorted(sample.edges, key=lambda e: (rank[e[1]], rank[e[0]]))
+        by_hand = by_hand_log_prob(made, sample.order, sample.edges)
+        assert sample.log_prob == pytest.approx(by_hand, abs=1e-3)
+
+
+def by_hand_log_prob(
+    made: EdgeDistribution, order: tuple[str, ...], edges: tuple[tuple[str, str], ...]
+) -> float:
+    """The definition, in double precision and without tensors."""
+    score = dict(zip(made.names, made.scores.tolist(), strict=True))
+    logit = dict(zip(made.candidates, made.logits.tolist(), strict=True))
+    total = 0.0
+    for k, name in enumerate(order):
+        top = max(score[x] for x in order[k:])
+        total += score[name] - top - math.log(sum(math.exp(score[x] - top) for x in order[k:]))
+        for later in order[k + 1 :]:
+            sign = 1.0 if (name, later) in edges else -1.0
+            total -= math.log1p(math.exp(-sign * logit[name, later]))
+    return total
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_probabilities_sum_to_one_over_all_dags(n: int) -> None:
+    names = NAMES[:n]
+    made = distribution(names, seed=n)
+    all_sets = edge_sets(names)
+    assert len(all_sets) == [1, 3, 25, 543][n - 1]  # number of labelled DAGs
+    with torch.no_grad():
+        total = sum(float(made.log_prob_edges(s).exp()) for s in all_sets)
+        assert total == pytest.approx(1.0, abs=1e-4)
+        for edges in all_sets[:: max(1, len(all_sets) // 30)]:
+            over_orders = sum(
+                float(made.log_prob(order, edges).exp()) for order in itertools.permutations(names)
+            )
+            assert float(made.log_prob_edges(edges).exp()) == pytest.approx(over_orders, abs=1e-5)
+
+
+def test_a_cycle_or_a_backward_edge_is_impossible() -> None:
+    made = distribution(NAMES[:3], seed=0)
+    assert made.log_prob(("ada", "bo", "cy"), [("bo", "ada")]).item() == -math.inf
+    assert made.log_prob_edges([("ada", "bo"), ("bo", "ada")]).item() == -math.inf
+
+
+def test_frequencies_follow_the_probabilities() -> None:
+    names = NAMES[:3]
+    made = distribution(names, seed=4, spread=0.7)
+    draws = 6000
+    samples = made.sample(draws, torch.Generator().manual_seed(1))
+    seen = Counter(frozenset(s.edges) for s in samples)
+    with torch.no_grad():
+        expected = {
+            frozenset(s): draws * float(made.log_prob_edges(s).exp()) for s in edge_sets(names)
+        }
+    chi2 = sum((seen[s] - e) ** 2 / e for s, e in expected.items())
+    assert chi2 < 51.2  # 0.1 % tail of chi-square with 24 degrees of freedom
+
+
+SHAPES: list[tuple[list[str], list[tuple[str, str]] | None, str | None]] = [
+    (["ada", "bo", "cy", "dee"], None, None),
+    (["ada", "bo", "cy", "dee"], None, "bo"),
+    (["a", "b", "c", "z"], [("a", "b"), ("b", "a"), ("a", "z"), ("c", "z"), ("b", "c")], None),
+    (["a", "b", "c", "z"], [("a", "b"), ("b", "c"), ("c", "a"), ("c", "z"), ("a", "z")], "z"),
+]
+
+
+@pytest.mark.parametrize(("names", "candidates", "decision"), SHAPES)
+def test_frequencies_follow_the_probabilities_whatever_the_candidates(
+    names: list[str], candidates: list[tuple[str, str]] | None, decision: str | None
+) -> None:
+    made = EdgeDistribution(names, candidates=candidates, decision=decision)
+    draw = torch.Generator().manual_seed(8)
+    with torch.no_grad():
+        made.scores.copy_(0.7 * torch.randn(made.scores.shape, generator=draw))
+        made.logits.copy_(0.7 * torch.randn(made.logits.shape, generator=draw))
+        possible = [s for s in edge_sets(names) if set(s) <= set(made.candidates)]
+        chance = made.law().log_prob_sets(made.space.chosen(possible)).exp()
+        assert float(chance.sum()) == pytest.approx(1.0, abs=1e-4)
+        draws = 20_000
+        sampled = made.draw(draws, draw)
+        seen = Counter(
+            frozenset(made.candidates[k] for k, on in enumerate(row) if on)
+            for row in sampled.chosen.tolist()
+        )
+        assert made.law().log_prob(sampled).isfinite().all()
+    expected = dict(zip(map(frozenset, possible), (draws * chance).tolist(), strict=True))
+    assert set(seen) <= {edges for edges, e in expected.items() if e > 0}
+    # Rare graphs are counted together, as the test wants at least 5 expected in each cell.
+    cells = [(seen[s], e) for s, e in expected.items() if e >= 5]
+    rest = (draws - sum(s for s, _ in cells), draws - sum(e for _, e in cells))
+    chi2 = sum((s - e) ** 2 / e for s, e in [*cells, rest] if e > 1e-3)
+    free = len(cells)
+    assert chi2 < free + 3.1 * (2 * free) ** 0.5 + 5  # beyond the 0.1 % tail of chi-square
+
+
+def test_the_joint_probability_of_order_and_edges_sums_to_that_of_the_edges() -> None:
+    names, candidates, decision = SHAPES[3]
+    made = EdgeDistribution(names, candidates=candidates, decision=decision)
+    with torch.no_grad():
+        made.scores.copy_(torch.tensor([0.3, -0.5, 0.9, 2.0]))
+        for edges in ([("a", "z")], [("a", "z"), ("c", "z"), ("b", "c")], [], [("a", "b")]):
+            each = [made.log_prob(o, edges).exp() for o in itertools.permutations(names)]
+            assert float(sum(each)) == pytest.approx(
+                float(made.log_prob_edges(edges).exp()), abs=1e-6
+            )
+
+
+@given(n=st.integers(2, 6), seed=st.integers(0, 2**31))
+@settings(max_examples=40, deadline=None)
+def test_whoever_is_used_reaches_the_decision(n: int, seed: int) -> None:
+    made = EdgeDistribution(NAMES[:n], decision=NAMES[0], density=0.3)
+    for sample in made.sample(6, torch.Generator().manual_seed(seed)):
+        graph = nx.DiGraph(list(sample.edges))
+        graph.add_nodes_from(made.names)
+        assert sample.used is not None
+        assert set(sample.used) == nx.ancestors(graph, NAMES[0]) | {NAMES[0]}
+        assert {name for edge in sample.edges for name in edge} <= set(sample.used)
+        assert sample.order[-1] == NAMES[0]
+    with pytest.raises(ConfigError, match="only listens"):
+        EdgeDistribution(["a", "b"], candidates=[("a", "b")], decision="a")
+    with pytest.raises(ConfigError, match="not one of"):
+        EdgeDistribution(["a", "b"], decision="c")
+
+
+def test_an_edge_that_closes_no_cycle_has_its_own_probability() -> None:
+    made = EdgeDistribution.from_probabilities({("a", "z"): 0.9, ("b", "z"): 0.2, ("a", "b"): 0.4})
+    assert made.marginals() == pytest.approx({("a", "z"): 0.9, ("b", "z"): 0.2, ("a", "b"): 0.4})
+
+
+def test_large_graphs_are_drawn_and_scored() -> None:
+    names = [f"n{k}" for k in range(200)]
+    made = EdgeDistribution(names, density=0.1, decision="n7")
+    law = made.law()
+    drawn = law.draw(2, torch.Generator().manual_seed(0))
+    log_prob = law.log_prob(drawn)
+    log_prob.sum().backward()
+    assert log_prob.isfinite().all() and log_prob.shape == (2,)
+    assert made.logits.grad is not None and made.logits.grad.isfinite().all()
+    record = law.records(drawn)[0]
+    assert nx.is_directed_acyclic_graph(nx.DiGraph(list(record.edges)))
+    assert made.mode().order[-1] == "n7"
+
+
+def test_marginals_and_entropy_equal_enumeration() -> None:
+    names = NAMES[:4]
+    made = distribution(names, seed=9)
+    marginal = Counter[tuple[str, str]]()
+    with torch.no_grad():
+        for s in edge_sets(names):
+            p = float(made.log_prob_edges(s).exp())
+            for edge in s:
+                marginal[edge] += p
+    for edge, p in made.marginals().items():
+        assert p == pytest.approx(marginal[edge], abs=1e-4)
+    joint = 0.0
+    for order in itertools.permutations(names):
+        forward = [(a, b) for k, a in enumerate(order) for b in order[k + 1 :]]
+        for keep in itertools.product([False, True], repeat=len(forward)):
+            edges = [e for e, k in zip(forward, keep, strict=True) if k]
+            lp = by_hand_log_prob(made, order, tuple(edges))
+            joint -= math.exp(lp) * lp
+    assert float(made.entropy().detach()) == pytest.approx(joint, abs=1e-3)
+
+
+def test_mode_is_the_most_probable_pair_of_order_and_edges() -> None:
+    for seed in range(6):
+        made = distribution(NAMES[:4], seed=seed)
+        mode = made.mode()
+        logit = dict(zip(made.candidates, made.logits.tolist(), strict=True))
+        best = max(
+            by_hand_log_prob(
+                made,
+                order,
+                tuple(
+                    (a, b) for k, a in enumerate(order) for b in order[k + 1 :] if logit[a, b] > 0
+                ),
+            )
+            for order in itertools.permutations(made.names)
+        )
+        assert mode.log_prob == pytest.approx(best, abs=1e-4)
+    assert EdgeDistribution(["c", "a", "b"]).mode().order == ("a", "b", "c")
+
+
+@given(order=st.permutations(NAMES[:4]), seed=st.integers(0, 2**31))
+@settings(max_examples=25, deadline=None)
+def test_the_list_order_of_names_changes_nothing(order: list[str], seed: int) -> None:
+    listed = EdgeDistribution(order).sample(5, torch.Generator().manual_seed(seed))
+    plain = EdgeDistribution(NAMES[:4]).sample(5, torch.Generator().manual_seed(seed))
+    assert listed == plain
+
+
+@given(order=st.permutations(NAMES[:4]), seed=st.integers(0, 2**31))
+@settings(max_examples=25, deadline=None)
+def test_renaming_changes_only_names(order: list[str], seed: int) -> None:
+    made = distribution(NAMES[:4], seed=seed)
+    new = dict(zip(NAMES[:4], order, strict=True))
+    renamed = EdgeDistribution(order)
+    score = dict(zip(made.names, made.scores.tolist(), strict=True))
+    logit = dict(zip(made.candidates, made.logits.tolist(), strict=True))
+    old = {v: k for k, v in new.items()}
+    with torch.no_grad():
+        renamed.scores.copy_(torch.tensor([score[old[name]] for name in renamed.names]))
+        renamed.logits.copy_(torch.tensor([logit[old[a], old[b]] for a, b in renamed.candidates]))
+        for sample in made.sample(3, torch.Generator().manual_seed(seed)):
+            edges = [(new[a], new[b]) for a, b in sample.edges]
+            assert renamed.log_prob([new[x] for x in sample.order], edges).item() == pytest.approx(
+                sample.log_prob, abs=1e-4
+            )
+
+
+def test_a_fresh_distribution_has_the_density_it_was_given() -> None:
+    made = EdgeDistribution(NAMES[:5], density=0.3)
+    assert all(p == pytest.approx(0.15) for p in made.marginals().values())
+
+
+def test_candidates_limit_the_edges() -> None:
+    made = EdgeDistribution(["a", "b", "c"], candidates=[("a", "b"), ("c", "b")])
+    samples = made.sample(50, torch.Generator().manual_seed(0))
+    assert {e for s in samples for e in s.edges} == {("a", "b"), ("c", "b")}
+    with pytest.raises(ConfigError, match="not a candidate"):
+        made.log_prob(("a", "b", "c"), [("a", "c")])
+    with pytest.raises(ConfigError, match="not edges between"):
+        EdgeDistribution(["a", "b"], candidates=[("a", "a")])
+
+
+def test_gradients_are_finite_and_reach_all_parameters() -> None:
+    made = distribution(NAMES[:4], seed=2)
+    (made.log_prob_edges([("ada", "bo"), ("cy", "dee")]) + made.entropy()).backward()
+    for parameter in (made.scores, made.logits):
+        assert parameter.grad is not None
+        assert torch.isfinite(parameter.grad).all()
+        assert (parameter.grad != 0).any()
+
+
+def test_files_are_matched_by_name(tmp_path: Path) -> None:
+    made = distribution(NAMES[:4], seed=3)
+    path = tmp_path / "edges.safetensors"
+    save_edges(made, path)
+    again = read_edges(path)
+    assert again.candidates == made.candidates
+    assert torch.equal(again.logits, made.logits)
+    assert torch.equal(again.scores, made.scores)
+
+    other = EdgeDistribution(["eli", "cy", "ada"])
+    report = load_edges(other, path)
+    assert set(report.kept) == {("ada", "cy"), ("cy", "ada")}
+    assert ("bo", "dee") in report.dropped
+    assert ("eli", "ada") in report.missing
+    assert report.kept_nodes == ("ada", "cy")
+    ours, theirs = (dict(zip(d.candidates, d.logits.tolist(), strict=True)) for d in (other, made))
+    assert ours["cy", "ada"] == theirs["cy", "ada"]
+    assert ours["eli", "ada"] == 0.0
+    said = str(report)
+    assert said.startswith("2 edges and 2 nodes taken over; not in the distribution: ada -> bo, ")
+    assert said.endswith("left as they were: ada -> eli, cy -> eli, eli -> ada, eli -> cy")
+
+
+def test_a_file_remembers_the_decision(tmp_path: Path) -> None:
+    made = EdgeDistribution(NAMES[:3], decision="bo")
+    save_edges(made, tmp_path / "edges.safetensors")
+    assert read_edges(tmp_path / "edges.safetensors").decision == "bo"
+
+
+def test_a_file_that_is_not_edges_is_refused(tmp_path: Path) -> None:
+    bad = tmp_path / "edges.safetensors"
+    bad.write_bytes(b"not a tensor file")
+    with pytest.raises(ConfigError, match="not a readable edge file"):
+        read_edges(bad)
+    with pytest.raises(ConfigError, match="not a readable edge file"):
+        read_edges(tmp_path / "none.safetensors")

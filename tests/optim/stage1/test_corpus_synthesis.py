@@ -1,0 +1,362 @@
+"""Stage 1's corpora: three levels from walks, their provenance, what is dropped, and no leaks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import pytest
+from corpus_fakes import FEW, HELD_OUT, Ventriloquist, jobs, scripted_corpus, tiny_llama
+from small_world import Bare, Notebook
+
+from swarm_ui.action import Action, parse_action
+from swarm_ui.environment import Step
+from swarm_ui.environments.phone import PhoneEnvironment, tasks
+from swarm_ui.errors import ConfigError, EnvironmentFault, TraceError
+from swarm_ui.model import Decision
+from swarm_ui.observation import Element, Observation
+from swarm_ui.optim.stage1 import (
+    CorpusConfig,
+    HeldOut,
+    Models,
+    Sample,
+    read_corpus,
+    synthesize,
+    totals,
+)
+from swarm_ui.optim.stage1.corpus.quality import Unique, answer_fault, canonical
+from swarm_ui.optim.stage1.corpus.samples import sample_id
+from swarm_ui.prompts import decision_chat
+
+NOTES = [("write", 0), ("write", 1), ("write-again", 0)]
+
+
+def everyone(model: Ventriloquist) -> Models:
+    return Models(agent=model.model, adversary=model.model, critic=model.model)
+
+
+async def test_three_levels_with_their_provenance(tmp_path: Path) -> None:
+    done = await scripted_corpus(tmp_path / "c", 6)
+    samples = list(read_corpus(tmp_path / "c"))
+    assert done.walks == done.successes == 6 and done.calls == 0
+    assert Counter(f"level {s.level}" for s in samples) == done.samples
+    assert {s.level for s in samples} == {1, 2, 3}
+    assert len({s.id for s in samples}) == len(samples)
+    for sample in samples:
+        origin = sample.origin
+        assert (origin.task, origin.seed) in jobs(6)
+        assert origin.environment == "phone (simulated)"
+        assert (origin.agent, origin.critic) == ("expert (scripted)", "grader (scripted)")
+        assert sample.score == 1.0
+        assert [turn.role for turn in sample.chat] == ["system", "user"]
+
+
+async def test_preferences_are_right_against_possible_and_wrong(tmp_path: Path) -> None:
+    await scripted_corpus(tmp_path / "c", 8, CorpusConfig(levels=(3,)))
+    pairs = list(read_corpus(tmp_path / "c"))
+    phone = PhoneEnvironment()
+    for pair in pairs:
+        observation = await phone.reset(task=pair.origin.task, seed=pair.origin.seed)
+        for _ in range(pair.origin.step):
+            observation = (await phone.step(phone.expert())).observation
+        good, bad = parse_action(pair.response), parse_action(pair.rejected or "")
+        assert isinstance(good, Action) and isinstance(bad, Action)
+        assert phone.grade(good) == 1.0 and phone.grade(bad) == 0.0
+        assert canonical(pair.rejected or "", observation) == (pair.rejected, bad)
+        if not pair.heard:
+            assert pair.chat == decision_chat(Decision(observation=observation))
+    heard = [pair for pair in pairs if pair.heard]
+    assert 0.3 < len(heard) / len(pairs) < 0.7
+    assert all(pair.chat[1].content.count(" said:") == pair.heard for pair in heard)
+
+
+async def test_every_step_is_kept_or_counted(tmp_path: Path) -> None:
+    steps = 0
+
+    def count(done: int, of: int, entry: object) -> None:
+        nonlocal steps
+        steps += entry.steps  # type: ignore[attr-defined]
+
+    done = await scripted_corpus(tmp_path / "c", 8, CorpusConfig(levels=(3,), repeats=1),
+                                 report=count)  # fmt: skip
+    lost = sum(n for reason, n in done.dropped.items() if reason.startswith("level 3"))
+    assert done.samples["level 3"] + lost == steps
+    assert totals(tmp_path / "c") == done
+
+
+async def test_instructions_are_read_as_when_acting(tmp_path: Path) -> None:
+    await scripted_corpus(tmp_path / "c", 4, CorpusConfig(levels=(2,)))
+    samples = list(read_corpus(tmp_path / "c"))
+    system = decision_chat(Decision(observation=Observation(goal="", elements=())))[0]
+    assert all(s.chat[0] == system for s in samples)
+    assert all("(nothing yet)" in s.chat[1].content for s in samples)
+    kinds = {a.action_type for s in samples if isinstance(a := parse_action(s.response), Action)}
+    assert {"click", "answer"} <= kinds
+    goals = [s.chat[1].content.splitlines()[0] for s in samples]
+    assert len(set(goals)) > len(goals) / 2
+
+
+async def test_language_models_play_all_parts(tmp_path: Path) -> None:
+    model = Ventriloquist()
+    done = await synthesize(Bare, everyone(model), NOTES, tmp_path / "c", held_out=HeldOut())
+    assert done.successes == 3 and set(done.samples) == {"level 1", "level 2", "level 3"}
+    assert done.calls == model.calls > 0
+    samples = list(read_corpus(tmp_path / "c"))
+    assert all(s.origin.prompt and s.origin.agent == "ventriloquist" for s in samples)
+    pair = next(s for s in samples if s.level == 3)
+    assert (
+        pair.rejected
+        == 'Reason: It looks finished.\nAction: {"action_type":"status","goal_status":"complete"}'
+    )
+    assert (pair.score, pair.rejected_score) == (1.0, 0.0)
+
+
+async def test_a_model_in_this_process_plays_them_too(tmp_path: Path) -> None:
+    """One that knows nothing yet: all it says is counted, nothing is kept."""
+    from swarm_ui.nodes.models.transformers.causal_model import CausalModel
+
+    model = CausalModel.from_pretrained(tiny_llama(tmp_path / "model"))
+    done = await synthesize(
+        Bare, Models(agent=model, adversary=model, critic=model), NOTES[:1], tmp_path / "c",
+        held_out=HeldOut(), config=CorpusConfig(max_tokens=32, first_screen=1.0, screens=1),
+    )  # fmt: skip
+    assert done.walks == 1 and done.successes == 0 and done.samples == {}
+    assert done.dropped == {
+        "level 1: malformed": 1, "level 2: malformed": 1,
+        "level 3: the walk did not succeed": 6,
+    }  # fmt: skip
+    assert done.calls == 8 and done.tokens > 0
+
+
+class Lost(Ventriloquist):
+    """Never gets anywhere."""
+
+    def _reply(self, request):  # type: ignore[no-untyped-def]
+        if request.chat[0].content.startswith("You operate"):
+            return 'Reason: waiting.\nAction: {"action_type": "wait"}'
+        return super()._reply(request)
+
+
+async def test_failed_walks_give_no_preferences(tmp_path: Path) -> None:
+    done = await synthesize(Bare, everyone(Lost()), NOTES, tmp_path / "c", held_out=HeldOut())
+    assert done.successes == 0 and "level 3" not in done.samples and "level 2" in done.samples
+    assert done.dropped["level 3: the walk did not succeed"] == 18
+
+
+async def test_bad_replies_are_counted_not_kept(tmp_path: Path) -> None:
+    places = [("write", seed) for seed in range(12)]
+    model = Ventriloquist(bad=0.5)
+    done = await synthesize(Bare, everyone(model), places, tmp_path / "c", held_out=HeldOut())
+    reasons = set(done.dropped)
+    assert {"level 1: malformed", "level 2: malformed"} <= reasons
+    assert any("the critic did not say" in reason for reason in reasons)
+    for sample in read_corpus(tmp_path / "c"):
+        assert "sorry" not in sample.response
+        assert sample.level == 1 or isinstance(parse_action(sample.response), Action)
+
+
+async def test_the_critic_drops_what_is_wrong(tmp_path: Path) -> None:
+    class Strict(Ventriloquist):
+        def _reply(self, request):  # type: ignore[no-untyped-def]
+            said = super()._reply(request)
+            return said.replace(": 1.0", ": 0.1") if "Rationale" in said else said
+
+    done = await synthesize(Bare, everyone(Strict()), NOTES, tmp_path / "c", held_out=HeldOut())
+    assert done.samples == {}
+    assert (
+        done.dropped["level 1: judged wrong"] > 0 and done.dropped["level 3: chosen: judged wrong"]
+    )
+
+
+async def test_without_a_critic_nothing_is_judged(tmp_path: Path) -> None:
+    model = Ventriloquist()
+    models = Models(agent=model.model, adversary=model.model, critic=None)
+    done = await synthesize(Bare, models, NOTES, tmp_path / "c", held_out=HeldOut())
+    assert done.samples["level 3"] > 0
+    assert all(s.score is None and s.origin.critic == "" for s in read_corpus(tmp_path / "c"))
+
+
+# -- leaks ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("task", "seed"), [(tasks("new_apps")[0], 1), (tasks("train")[0], 20_000_001)]
+)
+async def test_a_held_out_job_is_refused_by_name(tmp_path: Path, task: str, seed: int) -> None:
+    with pytest.raises(ConfigError, match=f"task '{task}', seed {seed} would leak"):
+        await synthesize(
+            PhoneEnvironment, Models.scripted(), [*jobs(2), (task, seed)], tmp_path / "c",
+            held_out=HELD_OUT,
+        )  # fmt: skip
+    assert not (tmp_path / "c").exists()
+
+
+async def test_environments_for_testing_are_refused(tmp_path: Path) -> None:
+    class Offline(Notebook):
+        name = "mind2web test_website (offline, top 50)"  # type: ignore[assignment]
+
+    with pytest.raises(ConfigError, match=r"task 'write', seed 0 .* for testing only"):
+        await synthesize(Offline, Models.scripted(), NOTES, tmp_path / "c", held_out=HeldOut())
+
+
+async def test_goals_of_test_tasks_are_dropped(tmp_path: Path) -> None:
+    goal = (await Notebook().reset(task="write", seed=0)).goal
+    held_out = HeldOut.of(goals=[goal.upper()])
+    done = await synthesize(Notebook, Models.scripted(), NOTES, tmp_path / "c", held_out=held_out,
+                            config=CorpusConfig(levels=(3,)))  # fmt: skip
+    assert done.dropped["level 3: goal of a held-out task"] == 2
+    assert all(goal not in s.chat[1].content for s in read_corpus(tmp_path / "c"))
+
+
+async def test_a_corpus_that_leaks_cannot_be_read(tmp_path: Path) -> None:
+    await scripted_corpus(tmp_path / "c", 2)
+    task = jobs(2)[0][0]
+    with pytest.raises(ConfigError, match=rf"task '{task}'.* would leak"):
+        list(read_corpus(tmp_path / "c", held_out=HeldOut.of(tasks=[task])))
+
+
+# -- what goes wrong --------------------------------------------------------------------------
+
+
+async def test_unknown_tasks_and_worlds_without_experts(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no task 'nonsense'"):
+        await synthesize(
+            Notebook, Models.scripted(), [("nonsense", 0)], tmp_path / "c", held_out=HeldOut()
+        )
+    with pytest.raises(ConfigError, match=r"need an environment with expert\(\)"):
+        await synthesize(Bare, Models.scripted(), NOTES, tmp_path / "d", held_out=HeldOut())
+
+
+async def test_a_fault_is_no_failure_and_is_walked_again(tmp_path: Path) -> None:
+    broken = True
+
+    class Shaky(Notebook):
+        async def step(self, action: Action) -> Step:
+            if broken and self.word == "bread":
+                raise EnvironmentFault("the battery is empty")
+            return await super().step(action)
+
+    async def go():  # type: ignore[no-untyped-def]
+        return await synthesize(Shaky, Models.scripted(), NOTES, tmp_path / "c", held_out=HeldOut())
+
+    done = await go()
+    assert (done.walks, done.successes, done.faults) == (2, 2, 1)
+    assert "battery" in (tmp_path / "c" / "journal.jsonl").read_text()
+    broken = False
+    done = await go()
+    assert (done.walks, done.successes, done.faults) == (3, 3, 0)
+
+
+async def test_other_settings_need_another_folder(tmp_path: Path) -> None:
+    await scripted_corpus(tmp_path / "c", 1)
+    with pytest.raises(ConfigError, match="another 'config'"):
+        await scripted_corpus(tmp_path / "c", 1, CorpusConfig(questions=4))
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "thesis.txt").write_text("mine")
+    with pytest.raises(ConfigError, match="holds no corpus"):
+        await scripted_corpus(tmp_path / "d", 1)
+
+
+async def test_a_damaged_line_is_named(tmp_path: Path) -> None:
+    await scripted_corpus(tmp_path / "c", 2)
+    path = tmp_path / "c" / "samples.jsonl"
+    lines = path.read_bytes().split(b"\n")
+    lines[2] = b"?" * len(lines[2])
+    path.write_bytes(b"\n".join(lines))
+    with pytest.raises(TraceError, match=r"samples.jsonl', line 3: not a sample"):
+        list(read_corpus(tmp_path / "c"))
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"levels": ()}, {"levels": (4,)}, {"messages": 1.5}, {"bad_below": 0.9},
+              {"attempts": 0}]
+)  # fmt: skip
+def test_settings_that_mean_nothing(wrong: dict[str, object]) -> None:
+    with pytest.raises(ConfigError):
+        CorpusConfig(**wrong)  # type: ignore[arg-type]
+
+
+# -- quality ----------------------------------------------------------------------------------
+
+SCREEN = Observation(
+    goal="g",
+    elements=(
+        Element(index=0, role="button", text="Save"),
+        Element(index=1, role="field", text="Note", editable=True),
+        Element(index=2, role="button", text="Off", enabled=False),
+    ),
+    actions=("click", "input_text", "status"),
+)
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        ("I press it", "no valid action"),
+        ('Because.\n{"action_type": "wait"}', "an act that means nothing here"),
+        ('Because.\n{"action_type": "click", "index": 7}', "impossible on this screen"),
+        ('Because.\n{"action_type": "click", "index": 2}', "impossible on this screen"),
+        ('Because.\n{"action_type": "input_text", "index": 0, "text": "a"}',
+         "impossible on this screen"),
+        ('Because.\n{"action_type": "click", "index": 0, "target": "Note"}',
+         "label and number of different elements"),
+        ('Action: {"action_type": "click", "index": 0}', "no reason given"),
+        ('As an AI language model, I do.\n{"action_type": "click", "index": 0}', "a refusal"),
+    ],
+)  # fmt: skip
+def test_replies_that_teach_nothing(reply: str, why: str) -> None:
+    assert canonical(reply, SCREEN) == why
+
+
+def test_good_and_bad_replies_get_one_form() -> None:
+    for reply in (
+        'Reason: Because.\nAction: {"action_type": "click", "index": 0}',
+        'Because.\n```json\n{"index": 0, "action_type": "click", "note": 1}\n```',
+    ):
+        read = canonical(reply, SCREEN)
+        assert not isinstance(read, str)
+        assert read[0] == (
+            'Reason: Because.\nAction: {"action_type":"click","target":"Save","index":0}'
+        )
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "why"),
+    [
+        ("What is it?", " ", "empty"),
+        ("What is it?", "I'm sorry, no.", "a refusal"),
+        ("What is it?", "what is  it?", "answer repeats the question"),
+        ("What is it?", "It is element 3.", "names an element that is not there"),
+        ("What is it?", "It is element 2.", None),
+    ],
+)
+def test_answers_that_teach_nothing(question: str, answer: str, why: str | None) -> None:
+    assert answer_fault(SCREEN, question, answer) == why
+
+
+async def test_duplicates_and_samples_alike(tmp_path: Path) -> None:
+    await scripted_corpus(tmp_path / "c", 2)
+    sample = next(iter(read_corpus(tmp_path / "c")))
+    unique = Unique(repeats=2)
+
+    def again(response: str) -> Sample:
+        return msgspec.structs.replace(sample, response=response)
+
+    assert unique.fault(sample) is None
+    assert unique.fault(again(f" {sample.response.upper()}")) == "a duplicate"
+    assert unique.fault(again("something else")) is None
+    assert unique.fault(again("a third")) == "one of many alike"
+
+
+async def test_identities_say_what_is_learned(tmp_path: Path) -> None:
+    await scripted_corpus(tmp_path / "c", 2)
+    for s in read_corpus(tmp_path / "c"):
+        assert s.id == sample_id(s.level, s.chat, s.response, s.rejected)
+
+
+async def test_at_most_so_many_alike(tmp_path: Path) -> None:
+    """The same walk under other element orders: the phone shuffles screens by seed."""
+    await scripted_corpus(tmp_path / "c", 30, msgspec.structs.replace(FEW, repeats=1))
+    alike = [s.alike for s in read_corpus(tmp_path / "c")]
+    assert len(alike) == len(set(alike))

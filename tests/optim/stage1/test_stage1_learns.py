@@ -1,0 +1,124 @@
+"""Stage 1 teaches: on a small budget, from random weights, held-out screens are solved."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+import torch
+
+from swarm_ui.environments.phone import PhoneEnvironment, tasks
+from swarm_ui.errors import ConfigError, LearningError
+from swarm_ui.model import Request
+from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer
+from swarm_ui.nodes.models.tiny_agent.vocabulary import GENERAL_WORDS
+from swarm_ui.optim.stage1.supervised import Progress, Stage1Config, pad, reply_loss, train
+from swarm_ui.optim.stage1.synthesis.curriculum import COLLEAGUES, Mix, Stream
+from swarm_ui.optim.stage1.synthesis.demonstrations import overhear, walk
+from swarm_ui.optim.stage1.synthesis.scene import Lesson
+
+KNOWN = tuple(w for w in GENERAL_WORDS if w.isalpha() and len(w) > 2)
+
+
+def exact(model: LocalModel, lessons: list[Lesson]) -> float:
+    asked = [Request(decision=lesson.decision) for lesson in lessons]
+    done = asyncio.run(model.generate(asked))
+    hits = [c.text == lesson.action.json() for c, lesson in zip(done, lessons, strict=True)]
+    return sum(hits) / len(hits)
+
+
+def test_training_learns_to_act_on_screens_it_has_not_seen() -> None:
+    mix = Mix(questions=0.1, pages=0.0, devices=1.0, demonstrations=0.0, overheard_lessons=0.0)
+    model = LocalModel.untrained(ScreenTokenizer(), width=48, layers=2, heads=4, seed=0)
+    unseen = Stream(999, KNOWN, mix)
+    lessons = [unseen.draw(questions=0.0) for _ in range(200)]
+    assert all(isinstance(lesson, Lesson) for lesson in lessons)
+    before = exact(model, lessons)  # type: ignore[arg-type]
+    told: list[Progress] = []
+    end = train(
+        model,
+        Stream(0, KNOWN, mix),
+        Stage1Config(steps=450, tokens_per_batch=1500, learning_rate=6e-3),
+        report=told.append,
+    )
+    after = exact(model, lessons)  # type: ignore[arg-type]
+    assert before < 0.2
+    assert after > before + 0.25
+    assert end.step == 450
+    assert [p.step for p in told] == list(range(50, 451, 50))
+    assert end.loss < told[0].loss / 2
+
+
+def test_a_loss_that_is_no_number_changes_no_weight(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = LocalModel.untrained(ScreenTokenizer(), width=16, layers=1, heads=2, seed=0)
+    kept: list[torch.Tensor] = []
+
+    def broken(network: torch.nn.Module, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        kept[:] = [p.detach().clone() for p in network.parameters()]
+        return reply_loss(network, ids, mask) * (float("nan") if steps.pop() else 1.0)
+
+    steps = [True, False, False]  # from the end
+    monkeypatch.setattr("swarm_ui.optim.stage1.supervised.reply_loss", broken)
+    with pytest.raises(LearningError, match=r"loss is nan at step 3 of 9.*Lower learning_rate"):
+        train(model, Stream(0, KNOWN, Mix()), Stage1Config(steps=9))
+    assert all(torch.equal(a, b) for a, b in zip(kept, model.network.parameters(), strict=True))
+
+
+def test_equal_seeds_give_equal_weights() -> None:
+    def trained(seed: int) -> torch.Tensor:
+        model = LocalModel.untrained(ScreenTokenizer(), width=16, layers=1, heads=2, seed=seed)
+        train(model, Stream(seed, KNOWN, Mix()), Stage1Config(steps=3, seed=seed))
+        return torch.cat([p.detach().flatten() for p in model.network.parameters()])
+
+    assert torch.equal(trained(1), trained(1))
+    assert not torch.equal(trained(1), trained(2))
+
+
+def test_the_loss_counts_marked_tokens_only() -> None:
+    model = LocalModel.untrained(ScreenTokenizer(), width=16, layers=1, heads=2, seed=0)
+    ids, mask = pad([([5, 6, 7, 8], [0, 0, 1, 1]), ([5, 6, 7], [0, 0, 1])], model.pad_id)
+    logits = model.network(input_ids=ids).logits.log_softmax(-1)
+    by_hand = -(logits[0, 1, 7] + logits[0, 2, 8] + logits[1, 1, 7]) / 3
+    assert reply_loss(model.network, ids, mask).item() == pytest.approx(by_hand.item(), abs=1e-5)
+
+
+def test_demonstrations_are_right_and_recover_from_stray_steps() -> None:
+    environment = PhoneEnvironment()
+    task = tasks("train")[0]
+
+    async def both() -> tuple[list[Lesson], list[Lesson]]:
+        straight = await walk(environment, task=task, seed=3, rng=random.Random(0), stray=0.0)
+        wandering = await walk(environment, task=task, seed=3, rng=random.Random(0), stray=0.4)
+        return straight, wandering
+
+    straight, wandering = asyncio.run(both())
+    assert straight[-1].action.action_type == "status"
+    assert len(wandering) >= len(straight)
+    assert all(lesson.level == 3 for lesson in straight)
+
+
+def test_overheard_lessons_keep_their_target_and_hear_right_and_wrong() -> None:
+    stream = Stream(4, KNOWN, Mix(overheard_lessons=0.0, overheard_steps=0.0))
+    rng = random.Random(0)
+    right = wrong = 0
+    for _ in range(200):
+        lesson = stream.draw(questions=0.0)
+        assert isinstance(lesson, Lesson)
+        told = overhear(lesson, rng, COLLEAGUES)
+        assert told.action == lesson.action
+        for heard in told.decision.heard:
+            assert heard.action is not None
+            right += heard.action.key == lesson.action.key
+            wrong += heard.action.key != lesson.action.key
+    assert right > 50
+    assert wrong > 50
+
+
+def test_demonstrations_need_an_environment_with_an_expert() -> None:
+    class Blind:
+        name = "blind"
+
+    with pytest.raises(ConfigError, match="expert"):
+        asyncio.run(walk(Blind(), task="t", seed=0, rng=random.Random(0)))  # type: ignore[arg-type]

@@ -1,0 +1,130 @@
+"""Between a decision and its execution: credit, negatives and guidance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from learning_fakes import ButtonWorld, click, decided
+
+from swarm_ui.action import Action
+from swarm_ui.credit import CreditTable
+from swarm_ui.model import Decision
+from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
+from swarm_ui.trace.records import Trace
+
+
+class Opposing:
+    """Proposes what it was given, one after the other."""
+
+    name = "opposing"
+
+    def __init__(self, *actions: Action) -> None:
+        self.actions = list(actions)
+        self.asked: list[Action] = []
+
+    async def oppose(self, decision: Decision, good: Action, *, seed: int) -> Action | None:
+        self.asked.append(good)
+        return self.actions.pop(0) if self.actions else None
+
+
+class Recording(ScriptedCritic):
+    def __init__(self) -> None:
+        super().__init__(ButtonWorld)
+        self.traces: list[Trace] = []
+
+    async def assign(self, trace: Trace, state: object | None) -> CreditTable:
+        self.traces.append(trace)
+        return await super().assign(trace, state)
+
+
+async def world() -> tuple[ButtonWorld, int, list[int]]:
+    """A world, the index of its right button, and the others."""
+    made = ButtonWorld()
+    await made.reset(task="press", seed=3)
+    right = made.expert().index
+    assert right is not None
+    return made, right, [k for k in range(4) if k != right]
+
+
+async def judged(
+    rows: list[list[Action | None]], environment: ButtonWorld, **settings: Any
+) -> tuple[Any, Trace, RolloutSupervisor]:
+    look = environment.restore(environment.snapshot())
+    trace = decided(rows, observation=look, run="press/3/0")
+    settings.setdefault("critic", ScriptedCritic(ButtonWorld))
+    referee = RolloutSupervisor(**settings)
+    return await referee(0, trace, environment), trace, referee
+
+
+async def test_credit_comes_from_the_state_of_the_decision() -> None:
+    environment, right, wrong = await world()
+    guidance, _, _ = await judged([[click(right), click(wrong[0])]], environment)
+    assert guidance.credit == ((1.0, 0.0),)
+    assert guidance.credit_source == "scripted critic"
+    assert guidance.rationale == ("agent_0: nearer to success; agent_1: not nearer to success",)
+    assert guidance.execute is None
+
+
+async def test_guidance_replaces_only_a_wrong_vote() -> None:
+    environment, right, wrong = await world()
+    bad, good = click(wrong[0]), click(right)
+    for rows, expected in (
+        ([[bad, good]], good),  # the trace's decision is the first agent's
+        ([[good, bad]], None),
+        ([[bad, bad]], None),
+        ([[None, good]], good),
+    ):
+        guidance, _, _ = await judged(rows, environment, guide=1.0)
+        assert guidance.execute == expected
+        guidance, _, _ = await judged(rows, environment, guide=0.0)
+        assert guidance.execute is None
+
+
+async def test_equal_decisions_are_guided_equally() -> None:
+    environment, right, wrong = await world()
+    rows = [[click(wrong[0]), click(right)]]
+    drawn = [(await judged(rows, environment, guide=0.5, seed=s))[0].execute for s in range(30)]
+    again = [(await judged(rows, environment, guide=0.5, seed=s))[0].execute for s in range(30)]
+    assert drawn == again
+    assert 5 < sum(e is not None for e in drawn) < 25
+
+
+async def test_a_negative_that_is_right_by_accident_is_not_kept() -> None:
+    environment, right, wrong = await world()
+    adversary = Opposing(click(right), click(wrong[1]))
+    _, trace, referee = await judged([[click(right)]], environment, adversary=adversary)
+    (negative,) = referee.negatives(trace)
+    assert (negative.action.index, negative.credit) == (wrong[1], 0.0)
+    assert adversary.asked == [click(right)] * 2
+
+    _, trace, referee = await judged([[click(right)]], environment, adversary=Opposing())
+    assert list(referee.negatives(trace)) == []
+
+
+async def test_nothing_is_opposed_where_nothing_was_right() -> None:
+    environment, _, wrong = await world()
+    adversary = Opposing(click(wrong[1]))
+    _, trace, referee = await judged([[click(wrong[0])]], environment, adversary=adversary)
+    assert adversary.asked == []
+    assert list(referee.negatives(trace)) == []
+
+
+async def test_the_critic_is_not_told_which_words_are_the_adversarys() -> None:
+    environment, right, wrong = await world()
+    critic = Recording()
+    adversary = Opposing(click(wrong[0]))
+    _, trace, _ = await judged([[click(right)]], environment, adversary=adversary, critic=critic)
+    whole, alone = critic.traces
+    assert whole is trace
+    assert alone.agents == ("agent_0",)
+    assert [m.content for m in alone.messages] == [click(wrong[0]).json()]
+
+
+async def test_without_a_critic_negatives_are_taken_unseen_and_nothing_is_guided() -> None:
+    environment, right, wrong = await world()
+    guidance, trace, referee = await judged(
+        [[click(wrong[0])]], environment, critic=None, adversary=Opposing(click(right)), guide=1.0
+    )
+    assert guidance is None
+    assert [n.action.index for n in referee.negatives(trace)] == [right]

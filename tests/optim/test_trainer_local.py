@@ -1,0 +1,70 @@
+"""The trainer on the real thing: transformers and peft, agents on the simulated phone."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim.trainer import TeamTrainer
+from swarm_ui.optim.update.adapter_trainer import UpdateConfig
+from swarm_ui.rollout.episodes import Job
+
+pytest.importorskip("peft")
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+CONFIG = TeamConfig(
+    iterations=2, shared_iterations=1, shared_steps=3, episodes=6, max_steps=3, lr_decay=0.0,
+    guide=1.0, rank=4, alpha=8, update=UpdateConfig(steps=2, batch_size=4),
+)  # fmt: skip
+
+
+def run(folder: Path, config: TeamConfig) -> list[torch.Tensor]:
+    """Final adapter weights."""
+    from swarm_ui.environments.phone import PhoneEnvironment
+    from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+    from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer
+
+    model = LocalModel.untrained(ScreenTokenizer([]), width=32, layers=1, heads=2, seed=0)
+    names = ["agent_0", "agent_1"]
+    graph = CollabGraph.collaborative(
+        2, 2, model=model, edges=[], adapters=names, temperatures=0.8, views="shuffle"
+    )
+    tasks = PhoneEnvironment().tasks
+
+    def jobs(iteration: int, count: int, rng: random.Random) -> list[Job]:
+        return [(rng.choice(tasks), rng.randrange(1000)) for _ in range(count)]
+
+    trainer = TeamTrainer(
+        model, graph, PhoneEnvironment, jobs, config=config,
+        critic=ScriptedCritic(PhoneEnvironment), folder=folder,
+    )  # fmt: skip
+    history = asyncio.run(trainer.run(resume=True)).history
+    assert sum(u.steps for m in history for u in m.updates) >= 3
+    trained = dict.fromkeys(trainer.adapters.values())
+    assert model.adapters == tuple(trained)
+    return [p.detach().clone() for name in trained for p in model.adapter_parameters(name)]
+
+
+@pytest.mark.parametrize(("adapters", "last"), [("per_node", "agent_1"), ("shared", "team")])
+def test_a_resumed_run_ends_with_the_weights_of_an_uninterrupted_one(
+    tmp_path: Path, adapters: Any, last: str
+) -> None:
+    config = replace(CONFIG, adapters=adapters)
+    whole = run(tmp_path / "whole", config)
+    halfway = run(tmp_path / "parts", replace(config, iterations=1))
+    resumed = run(tmp_path / "parts", config)
+    assert not all(torch.equal(a, b) for a, b in zip(halfway, whole, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(resumed, whole, strict=True))
+    adapter = tmp_path / "parts" / "checkpoints" / "iteration-0002" / "adapters" / last
+    assert {"adapter_config.json", "adapter_model.safetensors"} <= {
+        path.name for path in adapter.iterdir()
+    }

@@ -1,0 +1,40 @@
+"""Plots are written without a display, and unscored cells are drawn as such."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.optim.plots import plot_credit, plot_edges, plot_success
+from swarm_ui.stats import wilson
+
+pytest.importorskip("matplotlib")
+
+
+def test_success_as_png(tmp_path: Path) -> None:
+    from PIL import Image
+
+    path = tmp_path / "plots" / "success.png"
+    plot_success({"team": [wilson([1, 0, 1]), None, wilson([1, 1, 1])], "base": []}, path)
+    with Image.open(path) as picture:
+        assert picture.format == "PNG"
+        assert picture.width > 400
+
+
+def test_credit_as_svg_marks_unscored_cells(tmp_path: Path) -> None:
+    path = tmp_path / "credit.svg"
+    plot_credit([[1.0, None], [0.0, 0.5]], ["agent_0", "agent_1"], path, title="scripted critic")
+    text = path.read_text()
+    comments = re.findall(r"<!-- (.*?) -->", text)
+    assert {"1", "–", "0", "0.5", "round 1", "scripted critic"} <= set(comments)
+
+
+def test_edges_and_a_wrong_suffix(tmp_path: Path) -> None:
+    path = tmp_path / "edges.svg"
+    plot_edges({("a", "b"): 0.25, ("b", "a"): 0.7}, path)
+    assert {"0.25", "0.70", "sender"} <= set(re.findall(r"<!-- (.*?) -->", path.read_text()))
+    with pytest.raises(ConfigError, match=r"\.png or \.svg"):
+        plot_edges({("a", "b"): 0.5}, tmp_path / "edges.gif")

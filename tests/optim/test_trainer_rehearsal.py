@@ -1,0 +1,99 @@
+"""Rehearsal: what is repeated beside the new, how much of it, and that less is forgotten."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from learning_fakes import TinyModel, click, screen
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.model import Decision
+from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.preferences.pairs import PreferencePair
+from swarm_ui.optim.stage1.synthesis.rehearsal import Rehearsal
+from swarm_ui.optim.update.adapter_trainer import UpdateConfig
+from swarm_ui.optim.update.batches import pad
+from swarm_ui.optim.update.team_update import update_team
+
+WORDS = ("open", "save", "delete", "note", "contact", "send")
+CONFIG = TeamConfig(
+    shared_iterations=0,
+    bootstrap=0.0,
+    update=UpdateConfig(method="rft", steps=60, batch_size=8, lr=5e-2),
+)
+
+
+def lessons(kind: str, target: str, count: int = 24) -> list[PreferencePair]:
+    return [
+        PreferencePair(
+            node="agent_0", decision=Decision(observation=screen(["x"], goal=f"{kind} {k}")),
+            chosen=click(0, target), rejected=None,
+        )
+        for k in range(count)
+    ]  # fmt: skip
+
+
+def likelihood(model: TinyModel, adapter: str, known: Sequence[PreferencePair]) -> float:
+    model.module.active = adapter
+    with torch.no_grad():
+        rows = [model.encode(p.decision, p.chosen.json()) for p in known]
+        found = float(model.forward_logprobs(*pad(rows, 0))[0].mean())
+    model.module.active = None
+    return found
+
+
+def test_less_is_forgotten() -> None:
+    old, new = lessons("old old old", "Save"), lessons("new new new", "Help")
+
+    def after(share: float) -> tuple[float, float]:
+        model = TinyModel(["agent_0"])
+        names = {"agent_0": "agent_0"}
+        update_team(model, old, names, CONFIG, 0)
+        again = replace(CONFIG, rehearsal=share)
+        update_team(model, new, names, again, 1, rehearse=lambda n, rng: rng.choices(old, k=n))
+        return likelihood(model, "agent_0", old), likelihood(model, "agent_0", new)
+
+    forgetful, fresh = after(0.0)
+    kept, learned = after(0.5)
+    assert kept > forgetful + 1.0
+    assert learned > fresh - 1.0
+
+
+@given(share=st.floats(0.01, 0.9), count=st.integers(1, 40))
+@settings(deadline=None, max_examples=30)
+def test_its_share_is_what_was_asked_for(share: float, count: int) -> None:
+    asked: list[int] = []
+
+    def rehearse(number: int, rng: random.Random) -> list[PreferencePair]:
+        asked.append(number)
+        return []
+
+    config = replace(CONFIG, rehearsal=share, update=replace(CONFIG.update, steps=0))
+    update_team(
+        TinyModel(["agent_0"]), lessons("a", "Save", count), {"agent_0": "agent_0"}, config, 0,
+        rehearse=rehearse,
+    )  # fmt: skip
+    assert asked[0] / (asked[0] + count) == pytest.approx(share, abs=0.5 / count)
+
+
+def test_lessons_are_of_invented_screens_and_repeat_with_the_seed() -> None:
+    rehearsal = Rehearsal(WORDS)
+    first, same = rehearsal(20, random.Random(1)), rehearsal(20, random.Random(1))
+    assert first == same != rehearsal(20, random.Random(2))
+    assert len(first) == 20
+    assert all(pair.rejected is None and pair.weight == 1 for pair in first)
+    screens = {pair.decision.observation.goal for pair in first}
+    assert len(screens) > 15
+
+
+def test_settings_that_cannot_be_met() -> None:
+    with pytest.raises(ConfigError, match="learns from replies, not from pairs"):
+        TeamConfig(rehearsal=0.2, update=UpdateConfig(method="pg"))
+    with pytest.raises(ConfigError, match=r"rehearsal must be in \[0, 1\), got 1.0"):
+        TeamConfig(rehearsal=1.0)

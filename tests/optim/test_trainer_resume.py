@@ -1,0 +1,228 @@
+"""A run killed at any point goes on from its last complete iteration, to the same weights."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+import torch
+from learning_fakes import TinyModel
+from learning_run import CONFIG, run
+
+from swarm_ui.errors import ConfigError, LearningError
+from swarm_ui.optim.metrics import IterationMetrics
+from swarm_ui.optim.update.checkpoint import Checkpoints
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def weights(model: TinyModel) -> list[torch.Tensor]:
+    return [p.detach() for name in model.adapters for p in model.adapter_parameters(name)]
+
+
+def killed(folder: Path, phase: str, iteration: int) -> None:
+    process = subprocess.run(
+        [
+            sys.executable,
+            str(ROOT / "tests" / "optim" / "learning_run.py"),
+            str(folder),
+            phase,
+            str(iteration),
+        ],
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/tests/support", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert process.returncode == -signal.SIGKILL, process.stderr
+
+
+def test_killed_twice_and_resumed_equals_never_killed(tmp_path: Path) -> None:
+    whole = TinyModel()
+    expected = run(whole, tmp_path / "whole")
+
+    folder = tmp_path / "killed"
+    killed(folder, "update", 1)
+    assert [p.name for p in (folder / "checkpoints").iterdir()] == ["iteration-0001"]
+    killed(folder, "rename", 2)
+    parts = sorted(p.name for p in (folder / "checkpoints").iterdir())
+    assert parts[0].startswith(".part-")
+    assert parts[1:] == ["iteration-0001"]
+
+    model = TinyModel()
+    result = run(model, folder, resume=True)
+    assert model.adapters == whole.adapters == ("agent_0", "agent_1", "agent_2")
+    assert model.versions == whole.versions
+    for ours, theirs in zip(weights(model), weights(whole), strict=True):
+        assert torch.equal(ours, theirs)
+    assert torch.equal(result.edges.logits, expected.edges.logits)
+    assert torch.equal(result.edges.scores, expected.edges.scores)
+    assert [m.success for m in result.history] == [m.success for m in expected.history]
+
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["iteration"] for line in lines] == [0, 1, 2]
+    left = sorted(p.name for p in (folder / "checkpoints").iterdir())
+    assert left == ["iteration-0002", "iteration-0003"]
+
+
+def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(tmp_path: Path) -> None:
+    first = run(TinyModel(), tmp_path)
+    checkpoints = tmp_path / "checkpoints"
+    damaged = checkpoints / "iteration-0003" / "edges.safetensors"
+    data = bytearray(damaged.read_bytes())
+    data[-1] ^= 1
+    damaged.write_bytes(data)
+    said: list[str] = []
+    again = run(TinyModel(), tmp_path, resume=True, warn=said.append)
+    assert len(said) == 1
+    assert "iteration-0003" in said[0]
+    assert "edges.safetensors has other contents" in said[0]
+    assert torch.equal(again.edges.logits, first.edges.logits)
+    assert [m.success for m in again.history] == [m.success for m in first.history]
+
+
+def test_where_every_checkpoint_is_damaged_nothing_is_begun_anew(tmp_path: Path) -> None:
+    run(TinyModel(), tmp_path)
+    checkpoints = sorted((tmp_path / "checkpoints").iterdir())
+    for checkpoint in checkpoints:
+        (checkpoint / "state.json").write_text("{")
+    metrics = (tmp_path / "metrics.jsonl").read_bytes()
+    said: list[str] = []
+    with pytest.raises(ConfigError, match=r"every checkpoint under .* is damaged"):
+        run(TinyModel(), tmp_path, resume=True, warn=said.append)
+    assert len(said) == 2
+    assert sorted((tmp_path / "checkpoints").iterdir()) == checkpoints
+    assert (tmp_path / "metrics.jsonl").read_bytes() == metrics
+
+
+def test_a_loss_that_is_no_number_loses_nothing_and_the_run_can_be_taken_up(tmp_path: Path) -> None:
+    class Breaks(TinyModel):
+        def forward_logprobs(self, *batch: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            sums, tokens = super().forward_logprobs(*batch)
+            at_work = self.module.active if self.module.training else None
+            broken = at_work == "agent_1" and self.versions["agent_1"] == 2
+            return (sums * float("nan") if broken else sums), tokens
+
+    whole = TinyModel()
+    run(whole, tmp_path / "whole")
+    folder = tmp_path / "broken"
+    with pytest.raises(LearningError, match="adapter 'agent_1', step 1 of 10"):
+        run(Breaks(), folder)
+    assert [p.name[-4:] for p in sorted((folder / "checkpoints").iterdir())] == ["0001", "0002"]
+    assert len((folder / "metrics.jsonl").read_text().splitlines()) == 2
+    model = TinyModel()
+    run(model, folder, resume=True)
+    assert model.versions == whole.versions
+    assert all(torch.equal(a, b) for a, b in zip(weights(model), weights(whole), strict=True))
+
+
+def test_a_metrics_file_that_cannot_be_written_leaves_a_whole_checkpoint(tmp_path: Path) -> None:
+    whole, model = TinyModel(), TinyModel()
+    run(whole, tmp_path / "whole")
+    folder = tmp_path / "run"
+    (folder / "metrics.jsonl").mkdir(parents=True)
+    with pytest.raises(ConfigError, match=r"metrics\.jsonl.*checkpoint of iteration 1 is whole"):
+        run(TinyModel(), folder)
+    (folder / "metrics.jsonl").rmdir()
+    run(model, folder, resume=True)
+    assert all(torch.equal(a, b) for a, b in zip(weights(model), weights(whole), strict=True))
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    assert [json.loads(line)["iteration"] for line in lines] == [0, 1, 2]
+
+
+def test_memory_is_in_the_metrics_and_older_lines_are_still_read(tmp_path: Path) -> None:
+    run(TinyModel(), tmp_path)
+    lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
+    metrics = [msgspec.json.decode(line, type=IterationMetrics) for line in lines]
+    peaks = [m.peak_memory_mb or 0.0 for m in metrics]
+    assert 10 < peaks[0] <= peaks[1] <= peaks[2] < 100_000
+    older = json.loads(lines[0])
+    del older["peak_memory_mb"], older["replayed"]
+    read = msgspec.convert(older, IterationMetrics)
+    assert (read.peak_memory_mb, read.replayed) == (None, 0)
+
+
+def test_a_finished_run_resumed_does_nothing(tmp_path: Path) -> None:
+    model = TinyModel()
+    run(model, tmp_path)
+    before = [w.clone() for w in weights(model)]
+    other = TinyModel()
+    assert len(run(other, tmp_path, resume=True).history) == 3
+    assert all(torch.equal(a, b) for a, b in zip(before, weights(other), strict=True))
+
+
+def test_a_run_is_neither_overwritten_nor_mixed_with_another(tmp_path: Path) -> None:
+    run(TinyModel(), tmp_path)
+    with pytest.raises(ConfigError, match="resume it"):
+        run(TinyModel(), tmp_path)
+    other = replace(CONFIG, guide=0.1)
+    with pytest.raises(ConfigError, match=r"guide: 0\.7 then, 0\.1 now"):
+        run(TinyModel(), tmp_path, resume=True, config=other)
+
+
+def test_resuming_nothing_starts_at_the_beginning(tmp_path: Path) -> None:
+    assert len(run(TinyModel(), tmp_path, resume=True).history) == 3
+
+
+def test_lines_of_others_in_the_metrics_stay(tmp_path: Path) -> None:
+    metrics = tmp_path / "metrics.jsonl"
+    metrics.write_text('{"kind": "evaluation", "success": 0.5}\n')
+    run(TinyModel(), tmp_path)
+    with metrics.open("a") as file:
+        file.write('{"kind": "iteration", "iteration": 99}\n{"torn')
+    run(TinyModel(), tmp_path, resume=True)
+    lines = [json.loads(line) for line in metrics.read_text().splitlines()]
+    assert [line.get("iteration") for line in lines] == [None, 0, 1, 2]
+
+
+def write(text: str) -> Callable[[Path], None]:
+    def into(folder: Path) -> None:
+        (folder / "sub").mkdir()
+        (folder / "sub" / "file").write_text(text)
+
+    return into
+
+
+@pytest.mark.parametrize("harm", ["missing", "short", "no manifest", "bad manifest"])
+def test_every_kind_of_damage_is_found(tmp_path: Path, harm: str) -> None:
+    store = Checkpoints(tmp_path)
+    store.save(1, write("one"))
+    folder = store.save(2, write("two"))
+    said: list[str] = []
+    found = store.latest(said.append)
+    assert found is not None
+    assert (found.iteration, said) == (2, [])
+    if harm == "missing":
+        (folder / "sub" / "file").unlink()
+    elif harm == "short":
+        (folder / "sub" / "file").write_text("t")
+    elif harm == "no manifest":
+        (folder / "manifest.json").unlink()
+    else:
+        (folder / "manifest.json").write_text("{")
+    found = store.latest(said.append)
+    assert found is not None
+    assert found.iteration == 1
+    assert len(said) == 1
+    store.save(2, write("again"))
+    found = store.latest(said.append)
+    assert found is not None
+    assert (found.folder / "sub" / "file").read_text() == "again"
+
+
+def test_only_the_newest_are_kept(tmp_path: Path) -> None:
+    store = Checkpoints(tmp_path, keep=2)
+    for iteration in range(1, 5):
+        store.save(iteration, write(str(iteration)))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["iteration-0003", "iteration-0004"]
+    with pytest.raises(ConfigError, match="keep"):
+        Checkpoints(tmp_path, keep=0)

@@ -1,0 +1,169 @@
+"""Preference pairs: the agent's own context and indices, and nothing made up."""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from learning_fakes import click, decided, graded, screen
+
+from swarm_ui.action import Action
+from swarm_ui.errors import ConfigError
+from swarm_ui.optim.preferences.grading import GradedAction
+from swarm_ui.optim.preferences.pairs import PairConfig, PreferencePair, make_pairs
+from swarm_ui.trace.records import Episode, StepRecord
+from swarm_ui.view import View
+
+ALL = PairConfig(easy_share=1.0, adversary_share=0.0)
+
+
+def episode(*steps: StepRecord, fault: str | None = None) -> Episode:
+    return Episode(environment="e", task="t", seed=0, steps=steps, fault=fault)
+
+
+def made(
+    *steps: StepRecord, config: PairConfig = ALL, adversary: tuple[GradedAction, ...] = ()
+) -> list[PreferencePair]:
+    return make_pairs(
+        [episode(*steps)], random.Random(0), config=config, negatives=lambda trace: adversary
+    )
+
+
+def test_own_right_action_beats_a_colleagues_mistake_and_the_mistake_is_corrected() -> None:
+    trace = decided([[click(0), click(1)]])
+    right, corrected = made(graded(trace, [[1.0, 0.0]]))
+    assert (right.node, right.chosen, right.rejected) == (
+        "agent_0", click(0), click(1),
+    )  # fmt: skip
+    assert right.source == "own > mistake"
+    assert (corrected.node, corrected.chosen, corrected.rejected) == (
+        "agent_1", click(0), click(1),
+    )  # fmt: skip
+    assert corrected.source == "colleague > own"
+
+
+def test_actions_are_in_the_agents_own_indices_and_its_context_is_exact() -> None:
+    orders = {"agent_1": (2, 0, 1)}
+    trace = decided([[click(0, "Save"), click(1, "Back")], [click(0), click(0)]], orders=orders)
+    pairs = made(graded(trace, [[1.0, 0.0], [None, None]]))
+    (pair,) = [p for p in pairs if p.node == "agent_1"]
+    assert [e.text for e in pair.decision.observation.elements] == ["Help", "Save", "Back"]
+    assert pair.chosen == click(1, "Save")  # Save stands second in this view
+    assert pair.rejected == click(2, "Back")
+    (heard,) = pair.decision.heard
+    assert heard.action == click(1, "Save")
+    assert pair.decision == trace.decision(trace.calls[1])
+
+
+def test_an_action_the_agent_cannot_see_is_never_shown_to_it() -> None:
+    trace = decided([[click(0), click(1)]], orders={"agent_1": (1, 2)})
+    assert [p.node for p in made(graded(trace, [[1.0, 0.0]]))] == ["agent_0"]
+
+
+def test_unscored_is_not_wrong() -> None:
+    trace = decided([[click(0), click(1), click(2)]])
+    assert made(graded(trace, [[None, None, None]])) == []
+    pairs = made(graded(trace, [[1.0, None, None]]))
+    assert [(p.node, p.rejected) for p in pairs] == [("agent_0", None)]
+    assert {p.node for p in made(graded(trace, [[1.0, None, 0.0]]))} == {"agent_0", "agent_2"}
+
+
+def test_steps_without_credit_and_masked_episodes_give_nothing() -> None:
+    step = graded(decided([[click(0), click(1)]]), [[1.0, 0.0]])
+    bare = msgspec.structs.replace(step, credit=None)
+    rng = random.Random(0)
+    assert make_pairs([episode(bare)], rng) == []
+    assert make_pairs([episode(step, fault="browser died")], rng) == []
+
+
+def test_the_adversary_is_used_only_where_it_was_really_wrong() -> None:
+    easy = graded(decided([[click(0), click(0)]]), [[1.0, 1.0]])
+    wrong = GradedAction(action=click(2), credit=0.0)
+    right = GradedAction(action=click(1), credit=1.0)
+    pairs = made(easy, adversary=(wrong, right))
+    assert {p.rejected for p in pairs} == {click(2)}
+    assert {p.source for p in pairs} == {"own > adversary"}
+    assert {p.rejected for p in made(easy, adversary=(right,))} == {None}
+
+
+def test_all_rounds_count_and_equal_ones_count_once() -> None:
+    trace = decided([[click(0), click(1)], [click(0), click(0)]])
+    step = graded(trace, [[1.0, 0.0], [1.0, 1.0]])
+    pairs = made(step)
+    assert len(pairs) == 4  # every context differs, since round 1 heard round 0
+    assert len(made(step, step)) == 4
+    assert len(made(step, step, config=PairConfig(easy_share=1.0, unique=False))) == 8
+
+
+def test_an_unparsable_reply_is_corrected_without_a_rejected_side() -> None:
+    trace = decided([[click(0), None]])
+    pairs = made(graded(trace, [[1.0, 0.0]]))
+    assert [(p.node, p.chosen, p.rejected) for p in pairs] == [
+        ("agent_0", click(0), None),
+        ("agent_1", click(0), None),
+    ]
+    off = PairConfig(easy_share=1.0, corrections=False)
+    assert [p.node for p in made(graded(trace, [[1.0, 0.0]]), config=off)] == ["agent_0"]
+
+
+def test_an_undecided_score_makes_no_side() -> None:
+    trace = decided([[click(0), click(1)]])
+    assert made(graded(trace, [[0.5, 0.5]])) == []
+    (pair,) = made(graded(trace, [[0.75, 0.5]]))
+    assert pair.rejected is None
+    with pytest.raises(ConfigError, match="must not exceed"):
+        PairConfig(good_above=0.3, bad_below=0.6)
+
+
+def test_weight_is_the_difference_of_credit() -> None:
+    pairs = made(graded(decided([[click(0), click(1)]]), [[0.9, 0.2]]))
+    assert [p.weight for p in pairs] == pytest.approx([0.7, 0.7])
+
+
+actions = st.one_of(st.none(), st.integers(0, 3).map(click))
+credits = st.sampled_from([None, 0.0, 0.3, 0.5, 0.8, 1.0])
+
+
+@given(
+    matrix=st.lists(st.lists(actions, min_size=3, max_size=3), min_size=1, max_size=2),
+    data=st.data(),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=80, deadline=None)
+def test_every_pair_is_backed_by_credit(
+    matrix: list[list[Action | None]], data: st.DataObject, seed: int
+) -> None:
+    orders = {
+        f"agent_{k}": tuple(data.draw(st.permutations(range(4))))[: data.draw(st.integers(2, 4))]
+        for k in range(3)
+    }
+    look = screen(("a", "b", "c", "d"))
+    trace = decided(matrix, orders=orders, observation=look)
+    credit = [[data.draw(credits) for _ in row] for row in matrix]
+    views = {call.node: trace.view(call) for call in trace.calls}
+    scores: dict[object, list[float]] = {}
+    for row, values in zip(matrix, credit, strict=True):
+        for action, value in zip(row, values, strict=True):
+            if action is not None and value is not None:
+                scores.setdefault(action.key, []).append(value)
+    contexts = {call.node: [] for call in trace.calls}
+    for call in trace.calls:
+        contexts[call.node].append(trace.decision(call))
+    for pair in make_pairs([episode(graded(trace, credit))], random.Random(seed), config=ALL):
+        assert pair.decision in contexts[pair.node]
+        good = back(pair.chosen, views[pair.node])
+        assert max(scores[good.key]) > 0.5
+        if pair.rejected is not None:
+            bad = back(pair.rejected, views[pair.node])
+            assert min(scores[bad.key]) < 0.5
+            assert bad.key != good.key
+            assert pair.weight > 0
+
+
+def back(action: Action, view: View) -> Action:
+    mapped = view.to_screen(action)
+    assert mapped is not None
+    return mapped

@@ -1,0 +1,256 @@
+"""The notebooks run from top to bottom, and what is stored of them is small and clean."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient.exceptions import CellExecutionError
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "demos" / "notebooks"
+if str(FOLDER) not in sys.path:
+    sys.path.insert(0, str(FOLDER))
+
+import refresh  # noqa: E402
+
+STORED = sorted(FOLDER.glob("*.ipynb"))
+LARGEST = 300_000
+QUICK = [
+    "1_compose_a_graph",
+    "3_your_own_environment",
+    "4_coming_from_gptswarm_or_langgraph",
+    "6_your_model",
+]
+# A home, a temporary folder, a drive: nothing that names the machine a notebook ran on.
+_PATHS = re.compile(
+    r"(?<![\w.:/])/(?:home|root|Users|tmp|var|opt|usr|work|mnt|srv|private)/|[A-Z]:\\"
+)
+_TRAINED_ROWS = ("trained, agent_0 alone", "trained ×4, vote, no edges", "trained team")
+
+
+def read(name: str) -> Any:
+    return nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
+
+
+def outputs(notebook: Any) -> list[Any]:
+    return [o for cell in notebook.cells if cell.cell_type == "code" for o in cell.outputs]
+
+
+def printed(notebook: Any) -> str:
+    return "".join(o.text for o in outputs(notebook) if o.output_type == "stream")
+
+
+def shown(notebook: Any, kind: str) -> list[str]:
+    """Everything displayed in that form, such as ``image/svg+xml``."""
+    return [o.data[kind] for o in outputs(notebook) if kind in o.get("data", {})]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs a notebook in a fresh kernel that finds the library in this checkout."""
+    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in paths if path))
+    monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
+    for name in ("JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR"):
+        place = tmp_path / name.lower()
+        place.mkdir()
+        monkeypatch.setenv(name, str(place))
+    work = tmp_path / "work"
+    work.mkdir()
+
+    def execute(name: str) -> Any:
+        notebook = refresh.executed(read(name), work, timeout=900)
+        assert list(work.iterdir()) == [], "a notebook leaves files where it runs"
+        return notebook
+
+    return execute
+
+
+def same_pictures(ran: Any, stored: Any) -> bool:
+    """Whether each cell shows the same kinds of output as are stored."""
+
+    def kinds(notebook: Any) -> list[list[Any]]:
+        return [
+            [o.get("name") or sorted(o.get("data", {})) for o in cell.get("outputs", ())]
+            for cell in notebook.cells
+        ]
+
+    return kinds(ran) == kinds(stored)
+
+
+# -- what is stored -------------------------------------------------------------------------------
+
+
+def test_there_are_six() -> None:
+    assert [path.stem[0] for path in STORED] == list("123456")
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
+def test_stored_as_executed_and_clean(path: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+    assert [cell.id for cell in notebook.cells] == [
+        f"cell-{k:02}" for k in range(1, len(notebook.cells) + 1)
+    ]
+    assert notebook.metadata == refresh.METADATA
+    assert all(cell.metadata == {} for cell in notebook.cells)
+    assert refresh.cleaned(nbformat.from_dict(notebook)) == notebook
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
+def test_stored_is_small_and_names_no_machine(path: Path) -> None:
+    assert path.stat().st_size <= LARGEST
+    notebook = nbformat.read(path, as_version=4)
+    texts = [printed(notebook)] + [
+        text
+        for output in outputs(notebook)
+        for kind, text in output.get("data", {}).items()
+        if not kind.startswith("image/png")
+    ]
+    found = [match[0] for text in texts for match in _PATHS.finditer(text)]
+    assert found == []
+    assert [o for o in outputs(notebook) if o.get("name") == "stderr"] == []
+    assert [o for o in outputs(notebook) if o.output_type == "error"] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["/home/ada/x", "File '/tmp/abc/y'", "in /root/.cache", "C:\\Users", "(/opt/x/y)"]
+)
+def test_paths_of_a_machine_are_noticed(text: str) -> None:
+    assert _PATHS.search(text)
+
+
+@pytest.mark.parametrize("text", ["https://example.org/home/x", "docs/home/x", "1/2", "a and/or b"])
+def test_other_slashes_are_not(text: str) -> None:
+    assert not _PATHS.search(text)
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
+def test_links_lead_somewhere(path: Path) -> None:
+    words = "\n".join(
+        cell.source
+        for cell in nbformat.read(path, as_version=4).cells
+        if cell.cell_type == "markdown"
+    )
+    links = [link for link in re.findall(r"\]\(([^)#]+)", words) if "://" not in link]
+    assert [link for link in links if not (FOLDER / link).exists()] == []
+
+
+def test_the_environment_has_forty_lines() -> None:
+    (cell,) = [c for c in read("3_your_own_environment").cells if c.source.startswith("class Ther")]
+    assert len(cell.source.splitlines()) <= 40
+
+
+# -- what they do ---------------------------------------------------------------------------------
+
+
+@pytest.mark.timeout(600)  # seconds of work; a kernel on a busy machine gets little of it
+@pytest.mark.parametrize("name", QUICK)
+def test_runs(name: str, run: Any) -> None:
+    ran = run(name)
+    assert same_pictures(ran, read(name))
+    words = printed(ran)
+    check = {
+        "1_compose_a_graph": _composed,
+        "3_your_own_environment": _checked,
+        "4_coming_from_gptswarm_or_langgraph": _brought,
+        "6_your_model": _served,
+    }[name]
+    check(words, shown(ran, "image/svg+xml"))
+
+
+def _composed(words: str, pictures: list[str]) -> None:
+    assert len(pictures) == 6
+    assert all(picture.startswith("<svg") for picture in pictures)
+    assert "decided: input_text “Number” [1] '555-0134'" in words
+    assert re.search(r"if Grace had kept silent: +click “Save” \[2\] +models asked: 2\n", words)
+    assert re.search(r"if all were the same: .*models asked: 0\n", words)
+    asked = re.search(r"agents asked after it: (\d) of 6\nsame decision: True", words)
+    assert asked is not None
+    assert 1 <= int(asked[1]) < 6
+    assert "'debate:0/grace:0'" in words
+    assert "read back as it was: True" in words
+
+
+def _checked(words: str, pictures: list[str]) -> None:
+    assert "contract of thermostat (made up)" in words
+    assert "the contract is kept" in words
+    assert re.search(r"FAIL +reward .*\n", words)
+    assert "the contract is broken" in words
+    alone, voted = re.search(r"one agent: (\d+) of 200\n", words), re.search(
+        r"five and a vote: (\d+) of 200\n", words
+    )  # fmt: skip
+    assert alone is not None and voted is not None
+    assert int(alone[1]) < int(voted[1])
+    assert len(pictures) == 1
+
+
+def _brought(words: str, pictures: list[str]) -> None:
+    assert "find the page: opened a page; not asked: phone:0\n" in words
+    assert "after:  ['merge']\n" in words
+    assert "south read nothing" in words
+    assert re.search(r"ada    -> clerk  0\.9\d", words)
+    assert re.search(r"rumour -> clerk  0\.0\d", words)
+    assert len(pictures) == 4
+    assert pictures[2] != pictures[3], "the edges were learned"
+
+
+def _served(words: str, pictures: list[str]) -> None:
+    assert "7 requests, 1 of them retries\n" in words
+    assert "agent_1 spoke with agent_1-v1: wait\n" in words
+    assert "agent_1 spoke with agent_1-v2: click “Save” [1]\n" in words
+    assert "HTTP 404" in words
+    assert "requests sent: 0\nclosed\n" in words
+    assert "Goal: press save" in words
+    assert len(pictures) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_team_trains(run: Any) -> None:
+    name = "2_train_a_team"
+    ran = run(name)
+    assert same_pictures(ran, read(name))
+    words = printed(ran)
+    assert len(re.findall(r"^iteration \d: \d+ of \d+ episodes solved, guided$", words, re.M)) == 3
+    (results,) = shown(ran, "text/markdown")
+    for row in _TRAINED_ROWS:
+        assert re.search(rf"\| {row}.* \| \S+ \[\S+, \S+\] \| [+-]\S+ \[\S+, \S+\] \| 96 \| 0 \|",
+                         results)  # fmt: skip
+    assert "96 test episodes for each row;" in words
+
+
+@pytest.mark.slow
+@pytest.mark.browser
+@pytest.mark.timeout(600)
+def test_pages_are_shown(run: Any) -> None:
+    from swarm_ui.environments.miniwob import find_browser
+
+    if find_browser() is None:
+        pytest.skip("no Chromium is installed")
+    ran = run("5_real_web_pages")
+    words = printed(ran)
+    assert "reward 1, the end" in words
+    assert len(re.findall(r"^[a-z0-9-]+ +■*□*$", words, re.M)) == 12
+    assert len(shown(ran, "image/png")) == 5
+    (results,) = shown(ran, "text/markdown")
+    assert re.search(r"\| base ×4, vote \| .* \| 96 \| 0 \|", results)
+    assert words.endswith("closed\n")
+
+
+def test_without_a_browser_it_says_what_to_install(tmp_path: Path, run: Any) -> None:
+    """The page notebook stops at its first cell."""
+    notebook = read("5_real_web_pages")
+    none = "import swarm_ui.environments.miniwob as m; m.find_browser = lambda: None"
+    first = next(k for k, cell in enumerate(notebook.cells) if cell.cell_type == "code")
+    notebook.cells = [nbformat.v4.new_code_cell(none), notebook.cells[first]]
+    with pytest.raises(CellExecutionError, match="No Chromium found"):
+        refresh.executed(notebook, tmp_path)

@@ -1,0 +1,238 @@
+"""What the README and the documentation print, runs; what they point at, exists."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cli_world import Shell, shell  # noqa: F401
+from doc_blocks import (
+    ALL,
+    DOCUMENTS,
+    NOT_RUN,
+    PRINTED_ADDRESS,
+    ROOT,
+    SHOWN,
+    Block,
+    commands,
+    problem,
+)
+from doc_blocks import blocks as blocks_of
+from vllm_stand_in import StandIn
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SHELL = ("sh", "bash")
+_ELSEWHERE = ("docs/cli.md",)  # tests/cli/test_cli_docs.py runs its console blocks
+
+
+def of(*languages: str) -> list[object]:
+    return [pytest.param(block, id=block.id) for block in ALL if block.language in languages]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
+    """Stands where the pages expect a server, with the adapters that docs/howto/vllm.md serves."""
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    adapters = {f"agent_{k}": f"/srv/adapters/agent_{k}" for k in range(2)}
+    with StandIn("Qwen/Qwen2.5-7B-Instruct", adapters) as running:
+        yield running
+
+
+@pytest.mark.timeout(600)  # seconds of work; on a busy machine it gets little of it
+@pytest.mark.parametrize("block", of("python"))
+def test_python_runs_as_printed(block: Block, tmp_path: Path, server: StandIn) -> None:
+    """But for the address of the server, which is that of the stand-in."""
+    text = block.text.replace(PRINTED_ADDRESS, server.address)
+    done = subprocess.run(
+        [sys.executable, "-c", text],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=500,
+    )
+    assert done.returncode == 0, done.stderr
+    promised = re.findall(r"^ *print\(.*\)\s*# (.+)$", text, flags=re.MULTILINE)
+    assert done.stdout.splitlines() == promised
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    "document",
+    [
+        d
+        for d in DOCUMENTS
+        if d not in _ELSEWHERE and any(b.language == "console" for b in blocks_of(d))
+    ],
+)
+def test_console_runs_as_printed(
+    document: str,
+    shell: Shell,  # noqa: F811
+    server: StandIn,
+) -> None:
+    """What is printed below a command stands in what it says, apart from how it is laid out."""
+    pytest.importorskip("torch")
+    for block in blocks_of(document):
+        if block.language != "console":
+            continue
+        for command, shown in sessions(block.text.replace(PRINTED_ADDRESS, server.address)):
+            words = shlex.split(command)
+            assert words[0] == "swarm-ui", command
+            done = shell("", *words[1:])
+            assert done.code in ((0, 1) if words[1] in ("run", "doctor") else (0,)), (
+                command,
+                done.err,
+            )
+            said = " ".join((done.out + done.err).split())
+            for line in shown:
+                assert " ".join(line.split()) in said, (command, done.out, done.err)
+
+
+def sessions(text: str) -> list[tuple[str, list[str]]]:
+    """Each command of a console block with the lines printed below it."""
+    found: list[tuple[str, list[str]]] = []
+    for line in text.replace("\\\n", " ").splitlines():
+        if line.startswith("$ "):
+            found.append((line.removeprefix("$ "), []))
+        elif line.strip() and line.strip() != "…":
+            found[-1][1].append(line)
+    return found
+
+
+@pytest.mark.parametrize("block", of(*SHELL))
+def test_shell_commands_are_checked_or_named(block: Block) -> None:
+    found = [problem(block.document, words) for words in commands(block.text)]
+    assert [words for words in found if words is not None] == []
+    if block.text.startswith("#!"):
+        subprocess.run(["bash", "-n", "-c", block.text], check=True)
+
+
+@pytest.mark.timeout(600)
+def test_the_job_of_an_array_runs_and_goes_on(tmp_path: Path, server: StandIn) -> None:
+    """The script of docs/howto/cluster.md: begun, broken off, gone on with, and done."""
+    (script,) = [b.text for b in blocks_of("docs/howto/cluster.md") if b.text.startswith("#!")]
+    few = {"-n 50": "-n 2", "--agents 4": "--agents 2", "--rounds 3": "--rounds 1"}
+    for many, instead in few.items():
+        assert many in script
+        script = script.replace(many, f"{instead} --max-steps 2" if many == "-n 50" else instead)
+    command = tmp_path / "bin" / "swarm-ui"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m swarm_ui "$@"\n')
+    command.chmod(0o755)
+    env = {
+        **os.environ,
+        "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "SLURM_ARRAY_TASK_ID": "3",
+        "SWARM_URL": f"{server.address}/v1",
+        "SWARM_MODEL": server.base,
+    }
+
+    def job() -> list[str]:
+        subprocess.run(["bash", "-c", script], cwd=tmp_path, env=env, check=True)
+        return sorted((run / "traces").glob("*.jsonl"))[0].read_text().splitlines()
+
+    run = tmp_path / "runs" / "sweep" / "3"
+    first = job()
+    assert len(first) == 2
+    (run / "results.json").unlink()  # as if it had been killed after one episode
+    (trace,) = (run / "traces").glob("*.jsonl")
+    trace.write_text(first[0] + "\n")
+    asked = len(server.asked)
+    assert job()[0] == first[0] and len(job()) == 2
+    assert len(server.asked) - asked == asked // 2
+
+
+def test_every_other_block_is_named_with_a_reason() -> None:
+    known = {"python", "console", *SHELL}
+    others = {(block.document, block.language) for block in ALL if block.language not in known}
+    assert others == set(SHOWN)
+
+
+def test_nothing_is_excused_that_is_not_there() -> None:
+    used = {
+        (block.document, words[0].removeprefix(".venv/bin/"))
+        for block in ALL
+        if block.language in SHELL
+        for words in commands(block.text)
+    }
+    assert set(NOT_RUN) <= used
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "swarm-ui run phone --rouds 3",
+        "swarm-ui fly",
+        "python demos/nothing.py",
+        "python demos/study_windows.py --no-such-option",
+        "make cofee",
+        "pip install 'swarm-ui[wings]'",
+        "curl http://localhost",
+    ],
+)
+def test_a_wrong_command_is_noticed(words: str) -> None:
+    assert problem("README.md", shlex.split(words)) is not None
+
+
+def test_messages_to_look_up_are_those_of_the_code() -> None:
+    """Each quoted message of docs/troubleshooting.md, up to what differs, is one literal."""
+    page = (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8")
+    quoted = [
+        words
+        for row in re.findall(r"^\| (.*?) \|", page, flags=re.MULTILINE)
+        for words in re.findall(r"`([^`]+)`", row)
+        if " " in words and not words.startswith(("HTTP", "SWARM_UI"))
+    ]
+    said = messages()
+    lost = [
+        words
+        for words in quoted
+        if not any(all(part in one for part in words.split("…")) for one in said)
+    ]
+    assert len(quoted) > 20
+    assert lost == []
+
+
+def messages() -> list[str]:
+    """Every text of the library's sources, with a mark for what is put in."""
+    found = []
+    for folder in ("swarm_ui", "nodes", "environments", "optim"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.JoinedStr):
+                    found.append("".join(_shown(part) for part in node.values))
+                elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    found.append(node.value)
+    return found
+
+
+def _shown(part: ast.expr) -> str:
+    return str(part.value) if isinstance(part, ast.Constant) else "\0"
+
+
+def test_there_is_a_custom_graph() -> None:
+    assert "from swarm_ui import CollabGraph" in README
+
+
+def test_make_targets_exist() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    named = set(re.findall(r"^make ([a-z]+)", README, flags=re.MULTILINE))
+    assert named == {"demo", "test"}
+    assert named <= targets
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_relative_links_lead_somewhere(document: str) -> None:
+    text = (ROOT / document).read_text(encoding="utf-8")
+    links = [link for link in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in link]
+    folder = (ROOT / document).parent
+    assert [link for link in links if not (folder / link).exists()] == []

@@ -1,0 +1,102 @@
+"""The documentation site builds without a warning, and shows what it promises."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.timeout(900)  # seconds of work; on a busy machine it gets little of it
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return folder
+
+
+def test_it_builds_strictly(site: Path) -> None:
+    assert (site / "index.html").stat().st_size > 10_000
+
+
+def test_the_reference_is_made_from_docstrings(site: Path) -> None:
+    page = (site / "reference" / "core.html").read_text(encoding="utf-8")
+    assert 'id="swarm_ui.graph.graph.CollabGraph.replay"' in page
+    for role in (":class:", ":meth:", ":func:"):
+        assert role not in page
+
+
+def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+    for path in site.rglob("*.html"):
+        page = path.read_text(encoding="utf-8")
+        assert 'src="http' not in page, path
+        assert '<link rel="stylesheet" href="http' not in page, path
+
+
+def test_every_page_is_in_the_navigation(site: Path) -> None:
+    pages = {path.relative_to(site).as_posix() for path in site.rglob("*.html")} - {"404.html"}
+    start = (site / "index.html").read_text(encoding="utf-8")
+    assert {page for page in pages if f'href="{page}"' not in start} <= {"index.html"}
+    assert len([page for page in pages if page.startswith("howto/")]) == 5
+
+
+def test_pictures_are_there(site: Path) -> None:
+    for path in site.rglob("*.html"):
+        page = path.read_text(encoding="utf-8")
+        shown = [link for link in re.findall(r'<img[^>]* src="([^"]+)"', page) if ":" not in link]
+        assert [link for link in shown if not (path.parent / link).is_file()] == [], path
+    assert "concept_trace.svg" in (site / "concepts.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_pictures_of_the_concepts_are_drawn_from_runs(tmp_path: Path) -> None:
+    stored = ROOT / "docs" / "pictures"
+    done = subprocess.run(
+        [sys.executable, str(stored / "draw.py"), str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    drawn = {path.name for path in tmp_path.iterdir()}
+    assert drawn == {path.name for path in stored.glob("concept_*")}
+    label = re.compile(r'aria-label="([^"]*)"')
+    for name in ("concept_graph.svg", "concept_trace.svg"):
+        (now,) = label.findall((tmp_path / name).read_text(encoding="utf-8"))
+        (then,) = label.findall((stored / name).read_text(encoding="utf-8"))
+        assert now == then
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["", ".nodes", ".stores", ".draw", ".report", ".optim.corpus"]
+    + [f".environments.{name}" for name in ("phone", "miniwob", "mind2web", "wrappers")],
+)
+def test_the_reference_has_every_public_name(site: Path, module: str) -> None:
+    pages = "".join(path.read_text(encoding="utf-8") for path in (site / "reference").iterdir())
+    found = importlib.import_module(f"swarm_ui{module}")
+    public = {name: getattr(found, name) for name in found.__all__}
+    lost = [
+        name
+        for name, thing in public.items()
+        if inspect.isclass(thing) or inspect.isfunction(thing)
+        if f'id="{thing.__module__}.{thing.__qualname__}"' not in pages
+        and f'id="{found.__name__}.{name}"' not in pages
+    ]
+    assert public and lost == []

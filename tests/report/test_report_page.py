@@ -1,0 +1,285 @@
+"""The report: one file, nothing in it comes alive, and it shows what it was given."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from report_samples import AGENTS, episode, png, report
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.report import (
+    Estimate,
+    GraphDrawing,
+    Picture,
+    ReportData,
+    ReportTable,
+    credit_map,
+    page,
+    write_report,
+)
+from swarm_ui.report.charts import ticks
+from swarm_ui.report.compressed_episodes import packed, unpacked
+from swarm_ui.report.contents import EpisodeSet
+from swarm_ui.report.graph_drawing import graph
+from swarm_ui.report.viewer import outcome, viewer_episode
+from swarm_ui.trace.records import Episode
+
+ATTACKS = (
+    "<script>alert(1)</script>",
+    "</script><script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "<!--<script>",
+    "' onmouseover='alert(1)",
+    "]]></svg><script>alert(1)</script>",
+    "\x00\x1b[31m\u2028 & &lt; \\u003c",
+)
+
+
+class Parsed(HTMLParser):
+    """All elements with their attributes, and the text of scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.data: list[str] = []
+        self.scripts: list[str] = []
+        self._in_script = False
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._in_script = tag == "script"
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_script = False
+
+    def handle_data(self, data: str) -> None:
+        (self.scripts if self._in_script else self.data).append(data)
+
+
+def shown(one: Episode, picture: int | None = None) -> dict[str, Any]:
+    """What the viewer's script gets of an episode."""
+    data: dict[str, Any] = json.loads(json.dumps(viewer_episode(one, lambda png: picture)))
+    return data
+
+
+def embedded_texts(parsed: Parsed) -> dict[str, str]:
+    """Contents of the data elements, unpacked, by id."""
+    ids = [a.get("id") for t, a in parsed.elements if t == "script"]
+    found = dict(zip(ids, parsed.scripts, strict=True))
+    return {
+        name: unpacked(text) if name == "index" or name.startswith("chunk") else text
+        for name, text in found.items()
+        if name
+    }
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_text_from_models_and_screens_is_inert(attack: str) -> None:
+    harmless = Parsed(page(report("Ada")))
+    attacked = Parsed(page(report(attack)))
+    assert [tag for tag, _ in attacked.elements] == [tag for tag, _ in harmless.elements]
+    names = [sorted(attrs) for _, attrs in attacked.elements]
+    assert names == [sorted(attrs) for _, attrs in harmless.elements]
+    assert attacked.scripts[-1] == harmless.scripts[-1], "the only script that runs"
+    assert all(re.fullmatch(r"[A-Za-z0-9+/=]*", text) for text in attacked.scripts[1:-1])
+    assert not set("<>&") & set(attacked.scripts[0])
+    assert not [name for _, attrs in attacked.elements for name in attrs if name.startswith("on")]
+
+
+def test_attack_survives_as_text() -> None:
+    attack = "</script><script>alert(1)</script>"
+    parsed = Parsed(page(report(attack)))
+    assert any(attack in text for text in parsed.data)
+    texts = embedded_texts(parsed)
+    assert json.loads(texts["index"])[0][5] == f"Add a contact named {attack}"
+    messages = json.loads(texts["chunk-0"])[0]["steps"][0]["messages"]
+    assert attack in messages[0]["text"]
+
+
+def test_half_a_character_does_not_break_the_file(tmp_path: Path) -> None:
+    half = "\ud83d"
+    data = ReportData(
+        title=half, summary=half, episodes=(msgspec.structs.replace(episode("x"), task=half),)
+    )
+    parsed = Parsed(write_report(tmp_path, data).read_text(encoding="utf-8"))
+    assert json.loads(embedded_texts(parsed)["index"])[0][0] == half
+
+
+def test_nothing_is_loaded_from_elsewhere() -> None:
+    parsed = Parsed(page(report()))
+    links = [a.get(k) or "" for _, a in parsed.elements for k in ("src", "href", "data", "action")]
+    assert all(link == "" or link.startswith("data:image/png;base64,") for link in links)
+    assert not {tag for tag, _ in parsed.elements} & {"link", "iframe", "object", "embed", "base"}
+    loading = r"url\(|@import|fetch\(|XMLHttp|innerHTML|eval\(|https?://(?!www\.w3\.org/2000/svg)"
+    assert not re.search(loading, page(report()))
+    policy = next(a["content"] for t, a in parsed.elements if t == "meta" and "http-equiv" in a)
+    assert policy is not None
+    assert policy.startswith("default-src 'none'")
+
+
+def test_labels_intervals_and_differences_are_shown() -> None:
+    text = page(report())
+    assert "phone: simulated" in text
+    assert "critic: scripted" in text
+    assert "[55.0, 66.0]" in text
+    assert "<b>+20.0</b>" in text, "an interval that excludes 0 is marked"
+    assert "<span>+3.0</span>" in text, "one that holds 0 is not"
+    assert "[−2.0, +8.0]" in text
+
+
+def test_rounding_never_shows_a_negative_zero() -> None:
+    table = ReportTable(
+        title="t", columns=("a",), rows=((Estimate(value=-0.0001, difference=True),),)
+    )
+    text = page(ReportData(title="t", summary="s", tables=(table,)))
+    assert "<span>0.0</span>" in text
+
+
+def test_without_episodes_there_is_no_script() -> None:
+    parsed = Parsed(page(ReportData(title="t", summary="s")))
+    assert "script" not in {tag for tag, _ in parsed.elements}
+
+
+def test_write_report_names_the_file(tmp_path: Path) -> None:
+    path = write_report(tmp_path, report())
+    assert path == tmp_path / "report.html"
+    assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_viewer_tells_masked_solved_and_failed_apart() -> None:
+    kinds = [outcome(episode("x", success=s)) for s in (True, False, None)]
+    assert kinds == ["solved", "failed", "masked"]
+
+
+def test_viewer_matches_credit_to_its_message() -> None:
+    one = episode("x")
+    step = shown(one)["steps"][0]
+    credit = one.steps[0].credit
+    assert credit is not None
+    for message in step["messages"]:
+        column = AGENTS.index(message["sender"])
+        assert message["credit"] == credit[message["round"]][column]
+    unscored = next(m["credit"] for m in step["messages"] if m["sender"] == "agent_4")
+    assert unscored is None, "unscored is not 0"
+
+
+def test_viewer_names_what_an_action_acts_on() -> None:
+    step = shown(episode("Ada"))["steps"][0]
+    assert step["decision"] == "click “Ada” [1]"
+    assert step["executed"] is None, "the decision itself was executed"
+    assert step["ballot"][0]["action"] == "click “Ada” [1]"
+
+
+def test_viewer_tells_who_was_heard_and_what_was_chosen() -> None:
+    messages = [m for step in shown(episode("Ada"))["steps"] for m in step["messages"]]
+    assert {tuple(m["heard"]) for m in messages} == {(0,)}, "all heard agent_1 in round 1"
+    assert {m["action"] for m in messages if m["chosen"]} == {"click “Ada” [1]"}
+    assert any(not m["chosen"] for m in messages)
+
+
+def test_screenshots_are_kept_once_within_the_budget_and_must_be_png() -> None:
+    picture, other = png(), png("other")
+    one = episode("x", picture=picture)
+    two = episode("y", picture=other)
+    data = packed([EpisodeSet(name="s", episodes=(one, one, two))], png_budget=len(picture))
+    assert len(data.pictures) == 1
+    assert data.bare == len(two.steps)
+    steps = [e["steps"] for e in json.loads(unpacked(data.chunks[0]))]
+    assert [s["png"] for s in steps[0]] == [0, 0, 0]
+    assert [s["png"] for s in steps[2]] == [None, None, None]
+    fake = shown(episode("x", picture=b"<svg onload=alert(1)>"), picture=0)
+    assert fake["steps"][0]["png"] is None
+
+
+def test_many_episodes_are_packed_in_pieces_that_say_where_they_are() -> None:
+    episodes = tuple(episode(f"{k}") for k in range(60))
+    data = packed([EpisodeSet(name="s", episodes=episodes)])
+    assert len(data.chunks) > 1
+    index = json.loads(unpacked(data.index))
+    places: dict[int, list[str]] = {}
+    for entry in index:
+        places.setdefault(entry[-1], []).append(entry[0])
+    for number, tasks in places.items():
+        steps = [e["steps"][0] for e in json.loads(unpacked(data.chunks[number]))]
+        assert [f"contacts-add {s['app'].removeprefix('Contacts ')}" for s in steps] == tasks
+
+
+def test_episodes_without_room_are_counted() -> None:
+    episodes = tuple(episode(f"{k}") for k in range(60))
+    data = packed([EpisodeSet(name="s", episodes=episodes)], episode_budget=1)
+    assert 0 < data.episodes < 60
+    assert data.episodes + data.left_out == 60
+    text = page(ReportData(title="t", summary="s", sets=(EpisodeSet(name="s", episodes=()),)))
+    assert 'id="viewer"' not in text
+
+
+def test_values_that_are_not_finite_do_not_break_the_viewer() -> None:
+    one = episode("x")
+    step = one.steps[0]
+    trace = msgspec.structs.replace(step.trace, ballot={"a": float("-inf"), "b": 1.0})
+    broken = msgspec.structs.replace(
+        one, seconds=float("nan"), steps=(msgspec.structs.replace(step, trace=trace),)
+    )
+    parsed = Parsed(page(ReportData(title="t", summary="s", episodes=(broken,))))
+    ballot = json.loads(embedded_texts(parsed)["chunk-0"])[0]["steps"][0]["ballot"]
+    assert [b["weight"] for b in ballot] == [1.0, None]
+
+
+def test_credit_map_is_the_mean_and_keeps_unscored_apart() -> None:
+    found = credit_map((episode("x"),))
+    assert found is not None
+    credits = [s.credit for s in episode("x").steps if s.credit is not None]
+    assert found.values[1][2] == pytest.approx(sum(c[1][2] or 0 for c in credits) / 3)
+    assert found.values[0][3] is None
+    assert credit_map(()) is None
+
+
+def test_bad_pictures_are_config_errors(tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_bytes(b"not a picture")
+    for path in (tmp_path / "a.png", tmp_path / "missing.png"):
+        data = ReportData(title="t", summary="s", pictures=(Picture(title="p", png=path),))
+        with pytest.raises(ConfigError, match="picture 'p'"):
+            write_report(tmp_path, data)
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_drawing_puts_speakers_left_of_listeners() -> None:
+    drawing = GraphDrawing(title="g", nodes=("a", "b", "c"), edges=(("c", "a"), ("a", "b")))
+    places = {
+        name: float(x)
+        for x, name in re.findall(
+            r'<text x="([\d.]+)" y="[\d.]+" class="name">(\w)<', graph(drawing)
+        )
+    }
+    assert places["c"] < places["a"] < places["b"]
+
+
+def test_drawing_survives_a_cycle_and_an_unknown_node() -> None:
+    assert 'class="arc"' in graph(
+        GraphDrawing(title="g", nodes=("a",), edges=(("a", "b"), ("b", "a")))
+    )
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.0, 1.0), (0.41, 0.89), (3.0, 3.0), (-5.0, 1e6), (0.0, 0.0), (1e-9, 2e-9)]
+)
+def test_ticks_cover_the_data_and_are_few(low: float, high: float) -> None:
+    found = ticks(low, high, 5)
+    assert 2 <= len(found) <= 11
+    assert found == sorted(found)
+    slack = 1e-6 * (found[-1] - found[0])
+    assert found[0] <= low + slack
+    assert found[-1] >= high - slack
+
+
+def test_ticks_of_iterations_are_whole_numbers() -> None:
+    assert ticks(1, 2, 6, whole=True) == [1, 2]
+    assert all(t == int(t) for t in ticks(0, 7, 6, whole=True))

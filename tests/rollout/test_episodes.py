@@ -1,0 +1,321 @@
+"""Episodes: outcomes, faults, retries, guidance, many at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+from graph_fakes import FixedModel, HashModel, click, in_virtual_time, timeless
+
+from swarm_ui import (
+    Action,
+    BudgetExceeded,
+    Cascade,
+    CollabGraph,
+    Completion,
+    ConfigError,
+    Element,
+    Environment,
+    EnvironmentFault,
+    Episode,
+    GraphPolicy,
+    Intervention,
+    LoopEscapePolicy,
+    ModelError,
+    Observation,
+    Request,
+    Step,
+    Trace,
+    rollout_many,
+)
+from swarm_ui.rollout.episodes import rollout
+
+
+class Counter:
+    """Solved by as many clicks on element 0 as the seed says; three steps at most."""
+
+    name = "counter"
+    tasks = ("count",)
+
+    def __init__(self, seconds: float = 1.0) -> None:
+        self.seconds = seconds
+        self.closed = False
+        self.done = self.steps = self.goal = 0
+
+    async def reset(self, *, task: str, seed: int) -> Observation:
+        self.done = self.steps = 0
+        self.goal = seed
+        return self.look()
+
+    def look(self) -> Observation:
+        elements = tuple(Element(index=i, role="button", text=f"{i}") for i in range(3))
+        return Observation(goal="count", app=str(self.done), elements=elements)
+
+    async def step(self, action: Action) -> Step:
+        await asyncio.sleep(self.seconds)
+        self.steps += 1
+        self.done += action.index == 0
+        solved = self.done == self.goal
+        return Step(
+            observation=self.look(),
+            reward=float(solved),
+            terminated=solved,
+            truncated=not solved and self.steps == 3,
+        )
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def clicker(index: int = 0) -> GraphPolicy:
+    return GraphPolicy(CollabGraph.solo(FixedModel({None: click(index)})), name="clicker")
+
+
+def play(policy: object, seed: int = 2, environment: object = None, **options: object) -> Episode:
+    world = environment or Counter()
+    return in_virtual_time(rollout(world, policy, task="count", seed=seed, **options))  # type: ignore[arg-type]
+
+
+def test_counter_is_an_environment() -> None:
+    assert isinstance(Counter(), Environment)
+
+
+def test_a_solved_and_an_unsolved_episode() -> None:
+    solved = play(clicker())
+    assert solved.success is True and solved.fault is None and solved.seconds == 2.0
+    assert [(s.reward, s.terminated) for s in solved.steps] == [(0.0, False), (1.0, True)]
+    assert (solved.environment, solved.task, solved.seed, solved.policy) == (
+        "counter", "count", 2, "clicker"
+    )  # fmt: skip
+    failed = play(clicker(1))
+    assert failed.success is False and len(failed.steps) == 3 and failed.steps[-1].truncated
+
+
+def test_no_valid_proposal_is_a_lost_step_not_a_fault() -> None:
+    episode = play(GraphPolicy(CollabGraph.solo(FixedModel({None: "hm"}))))
+    assert episode.success is False
+    assert [s.executed.action_type for s in episode.steps if s.executed] == ["wait"] * 3
+    assert [s.trace.action for s in episode.steps] == [None] * 3
+
+
+def test_steps_can_be_limited_from_outside() -> None:
+    episode = play(clicker(), seed=3, max_steps=2)
+    assert len(episode.steps) == 2 and episode.success is False and episode.steps[-1].truncated
+
+
+def test_every_step_has_a_seed_of_its_own_and_equal_episodes_are_equal() -> None:
+    policy = GraphPolicy(CollabGraph.collaborative(model=HashModel(), views="shuffle"))
+    first, second = play(policy, 3), play(policy, 3)
+    assert len({step.trace.seed for step in first.steps}) == len(first.steps)
+    assert [timeless(s.trace) for s in first.steps] == [timeless(s.trace) for s in second.steps]
+
+
+class Faulty(Counter):
+    """Breaks on its first ``faults`` episodes, all instances together."""
+
+    def __init__(self, log: list[str], faults: int, how: str = "raise") -> None:
+        super().__init__()
+        self.log, self.faults, self.how = log, faults, how
+        log.append("made")
+
+    async def step(self, action: Action) -> Step:
+        if self.log.count("fault") < self.faults:
+            self.log.append("fault")
+            if self.how == "raise":
+                raise EnvironmentFault("the emulator is gone")
+            return Step(observation=self.look(), fault="the emulator is gone")
+        return await super().step(action)
+
+    async def close(self) -> None:
+        self.log.append("closed")
+
+
+@pytest.mark.parametrize("how", ["raise", "value"])
+def test_a_fault_masks_the_episode_and_is_never_a_zero(how: str) -> None:
+    episode = play(clicker(), environment=Faulty([], 1, how))
+    assert episode.success is None
+    assert episode.fault is not None and "the emulator is gone" in episode.fault
+
+
+class Dead(HashModel):
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        raise ModelError("connection refused")
+
+
+@pytest.mark.parametrize(
+    "graph", [CollabGraph.solo(Dead()), CollabGraph.collaborative(model=Dead())]
+)
+def test_an_endpoint_that_nobody_reaches_is_a_fault_of_the_episode(graph: CollabGraph) -> None:
+    episode = play(GraphPolicy(graph))
+    assert episode.success is None
+    assert episode.fault is not None and "connection refused" in episode.fault
+
+
+def test_budgets_and_settings_are_raised() -> None:
+    class Spent(HashModel):
+        async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+            raise BudgetExceeded("100 calls")
+
+    with pytest.raises(BudgetExceeded):
+        play(GraphPolicy(CollabGraph.solo(Spent())))
+    with pytest.raises(ConfigError, match="concurrency"):
+        asyncio.run(rollout_many(Counter, clicker(), [("count", 1)], concurrency=0))
+
+
+def test_a_budget_ends_rollouts_with_what_there_is() -> None:
+    class Purse(FixedModel):
+        async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+            if len(self.requests) == 8:
+                raise BudgetExceeded("8 calls")
+            return await super().generate(requests)
+
+    policy = GraphPolicy(CollabGraph.solo(Purse({None: click(0)})))
+    jobs = [("count", 3)] * 5
+    with pytest.raises(BudgetExceeded) as found:
+        in_virtual_time(rollout_many(Counter, policy, jobs, concurrency=1))
+    assert [(len(e.steps), e.success) for e in found.value.episodes] == [
+        (3, True), (3, True), (2, None)
+    ]  # fmt: skip
+    assert found.value.episodes[-1].fault == "BudgetExceeded: 8 calls"
+
+
+def test_an_observer_sees_the_world_before_the_step_and_may_guide_it() -> None:
+    seen: list[tuple[int, int]] = []
+
+    async def observe(index: int, trace: Trace, environment: Environment) -> Intervention | None:
+        assert isinstance(environment, Counter)
+        seen.append((index, environment.done))
+        if index == 0:
+            return None
+        return Intervention(credit=((0.5,),), execute=Action(action_type="click", index=0))
+
+    episode = play(clicker(1), environment=Counter(), observe=observe)
+    assert seen == [(0, 0), (1, 0), (2, 1)]
+    assert episode.success is True
+    assert [s.credit for s in episode.steps] == [None, ((0.5,),), ((0.5,),)]
+    assert [s.executed.index for s in episode.steps if s.executed] == [1, 0, 0]
+    assert [s.trace.action.index for s in episode.steps if s.trace.action] == [1, 1, 1]
+
+
+# -- many episodes ----------------------------------------------------------------------------
+
+JOBS = [("count", 1 + k % 3) for k in range(12)]
+
+
+def test_results_come_in_job_order_from_reused_environments() -> None:
+    made: list[Counter] = []
+    order: list[tuple[int, int]] = []
+
+    def make() -> Counter:
+        made.append(Counter(seconds=1.0 + len(made)))
+        return made[-1]
+
+    async def main() -> tuple[list[Episode], float]:
+        episodes = await rollout_many(
+            make, clicker(), JOBS, concurrency=3, progress=lambda n, of, e: order.append((n, of))
+        )
+        return episodes, asyncio.get_running_loop().time()
+
+    episodes, seconds = in_virtual_time(main())
+    assert [(e.task, e.seed) for e in episodes] == JOBS
+    assert all(e.success for e in episodes)
+    assert len(made) == 3 and all(world.closed for world in made)
+    assert order == [(k + 1, 12) for k in range(12)]
+    assert seconds < sum(e.seconds for e in episodes) / 2
+
+
+def test_a_faulted_episode_is_played_once_more_in_a_fresh_environment() -> None:
+    log: list[str] = []
+    episodes = in_virtual_time(
+        rollout_many(lambda: Faulty(log, 1), clicker(), [("count", 1)] * 2, concurrency=1)
+    )
+    assert [e.success for e in episodes] == [True, True]
+    assert log == ["made", "fault", "closed", "made", "closed"]
+    log.clear()
+    episodes = in_virtual_time(
+        rollout_many(lambda: Faulty(log, 2), clicker(), [("count", 1)] * 2, concurrency=1)
+    )
+    assert [e.success for e in episodes] == [None, True]
+
+
+def test_an_environment_that_cannot_be_made_is_a_fault() -> None:
+    async def make() -> Counter:
+        raise EnvironmentFault("no emulator")
+
+    episodes = in_virtual_time(rollout_many(make, clicker(), JOBS[:2], retry=False))
+    assert [e.success for e in episodes] == [None, None]
+    assert episodes[0].fault == "EnvironmentFault: no emulator"
+
+
+def test_cancellation_closes_every_environment() -> None:
+    made: list[Counter] = []
+
+    def make() -> Counter:
+        made.append(Counter(seconds=50))
+        return made[-1]
+
+    async def main() -> int:
+        task = asyncio.create_task(rollout_many(make, clicker(), JOBS, concurrency=4))
+        await asyncio.sleep(10)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return len(asyncio.all_tasks())
+
+    assert in_virtual_time(main()) == 1
+    assert len(made) == 4 and all(world.closed for world in made)
+
+
+# -- policies ---------------------------------------------------------------------------------
+
+
+def test_a_graph_can_be_drawn_for_each_episode_with_its_log_probability() -> None:
+    model = FixedModel({None: click(0)})
+
+    def draw(task: str, seed: int) -> tuple[CollabGraph, float]:
+        return CollabGraph.collaborative(model=model, seed=seed), -float(seed)
+
+    episode = play(GraphPolicy(draw), seed=2)
+    assert {s.trace.edge_logprob for s in episode.steps} == {-2.0}
+
+
+def test_the_loop_guard_looks_anew_when_a_screen_comes_back() -> None:
+    stay = LoopEscapePolicy.greedy(FixedModel({None: click(1)}))
+    orders = [step.trace.calls[0].order is None for step in play(stay).steps]
+    assert orders == [True, False, False]
+    moving = LoopEscapePolicy.greedy(FixedModel({None: click(0)}))
+    assert all(s.trace.calls[0].order is None for s in play(moving, seed=3).steps)
+    # Another episode starts with nothing seen.
+    assert play(stay).steps[0].trace.calls[0].order is None
+
+
+class Unsure(HashModel):
+    """A HashModel as sure as it is told to be."""
+
+    def __init__(self, logprob: float) -> None:
+        super().__init__()
+        self.logprob = logprob
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        answers = await super().generate(requests)
+        return [msgspec.structs.replace(a, logprob=self.logprob) for a in answers]
+
+
+def test_a_cascade_asks_the_team_only_when_the_first_is_unsure() -> None:
+    for logprob, calls in ((-0.01, 1), (-1.0, 4)):
+        model = Unsure(logprob)
+        team = CollabGraph.collaborative(4, 1, model=model, edges=[], views="shuffle")
+        decide = Cascade(team, threshold=0.9).begin(task="t", seed=0)
+        screen = Counter().look()
+        trace = in_virtual_time(decide(screen, 7, "r"))
+        assert len(model.requests) == calls
+        if calls == 4:
+            assert timeless(trace) == timeless(team.run_sync(screen, seed=7, run="r"))
+
+
+def test_a_cascade_starts_with_somebody_who_hears_nobody() -> None:
+    team = CollabGraph.collaborative(2, model=HashModel(), edges=[("agent_1", "agent_0")])
+    with pytest.raises(ConfigError, match=r"hears nobody \(agent_1\), not 'agent_0'"):
+        Cascade(team, first="agent_0")

@@ -1,0 +1,391 @@
+"""Agents that see a window of the screen: what they see, may say, and how a vote counts it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+from graph_fakes import SCREEN
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swarm_ui import (
+    Action,
+    AgentNode,
+    CollabGraph,
+    Completion,
+    ConfigError,
+    Element,
+    GraphError,
+    Limits,
+    MajorityVote,
+    Message,
+    ModelError,
+    Observation,
+    Request,
+    Trace,
+    View,
+)
+from swarm_ui.action import Abstain, Unparsed, parse_action, parse_reply
+from swarm_ui.credit import CreditTable
+from swarm_ui.environment import Step
+from swarm_ui.environments.phone import PhoneEnvironment
+from swarm_ui.graph.shapes import debate
+from swarm_ui.graph.topology import Edge
+from swarm_ui.message import abstains
+from swarm_ui.model import Decision
+from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.prompts import decision_chat
+from swarm_ui.rollout.episodes import rollout
+from swarm_ui.rollout.policy import GraphPolicy, SlidingWindowPolicy
+from swarm_ui.view import AgentView, Window, windowed, windows
+
+PASS = Abstain().json()
+NAMES = tuple(f"agent_{k}" for k in range(4))
+
+
+def long_screen(count: int) -> Observation:
+    elements = tuple(Element(index=i, role="button", text=f"button {i}") for i in range(count))
+    return Observation(goal="press the right one", elements=elements)
+
+
+def tap(index: int, target: str | None = None) -> Action:
+    return Action(action_type="click", index=index, target=target)
+
+
+class SeesOrPasses(ScriptedModel):
+    """Proposes the wanted buttons it sees, the first of them; else what it heard; else passes."""
+
+    def __init__(self, *wanted: int) -> None:
+        super().__init__(self.say)
+        self.wanted = [f"button {k}" for k in wanted]
+
+    def say(self, request: Request) -> str:
+        assert request.decision is not None
+        for element in request.decision.observation.elements:
+            if element.text in self.wanted:
+                return tap(element.index, element.text).json()
+        heard = [h.action for h in request.decision.heard if h.action is not None]
+        return heard[0].json() if heard else PASS
+
+
+def team(
+    model: ScriptedModel,
+    edges: Sequence[Edge] = (),
+    *,
+    views: Sequence[AgentView] | None = None,
+    screen: Observation | None = None,
+    seed: int = 0,
+    rounds: int = 1,
+) -> Trace:
+    graph = CollabGraph.collaborative(
+        4, rounds, model=model, edges=edges, views="window" if views is None else views
+    )
+    return graph.run_sync(screen or long_screen(16), seed=seed)
+
+
+# -- what is seen -----------------------------------------------------------------------------
+
+
+@given(count=st.integers(0, 40), parts=st.integers(1, 7), data=st.data())
+def test_every_element_is_in_exactly_as_many_windows_as_asked(
+    count: int, parts: int, data: st.DataObject
+) -> None:
+    copies = data.draw(st.integers(1, parts))
+    orders = [window.order(count) for window in windows(parts, copies)]
+    assert Counter(i for order in orders for i in order) == dict.fromkeys(range(count), copies)
+    assert all(order == sorted(set(order)) for order in orders)
+    sizes = [len(order) for order in orders]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_disjoint_windows_stand_in_page_order() -> None:
+    orders = [window.order(13) for window in windows(4)]
+    assert [i for order in orders for i in order] == list(range(13))
+
+
+@pytest.mark.parametrize(("part", "parts", "copies"), [(4, 4, 1), (-1, 4, 1), (0, 0, 1), (0, 4, 5)])
+def test_windows_that_cannot_be_are_refused(part: int, parts: int, copies: int) -> None:
+    with pytest.raises(ConfigError, match="window"):
+        Window(part=part, parts=parts, copies=copies)
+
+
+@given(count=st.integers(1, 30), part=st.integers(0, 3), copies=st.integers(1, 4), data=st.data())
+def test_a_windows_numbers_lead_to_every_element_and_back(
+    count: int, part: int, copies: int, data: st.DataObject
+) -> None:
+    screen = long_screen(count)
+    view = windowed(screen, Window(part=part, parts=4, copies=copies))
+    shown = len(view.observation.elements)
+    assert view.partial == (shown < count)
+    index = data.draw(st.integers(0, count - 1))
+    told = view.told(tap(index))
+    assert told is not None and told.index is not None
+    assert view.to_screen(told) == tap(index)
+    if index in view.order:
+        assert told == view.from_screen(tap(index))
+        assert view.observation.elements[told.index].text == f"button {index}"
+    else:
+        assert view.from_screen(tap(index)) is None and told.index >= shown
+    assert view.to_screen(tap(count)) is None and view.told(tap(count)) is None
+
+
+# -- what is said -----------------------------------------------------------------------------
+
+
+def test_a_pass_is_no_action_and_only_who_may_pass_is_understood() -> None:
+    assert parse_reply("Reason: nothing here\nAction: " + PASS) == Abstain()
+    assert isinstance(parse_action(PASS), Unparsed)
+    assert parse_reply(tap(1).json()) == tap(1)
+    assert isinstance(parse_reply("hm"), Unparsed)
+
+
+def test_who_sees_it_proposes_and_the_others_pass() -> None:
+    trace = team(SeesOrPasses(9))
+    assert trace.action is not None and trace.action.index == 9
+    assert trace.passed == ("agent_0:0", "agent_1:0", "agent_3:0")
+    assert trace.ballot == {tap(9, "button 9").json(): 1.0}
+    assert all(message.error is None for message in trace.messages)
+    assert [abstains(trace.message(id)) for id in trace.passed] == [True] * 3
+
+
+def test_a_colleagues_element_can_be_proposed_without_being_seen() -> None:
+    trace = team(SeesOrPasses(2), debate(NAMES))
+    assert trace.ballot == {tap(2, "button 2").json(): 4.0}
+    for call in trace.calls[:4]:
+        decision = trace.decision(call)
+        assert decision.partial and len(decision.observation.elements) == 4
+        assert call.order is not None and len(call.order) == 4
+    heard = trace.decision(trace.calls[1]).heard
+    assert [h.action for h in heard] == [tap(6, "button 2")]  # after the four that are shown
+
+
+def test_an_element_that_nobody_spoke_of_is_not_there() -> None:
+    model = ScriptedModel(lambda request: tap(5).json())
+    trace = team(model, [("agent_0", "agent_1")])
+    assert trace.action is None and trace.passed == ()
+    assert trace.message("agent_0:0").error == "there is no element 5; the screen shows 4"
+    assert trace.undecided is not None and "0 proposed a valid action, 4" in trace.undecided
+
+
+def test_a_pass_is_heard_and_recorded() -> None:
+    model = SeesOrPasses(15)
+    trace = team(model, debate(NAMES))
+    last = trace.decision(trace.calls[3])
+    assert [h.content for h in last.heard] == [PASS] * 3
+    assert [h.action for h in last.heard] == [None] * 3
+    asked = next(r for r in model.requests if r.decision == last)
+    chat = decision_chat(asked.decision or last)
+    assert '{"action_type": "pass"}' in chat[0].content and PASS in chat[1].content
+
+
+def test_who_sees_all_is_not_told_of_passing_and_may_not() -> None:
+    whole = Decision(observation=SCREEN)
+    assert "pass" not in decision_chat(whole)[0].content
+    trace = team(ScriptedModel(lambda request: PASS), views=["same"] * 4)
+    assert trace.passed == () and trace.message("agent_0:0").error is not None
+    everything = team(ScriptedModel(lambda request: PASS), views=windows(4, copies=4))
+    assert everything.passed == ()
+
+
+def test_a_recorded_run_in_windows_replays_without_a_call() -> None:
+    model = SeesOrPasses(2)
+    trace = team(model, debate(NAMES), rounds=2)
+    again = ScriptedModel.from_trace(trace)
+    assert team(again, debate(NAMES), rounds=2).action == trace.action  # type: ignore[arg-type]
+
+
+def test_there_is_one_view_an_agent() -> None:
+    with pytest.raises(GraphError, match="4 agents need 4 views, got 3"):
+        team(SeesOrPasses(1), views=windows(3))
+    with pytest.raises(ConfigError, match="views must be"):
+        CollabGraph.collaborative(model=SeesOrPasses(1), views="windows")  # type: ignore[arg-type]
+
+
+# -- the vote ---------------------------------------------------------------------------------
+
+
+def test_if_all_pass_the_vote_passes_too_and_the_run_says_so() -> None:
+    trace = team(SeesOrPasses())
+    assert trace.action is None and trace.ballot == {}
+    assert len(trace.passed) == 4
+    assert trace.message("vote:0").error is None and abstains(trace.message("vote:0"))
+    assert trace.undecided == (
+        "no decision: of 4 answers 0 proposed a valid action, 0 proposed none, 0 failed, 4 passed"
+    )
+
+
+def test_a_pass_beside_nonsense_is_still_no_decision_of_the_vote() -> None:
+    def say(request: Request) -> str:
+        assert request.decision is not None
+        return PASS if request.decision.observation.elements[0].text == "button 0" else "hm"
+
+    trace = team(ScriptedModel(say))
+    assert trace.passed == ("agent_0:0",)
+    assert trace.message("vote:0").error == "nobody proposed a valid action"
+
+
+EDGE_SETS: list[Sequence[Edge]] = [
+    (),
+    debate(NAMES),
+    debate(NAMES[::-1]),
+    [("agent_3", "agent_0"), ("agent_1", "agent_2")],
+]
+
+
+class Stubborn(SeesOrPasses):
+    """Proposes what it sees, whatever it hears."""
+
+    def say(self, request: Request) -> str:
+        assert request.decision is not None
+        alone = Decision(observation=request.decision.observation, partial=True)
+        return super().say(Request(decision=alone))
+
+
+@pytest.mark.parametrize("ties", ["seed", "top"])
+@settings(max_examples=15)
+@given(seed=st.integers(0, 10**6))
+def test_who_wins_a_tie_does_not_depend_on_the_graph(ties: str, seed: int) -> None:
+    model = Stubborn(1, 6, 10, 14)
+    found = set()
+    for edges in EDGE_SETS:
+        graph = CollabGraph.collaborative(
+            4,
+            1,
+            model=model,
+            edges=edges,
+            views="window",
+            ties=ties,  # type: ignore[arg-type]
+        )
+        trace = graph.run_sync(long_screen(16), seed=seed)
+        assert trace.action is not None
+        found.add(trace.action.index)
+    assert len(found) == 1
+    assert ties == "seed" or found == {1}
+
+
+def test_ties_by_seed_favour_no_window() -> None:
+    model = Stubborn(1, 6, 10, 14)
+    wins = Counter(trace.action.index for s in range(200) if (trace := team(model, seed=s)).action)
+    assert set(wins) == {1, 6, 10, 14} and min(wins.values()) > 25
+
+
+def test_the_top_wins_only_ties_and_acts_without_an_element_come_last() -> None:
+    back = Action(action_type="navigate_back")
+
+    def decide(*actions: Action) -> Action | None:
+        names = [f"agent_{k}" for k in range(len(actions))]
+        said = dict(zip(names, actions, strict=True))
+        nodes = [AgentNode(n, ScriptedModel([a.json()])) for n, a in said.items()]
+        graph = CollabGraph([*nodes, MajorityVote(ties="top")])
+        return graph.run_sync(long_screen(8)).action
+
+    assert decide(tap(5), tap(2), back) == tap(2)
+    assert decide(tap(5), tap(2), tap(5)) == tap(5)
+    assert decide(back, tap(7)) == tap(7)
+    assert decide(back, back, tap(0)) == back
+
+
+def test_a_probability_vote_knows_no_ties() -> None:
+    class Scores(ScriptedModel):
+        async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
+            return [0.0] * len(requests)
+
+    with pytest.raises(ConfigError, match="ties"):
+        CollabGraph.collaborative(model=Scores([]), vote="probability", ties="top")
+
+
+# -- credit, episodes -------------------------------------------------------------------------
+
+
+def test_the_critic_leaves_a_pass_unscored_and_nonsense_wrong() -> None:
+    phone = PhoneEnvironment(long=True, memory=1)
+    screen = phone.begin("notes-create", 3)
+    right = phone.expert()
+    at = next(k for k, window in enumerate(windows(4)) if right.index in window.order(
+        len(screen.elements)
+    ))  # fmt: skip
+    babbler = AgentNode(f"agent_{(at + 1) % 4}", ScriptedModel(["hm"]))
+    broken = AgentNode(f"agent_{(at + 2) % 4}", ScriptedModel([ModelError("gone")]))
+    model = ScriptedModel(lambda request: _by_label(request, right.target))
+    graph = CollabGraph.collaborative(4, 1, model=model, edges=(), views="window")
+    graph = graph.with_node(babbler).with_node(broken)
+
+    async def credit() -> tuple[Trace, CreditTable]:
+        trace = await graph.run(screen, limits=Limits(on_failure="tombstone"))
+        return trace, await ScriptedCritic(PhoneEnvironment).assign(trace, phone.snapshot())
+
+    trace, table = asyncio.run(credit())
+    expected: list[float | None] = [None] * 4
+    expected[at], expected[(at + 1) % 4] = 1.0, 0.0
+    assert list(table.values[0]) == expected
+    assert trace.passed == (f"agent_{(at + 3) % 4}:0",)
+
+
+def _by_label(request: Request, label: str | None) -> str:
+    assert request.decision is not None
+    shown = request.decision.observation.elements
+    found = [element.index for element in shown if element.label == label]
+    return tap(found[0]).json() if found else PASS
+
+
+class Page:
+    """A world of one long page; pressing button 13 is what it is about."""
+
+    name = "page"
+    tasks = ("press",)
+
+    def __init__(self, budget: int) -> None:
+        self._left = budget
+        self.done: list[Action] = []
+
+    async def reset(self, *, task: str, seed: int) -> Observation:
+        return long_screen(16)
+
+    async def step(self, action: Action) -> Step:
+        self.done.append(action)
+        self._left -= 1
+        hit = action.index == 13
+        return Step(
+            observation=long_screen(16), reward=float(hit), terminated=hit, truncated=self._left < 1
+        )
+
+    async def close(self) -> None: ...
+
+
+def test_a_scroller_comes_to_the_window_that_matters_one_step_for_each() -> None:
+    page = Page(10)
+    policy = SlidingWindowPolicy(SeesOrPasses(13), parts=4)
+    episode = asyncio.run(rollout(page, policy, task="press", seed=0))  # type: ignore[arg-type]
+    assert episode.success and len(episode.steps) == 4
+    assert [a.action_type for a in page.done] == ["wait"] * 3 + ["click"]
+    seen = [step.trace.calls[0].order for step in episode.steps]
+    assert [order[0] for order in seen if order] == [0, 4, 8, 12]
+
+
+def test_steps_in_which_all_pass_are_lost_and_no_fault() -> None:
+    page = Page(3)
+    graph = CollabGraph.collaborative(4, 1, model=SeesOrPasses(), edges=(), views="window")
+    episode = asyncio.run(
+        rollout(page, GraphPolicy(graph), task="press", seed=0)  # type: ignore[arg-type]
+    )
+    assert episode.success is False and episode.fault is None
+    assert [a.action_type for a in page.done] == ["wait"] * 3
+
+
+def test_a_pass_is_json_of_its_own() -> None:
+    assert json.loads(PASS) == {"action_type": "pass"}
+    message = Message(id="a:0", sender="a", round=0, content=PASS, error="broke")
+    assert not abstains(message)  # a tombstone is a failure, whatever it says
+
+
+def test_completions_are_recorded_as_they_were_said() -> None:
+    said = Completion(text=f"Reason: not mine.\nAction: {PASS}", prompt="p")
+    graph = CollabGraph([AgentNode("a", ScriptedModel([said]), view=Window(part=0, parts=2))])
+    trace = graph.run_sync(long_screen(4))
+    assert trace.passed == ("a:0",) and trace.messages[0].content == said.text
+    assert View(long_screen(4), [0, 1]).observation == trace.decision(trace.calls[0]).observation

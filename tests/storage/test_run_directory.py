@@ -1,0 +1,129 @@
+"""A run's directory survives being killed, and keeps no secrets."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from report_samples import episode
+
+from swarm_ui.errors import ConfigError, TraceError
+from swarm_ui.storage.run_directory import RunDirectory, append_line, without_secrets, write_atomic
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    return RunDirectory.create(tmp_path / "run", name="phone", config={"rounds": 3})
+
+
+def test_created_run_can_be_taken_up_again(run: RunDirectory) -> None:
+    run.set_status({"iteration": 2})
+    again = RunDirectory.open_existing(run.path)
+    assert again.config() == {"rounds": 3}
+    assert again.status()["iteration"] == 2
+    for folder in (again.traces, again.adapters, again.edges, again.plots):
+        assert folder.is_dir()
+
+
+def test_config_tells_versions_and_machine(run: RunDirectory) -> None:
+    document = json.loads((run.path / "config.json").read_text())
+    assert document["packages"]["msgspec"]
+    assert document["python"].startswith("3.")
+    assert document["platform"]
+
+
+def test_default_path_holds_the_name_and_is_never_taken_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    paths = [RunDirectory.create(None, name="My Phone!", config={}).path for _ in range(3)]
+    assert len(set(paths)) == 3
+    assert all(p.parent == Path("runs") and "-my-phone" in p.name for p in paths)
+
+
+def test_full_directory_is_refused_with_the_way_on(run: RunDirectory) -> None:
+    with pytest.raises(ConfigError, match="--resume"):
+        RunDirectory.create(run.path, config={})
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        (None, "no such directory"),
+        ({}, "no config.json"),
+        ({"config.json": "{"}, "cannot be read"),
+        ({"config.json": '{"run_version": 99}'}, "version 99"),
+    ],
+)
+def test_what_is_not_a_run_cannot_be_resumed(
+    tmp_path: Path, files: dict[str, str] | None, words: str
+) -> None:
+    path = tmp_path / "other"
+    if files is not None:
+        path.mkdir()
+        for name, text in files.items():
+            (path / name).write_text(text)
+    with pytest.raises(ConfigError, match=words):
+        RunDirectory.open_existing(path)
+
+
+def test_secrets_are_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-environment")
+    config = {
+        "model": {"api_key": "sk-1", "base_url": "http://me:sk-2@host/v1", "max_tokens": 64},
+        "critics": [{"Auth-Token": "sk-3", "name": "scripted"}],
+    }
+    run = RunDirectory.create(tmp_path / "run", config=config)
+    assert "sk-" not in (run.path / "config.json").read_text()
+    assert run.config() == {
+        "model": {"base_url": "http://host/v1", "max_tokens": 64},
+        "critics": [{"name": "scripted"}],
+    }
+    assert without_secrets({"monkey": 1}) == {"monkey": 1}
+
+
+def test_metrics_survive_a_torn_line(run: RunDirectory) -> None:
+    run.log({"iteration": 0, "success": 0.5})
+    with (run.path / "metrics.jsonl").open("ab") as file:
+        file.write(b'{"iteration": 1, "succ')
+    assert [m["iteration"] for m in run.metrics()] == [0]
+    run.log({"iteration": 1, "success": 0.6})
+    assert [m["iteration"] for m in run.metrics()] == [0, 1]
+
+
+def test_damage_in_the_middle_is_an_error(run: RunDirectory) -> None:
+    (run.path / "metrics.jsonl").write_bytes(b'{"a": 1}\nnonsense\n')
+    with pytest.raises(TraceError, match=r"metrics\.jsonl"):
+        run.metrics()
+
+
+def test_episodes_come_back_as_written(run: RunDirectory) -> None:
+    written = [episode("Ada"), episode("Grace", success=None)]
+    assert run.write_episodes("test", written) == run.traces / "test.jsonl"
+    assert run.episodes("test") == written
+    with pytest.raises(TraceError, match=r"other\.jsonl"):
+        run.episodes("other")
+
+
+def test_write_atomic_leaves_the_old_file_when_it_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "status.json"
+    write_atomic(path, "old")
+
+    def full(descriptor: int) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="disk full"):
+        write_atomic(path, "new")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_append_line_refuses_line_breaks(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="line break"):
+        append_line(tmp_path / "a.jsonl", b"a\nb")
+    assert not (tmp_path / "a.jsonl").exists()

@@ -1,0 +1,175 @@
+"""What the tests of corpora share: a tiny Llama with a tokenizer, both made on the spot; models
+that speak from the expert's mouth; jobs on the phone."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from swarm_ui.environments.phone import (
+    TEST_SEEDS,
+    VALIDATION_SEEDS,
+    PhoneEnvironment,
+    draw_jobs,
+    tasks,
+)
+from swarm_ui.model import Completion, Request
+from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+from swarm_ui.optim.stage1 import CorpusConfig, HeldOut, Models, synthesize
+from swarm_ui.optim.stage1.corpus.corpus_store import Totals
+
+TRAIN = tasks("train")
+HELD_OUT = HeldOut.of(
+    tasks=[*tasks("new_templates"), *tasks("new_apps"), *tasks("validation")],
+    seeds=[TEST_SEEDS, VALIDATION_SEEDS],
+)
+FEW = CorpusConfig(questions=3, instructions=3, screens=2)
+
+
+def jobs(count: int, seed: int = 0) -> list[tuple[str, int]]:
+    return draw_jobs(TRAIN, count, seed)
+
+
+async def scripted_corpus(
+    folder: Path, count: int = 4, config: CorpusConfig = FEW, **more: Any
+) -> Totals:
+    return await synthesize(
+        PhoneEnvironment,
+        Models.scripted(),
+        jobs(count),
+        folder,
+        held_out=HELD_OUT,
+        config=config,
+        **more,
+    )
+
+
+def tiny_llama(folder: Path, *, template: str | None = None, width: int = 32) -> Path:
+    """A model of about 50,000 weights with a byte-level tokenizer trained on a few prompts."""
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    raw = Tokenizer(models.BPE())
+    raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    raw.decoder = decoders.ByteLevel()
+    raw.train_from_iterator(
+        [turn for texts in _prompts() for turn in texts],
+        trainers.BpeTrainer(
+            vocab_size=1500,
+            special_tokens=["<s>", "</s>", "<pad>"],
+            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+            show_progress=False,
+        ),
+    )
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=raw, bos_token="<s>", eos_token="</s>", pad_token="<pad>",
+        chat_template=template,
+    )  # fmt: skip
+    config = LlamaConfig(
+        vocab_size=len(tokenizer), hidden_size=width, intermediate_size=48, num_hidden_layers=1,
+        num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=2048,
+        bos_token_id=0, eos_token_id=1, pad_token_id=2,
+    )  # fmt: skip
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        network = LlamaForCausalLM(config)
+    network.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def _prompts() -> Sequence[Sequence[str]]:
+    """Words of prompts, so that a prompt is some hundreds of tokens and not thousands."""
+    from swarm_ui.model import Decision
+    from swarm_ui.observation import Observation
+    from swarm_ui.optim.stage1.corpus.corpus_prompts import question_chat
+    from swarm_ui.prompts import decision_chat
+
+    screen = Observation(goal="press Save", elements=())
+    chats = (decision_chat(Decision(observation=screen)), question_chat(screen, "What is here?"))
+    return [[turn.content for turn in chat] for chat in chats] * 3
+
+
+class Ventriloquist:
+    """A language model that knows everything: it replies to prompts of the synthesis as well as
+    the scripted roles do, and to some of them badly on purpose."""
+
+    def __init__(self, *, name: str = "ventriloquist", bad: float = 0.0) -> None:
+        self.model = ScriptedModel(self._reply, name=name)
+        self._bad = bad
+        self.calls = 0
+
+    def _reply(self, request: Request) -> str | Completion:
+        self.calls += 1
+        assert request.chat is not None
+        system, user = request.chat[0].content, request.chat[1].content
+        rng = random.Random(f"{request.seed} {user}")
+        if rng.random() < self._bad:
+            return rng.choice(["", "I am sorry, I cannot help.", '{"question": 3}', "{" * 50])
+        if "write questions and answers" in system:
+            return _lines(_questions(user))
+        if "write exercises" in system:
+            return _lines(_instructions(user))
+        if system.startswith(("You judge", "You check")):
+            form = json.loads(user[user.rindex("{") :].replace("<score>", "1"))
+            return "Rationale: fine.\n" + json.dumps({name: _verdict(user, name) for name in form})
+        if system.startswith("You write wrong answers"):
+            return "Reason: It looks finished.\nAction: " + json.dumps(
+                {"action_type": "status", "goal_status": "complete"}
+            )
+        return _act(user)
+
+
+def _lines(rows: Sequence[dict[str, object]]) -> str:
+    return "Here you are:\n" + "\n".join(json.dumps(row) for row in rows)
+
+
+def _elements(user: str) -> list[tuple[int, str, str]]:
+    """Number, kind and label of what a prompt shows."""
+    found = []
+    for line in user[user.index("<screen>") :].splitlines():
+        number, _, rest = line.partition(": ")
+        if number.isdigit():
+            role, _, label = rest.partition(' "')
+            found.append((int(number), role, label.partition('"')[0]))
+    return found
+
+
+def _questions(user: str) -> list[dict[str, object]]:
+    return [
+        {"kind": "element", "question": f"What is {label}?", "answer": f"Element {k} is a {role}."}
+        for k, role, label in _elements(user)
+    ]
+
+
+def _instructions(user: str) -> list[dict[str, object]]:
+    return [
+        {
+            "instruction": f"Press {label}",
+            "reason": f"{label} is there.",
+            "action": {"action_type": "click", "index": k, "target": label},
+        }
+        for k, _, label in _elements(user)
+    ]
+
+
+def _verdict(user: str, name: str) -> float:
+    at = user.index(f"{name}")
+    said = user[at : user.index("</said>", at)]
+    return 0.0 if "goal_status" in said else 1.0
+
+
+def _act(user: str) -> str:
+    goal = user[len("Goal: ") :].partition("\n")[0]
+    word = goal.partition("“")[2].partition("”")[0]
+    typed = f'value="{word}"' in user
+    act = (
+        {"action_type": "click", "index": 0, "target": "Save"}
+        if typed
+        else {"action_type": "input_text", "index": 3, "target": "Note", "text": word}
+    )
+    return f"Reason: The goal says so.\nAction: {json.dumps(act)}"

@@ -1,0 +1,46 @@
+"""What the tests of the demo share: how to run it, and what to skip where."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DEMOS = ROOT / "demos"
+SCRIPT = DEMOS / "androidworld_swarm.py"
+
+if str(DEMOS) not in sys.path:
+    sys.path.insert(0, str(DEMOS))  # as running a script there does
+
+needs_agent = pytest.mark.skipif(
+    not (ROOT / "nodes" / "base_agent" / "config.json").is_file(),
+    reason="no base agent in nodes/base_agent: make one with demos/train_base_agent.py",
+)
+
+
+def environment(**extra: str) -> dict[str, str]:
+    """Of a process that finds the library in this checkout."""
+    paths = [extra.pop("PYTHONPATH", ""), str(ROOT)]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in paths if p), **extra}
+
+
+def demo(*arguments: object, cwd: Path, **extra: str) -> subprocess.CompletedProcess[str]:
+    """Run the demo's script to its end."""
+    return subprocess.run(
+        [sys.executable, str(SCRIPT), *map(str, arguments)],
+        cwd=cwd,
+        env=environment(**extra),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def without(folder: Path, module: str) -> str:
+    """A ``PYTHONPATH`` with which a module cannot be imported."""
+    (folder / f"{module}.py").write_text(f"raise ImportError('no {module} here')\n")
+    return str(folder)

@@ -1,0 +1,301 @@
+"""Stand-ins that the tests of learning share: a model of a few hundred weights, a world
+of four buttons, and traces."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from swarm_ui.action import Action, parse_action
+from swarm_ui.environment import Step
+from swarm_ui.errors import EnvironmentFault
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.message import Message
+from swarm_ui.model import Completion, Decision, Request
+from swarm_ui.observation import Element, Observation
+from swarm_ui.optim.update.batches import Batch, pad
+from swarm_ui.trace.records import Call, StepRecord, Trace
+
+VOCABULARY = 64
+
+
+class TinyModule(nn.Module):
+    """Next-token logits from the mean of all tokens so far, plus a low-rank adapter."""
+
+    def __init__(self, width: int = 16) -> None:
+        super().__init__()
+        draw = torch.Generator().manual_seed(0)
+        self.embedding = nn.Parameter(torch.randn(VOCABULARY, width, generator=draw))
+        self.out = nn.Parameter(torch.randn(2 * width, VOCABULARY, generator=draw) / 4)
+        self.low = nn.ParameterDict()
+        self.high = nn.ParameterDict()
+        self.active: str | None = None
+        self.requires_grad_(False)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        tokens = self.embedding[ids]
+        so_far = tokens.cumsum(1) / torch.arange(1, ids.shape[1] + 1)[:, None]
+        hidden = torch.cat([tokens, so_far], -1)
+        logits = hidden @ self.out
+        if self.active is not None:
+            logits = logits + hidden @ self.low[self.active] @ self.high[self.active]
+        return logits
+
+
+def reply_logprobs(logits: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
+    """Sum of the reply's log-probabilities, and its number of tokens."""
+    taken = logits[:, :-1].log_softmax(-1).gather(-1, batch.ids[:, 1:, None])[..., 0]
+    mask = batch.reply_mask[:, 1:].to(taken.dtype)
+    return (taken * mask).sum(1), mask.sum(1)
+
+
+class TinyModel:
+    """A :class:`swarm_ui.optim.protocols.Trainable` without transformers."""
+
+    pad_id = 0
+
+    def __init__(self, adapters: Sequence[str] = ()) -> None:
+        self.module = TinyModule().eval()
+        self.versions: dict[str, int] = {}
+        for name in adapters:
+            self.add_adapter(name)
+
+    @property
+    def adapters(self) -> tuple[str, ...]:
+        return tuple(self.versions)
+
+    def add_adapter(
+        self, name: str, rank: int = 4, alpha: float = 4, copy_from: str | None = None
+    ) -> None:
+        draw = torch.Generator().manual_seed(zlib.crc32(name.encode()))
+        height, width = self.module.out.shape
+        self.module.low[name] = nn.Parameter(torch.randn(height, rank, generator=draw) / 4)
+        self.module.high[name] = nn.Parameter(torch.zeros(rank, width))
+        self.versions[name] = 0
+        if copy_from is not None:
+            for ours, theirs in zip(
+                self.adapter_parameters(name), self.adapter_parameters(copy_from), strict=True
+            ):
+                ours.data.copy_(theirs.data)
+
+    def adapter_parameters(self, name: str) -> list[nn.Parameter]:
+        return [self.module.low[name], self.module.high[name]]
+
+    @contextlib.contextmanager
+    def activate(self, name: str) -> Iterator[None]:
+        self.module.active = name
+        self.module.train()
+        try:
+            yield
+        finally:
+            self.module.active = None
+            self.module.eval()
+
+    @contextlib.contextmanager
+    def reference(self) -> Iterator[None]:
+        before, self.module.active = self.module.active, None
+        try:
+            yield
+        finally:
+            self.module.active = before
+
+    def encode(self, decision: Decision, reply: str) -> tuple[list[int], list[int]]:
+        words = [decision.observation.goal, *(e.label for e in decision.observation.elements)]
+        words += [heard.content for heard in decision.heard]
+        action = parse_action(reply)
+        assert isinstance(action, Action)
+        said = [_id(action.action_type), _id(action.target or str(action.index)), 1]
+        return [_id(w) for w in " ".join(words).split()], said
+
+    def forward_logprobs(
+        self, ids: Tensor, attention_mask: Tensor, reply_mask: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        return reply_logprobs(self.module(ids), Batch(ids, attention_mask, reply_mask))
+
+    def bump(self, name: str) -> None:
+        self.versions[name] += 1
+
+    def save_adapters(self, folder: Path) -> None:
+        for name in self.adapters:
+            low, high = self.adapter_parameters(name)
+            (folder / name).mkdir(parents=True, exist_ok=True)
+            save_file(
+                {"low": low.detach(), "high": high.detach()},
+                folder / name / "weights.safetensors",
+            )
+
+        (folder / "versions.json").write_text(json.dumps(self.versions))
+
+    def load_adapters(self, folder: Path) -> None:
+        versions = json.loads((folder / "versions.json").read_text())
+        for name, version in versions.items():
+            if name not in self.versions:
+                self.add_adapter(name)
+            weights = load_file(folder / name / "weights.safetensors")
+            low, high = self.adapter_parameters(name)
+            low.data.copy_(weights["low"])
+            high.data.copy_(weights["high"])
+            self.versions[name] = version
+
+
+class TinyAgent:
+    """Asks a :class:`TinyModel` which of the screen's elements to click."""
+
+    name = "tiny"
+
+    def __init__(self, model: TinyModel) -> None:
+        self.model = model
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        return [self._answer(request) for request in requests]
+
+    async def close(self) -> None: ...
+
+    @torch.no_grad()
+    def _answer(self, request: Request) -> Completion:
+        assert request.decision is not None
+        shown = request.decision.observation.elements
+        offers = [click(e.index, e.label) for e in shown]
+        rows = [self.model.encode(request.decision, offer.json()) for offer in offers]
+        self.model.module.active = request.adapter
+        logprobs = self.model.forward_logprobs(*pad(rows, 0))[0]
+        self.model.module.active = None
+        weights = (logprobs / max(request.temperature, 1e-3)).softmax(0).tolist()
+        (chosen,) = random.Random(request.seed).choices(offers, weights)
+        version = self.model.versions.get(request.adapter or "")
+        return Completion(text=chosen.json(), prompt="p", adapter=f"{request.adapter}@{version}")
+
+
+BUTTONS = ("Save", "Back", "Help", "Open")
+
+
+class ButtonWorld:
+    """Press the button of the goal, twice. Seeds in ``broken`` end in a fault."""
+
+    name = "buttons"
+    tasks = ("press",)
+
+    def __init__(self, broken: frozenset[int] = frozenset()) -> None:
+        self.broken = broken
+        self.seed, self.pressed, self.taken = 0, 0, 0
+
+    async def reset(self, *, task: str, seed: int) -> Observation:
+        self.seed, self.pressed, self.taken = seed, 0, 0
+        return self._look()
+
+    async def step(self, action: Action) -> Step:
+        if self.seed in self.broken:
+            raise EnvironmentFault("the screen went black")
+        self.pressed += int(self.grade(action))
+        self.taken += 1
+        solved = self.pressed == 2
+        return Step(
+            observation=self._look(),
+            reward=float(solved),
+            terminated=solved,
+            truncated=self.taken >= 4 and not solved,
+        )
+
+    async def close(self) -> None: ...
+
+    def snapshot(self) -> tuple[int, int, int]:
+        return self.seed, self.pressed, self.taken
+
+    def restore(self, state: object) -> Observation:
+        assert isinstance(state, tuple)
+        self.seed, self.pressed, self.taken = state
+        return self._look()
+
+    def expert(self) -> Action:
+        labels = [e.text for e in self._look().elements]
+        return click(labels.index(self._wanted()), self._wanted())
+
+    def grade(self, action: Action) -> float:
+        element = self._look().element(action.index)
+        return float(element is not None and element.text == self._wanted())
+
+    def _wanted(self) -> str:
+        return BUTTONS[self.seed % len(BUTTONS)]
+
+    def _look(self) -> Observation:
+        labels = list(BUTTONS)
+        random.Random(self.seed).shuffle(labels)
+        return screen(labels, goal=f"{self._wanted()} " * 4 + f"{self.pressed} {self.taken}")
+
+
+def button_team(model: TinyModel, agents: int = 3) -> CollabGraph:
+    """Clones of the tiny agent, each with an adapter of its own name, and a vote."""
+    names = [f"agent_{k}" for k in range(agents)]
+    return CollabGraph.collaborative(
+        agents, 2, model=TinyAgent(model), edges=[], adapters=names, temperatures=1.0
+    )
+
+
+def _id(word: str) -> int:
+    return 2 + zlib.crc32(word.encode()) % (VOCABULARY - 2)
+
+
+def click(index: int, label: str = "") -> Action:
+    return Action(action_type="click", index=index, target=label or None)
+
+
+def screen(labels: Sequence[str] = ("Save", "Back", "Help"), goal: str = "save it") -> Observation:
+    return Observation(
+        goal=goal,
+        elements=tuple(Element(index=i, role="button", text=t) for i, t in enumerate(labels)),
+    )
+
+
+def decided(
+    matrix: Sequence[Sequence[Action | None]],
+    *,
+    orders: dict[str, tuple[int, ...]] | None = None,
+    observation: Observation | None = None,
+    run: str = "run",
+    errors: dict[str, str] | None = None,
+) -> Trace:
+    """A trace with this action matrix ``[rounds, agents]``; everyone hears all earlier words."""
+    agents = tuple(f"agent_{k}" for k in range(len(matrix[0])))
+    messages: list[Message] = []
+    calls: list[Call] = []
+    for r, row in enumerate(matrix):
+        for agent, action in zip(agents, row, strict=True):
+            id = f"{agent}:{r}"
+            text = "words" if action is None else action.json()
+            error = "no JSON object in the reply" if action is None else None
+            heard = tuple(m.id for m in messages)
+            failed = (errors or {}).get(id)
+            messages.append(
+                Message(
+                    id=id, sender=agent, round=r, content=text, action=action,
+                    error=failed or error,
+                )
+            )  # fmt: skip
+            calls.append(
+                Call(
+                    message=id, node=agent, round=r, heard=heard, reply=text,
+                    order=(orders or {}).get(agent), error=failed,
+                )
+            )  # fmt: skip
+    return Trace(
+        run=run,
+        seed=0,
+        observation=observation or screen(),
+        agents=agents,
+        rounds=len(matrix),
+        messages=tuple(messages),
+        calls=tuple(calls),
+        action=matrix[-1][0],
+    )
+
+
+def graded(trace: Trace, credit: Sequence[Sequence[float | None]]) -> StepRecord:
+    return StepRecord(trace=trace, executed=trace.action, credit=tuple(map(tuple, credit)))

@@ -1,0 +1,72 @@
+"""Small models in this process, with adapters that differ, and questions for them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+import torch
+
+from swarm_ui.model import ChatModel, Completion, Request
+from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer
+from swarm_ui.nodes.models.tiny_agent.vocabulary import GENERAL_WORDS
+from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel
+from swarm_ui.optim.stage1.synthesis.curriculum import Mix, Stream
+
+KNOWN = tuple(w for w in GENERAL_WORDS if w.isalpha() and len(w) > 2)
+
+
+def untrained(seed: int = 0, max_waiting: int = 1024) -> LocalModel:
+    model = LocalModel.untrained(ScreenTokenizer(), width=32, layers=2, heads=2, seed=seed)
+    return LocalModel(model.network, model.codec, max_waiting=max_waiting)  # type: ignore[arg-type]
+
+
+def disturb(model: InProcessModel, name: str, seed: int, size: float = 0.3) -> None:  # type: ignore[type-arg]
+    """Change an adapter's weights, as a training step would."""
+    noise = torch.Generator().manual_seed(seed)
+    with model.activate(name), torch.no_grad():
+        for weight in model.adapter_parameters(name):
+            weight += size * torch.randn(weight.shape, generator=noise)
+
+
+def with_adapters(count: int = 3, max_waiting: int = 1024) -> LocalModel:
+    """A model whose adapters differ from the base and from each other."""
+    model = untrained(max_waiting=max_waiting)
+    for i in range(count):
+        model.add_adapter(f"agent_{i}", rank=4, alpha=8)
+        with torch.no_grad():
+            noise = torch.Generator().manual_seed(5 + i)
+            for weight in model.adapter_parameters(f"agent_{i}"):
+                weight.copy_(0.3 * torch.randn(weight.shape, generator=noise))
+    return model
+
+
+def requests(count: int) -> list[Request]:
+    """Screens of many sizes."""
+    stream = Stream(3, KNOWN, Mix())
+    return [Request(decision=stream.draw(questions=0.0).decision, seed=i) for i in range(count)]
+
+
+def asking(adapter: str | None, asked: Sequence[Request]) -> list[Request]:
+    """The same questions to one adapter."""
+    return [msgspec.structs.replace(request, adapter=adapter) for request in asked]
+
+
+async def at_once(model: ChatModel, asked: Sequence[Request]) -> list[Completion]:
+    """Each request from a coroutine of its own, as agents ask."""
+    return [c for [c] in await asyncio.gather(*(model.generate([r]) for r in asked))]
+
+
+def answers(model: ChatModel, asked: Sequence[Request]) -> list[Completion]:
+    """As :func:`at_once`, from synchronous code."""
+    return asyncio.run(at_once(model, asked))
+
+
+def alike(one: Sequence[Completion], other: Sequence[Completion]) -> bool:
+    """Whether the same weights gave both: texts, and log-probabilities up to rounding."""
+    return len(one) == len(other) and all(
+        a.text == b.text and abs((a.logprob or 0.0) - (b.logprob or 0.0)) < 1e-3
+        for a, b in zip(one, other, strict=True)
+    )

@@ -1,0 +1,395 @@
+"""The format of trace files: what is written is what is read, in one way, as documented."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from graph_fakes import BLANK, SCREEN, HashModel, Sleeper
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from swarm_ui import (
+    Action,
+    Call,
+    CollabGraph,
+    Element,
+    Episode,
+    Message,
+    Observation,
+    StepRecord,
+    Trace,
+    TraceError,
+    Usage,
+    append_jsonl,
+    iter_jsonl,
+    read_jsonl,
+    write_jsonl,
+)
+from swarm_ui.observation import Past
+from swarm_ui.trace import jsonl
+from swarm_ui.trace.canonical_json import Unwritable, encoded
+from swarm_ui.trace.jsonl import trace_schema
+from swarm_ui.trace.reader import open_jsonl
+
+text = st.text(max_size=8)
+number = st.floats(allow_nan=False, allow_infinity=False)
+count = st.integers(0, 2**53)
+logprob = st.none() | st.floats(max_value=0, allow_nan=False, allow_infinity=False)
+weights = st.dictionaries(text, number, max_size=3)
+usage = st.builds(Usage, prompt_tokens=count, completion_tokens=count)
+actions = st.sampled_from(
+    [
+        Action(action_type="click", index=3, target="Ünï"),
+        Action(action_type="click", x=0, y=-1),
+        Action(action_type="input_text", index=0, text='"\\\u2028\x00🙂', clear_text=False),
+        Action(action_type="status", goal_status="infeasible"),
+        Action(action_type="scroll", direction="down"),
+        Action(action_type="open_app", app_name="Uhr"),
+    ]
+)
+elements = st.builds(
+    Element,
+    index=count,
+    role=st.sampled_from(["button", "field"]),
+    text=text,
+    value=st.none() | text,
+    checked=st.none() | st.booleans(),
+    clickable=st.booleans(),
+    bounds=st.none() | st.tuples(count, count, count, count),
+)
+observations = st.builds(
+    Observation,
+    goal=text,
+    elements=st.lists(elements, max_size=2).map(tuple),
+    app=text,
+    history=st.lists(st.builds(Past, action=actions, label=text), max_size=2).map(tuple),
+    actions=st.sampled_from([(), ("click", "wait")]),
+    png=st.none() | st.binary(max_size=8),
+)
+messages = st.builds(
+    Message,
+    id=text,
+    sender=text,
+    round=count,
+    content=text,
+    action=st.none() | actions,
+    adapter=st.none() | text,
+    logprob=logprob,
+    usage=usage,
+    error=st.none() | text,
+)
+calls = st.builds(
+    Call,
+    message=text,
+    node=text,
+    round=count,
+    heard=st.lists(text, max_size=2).map(tuple),
+    order=st.none() | st.lists(count, max_size=2).map(tuple),
+    prompt=text,
+    reply=text,
+    model=text,
+    adapter=st.none() | text,
+    temperature=number,
+    seed=count,
+    logprob=logprob,
+    usage=usage,
+    ballot=st.none() | weights,
+    started=number,
+    ended=number,
+    error=st.none() | text,
+    rescued=st.none() | text,
+)
+traces = st.builds(
+    Trace,
+    run=text,
+    seed=count,
+    observation=observations,
+    agents=st.lists(text, max_size=2).map(tuple),
+    rounds=count,
+    edges=st.lists(st.tuples(text, text), max_size=2).map(tuple),
+    edge_logprob=logprob,
+    messages=st.lists(messages, max_size=2).map(tuple),
+    calls=st.lists(calls, max_size=2).map(tuple),
+    skipped=st.lists(text, max_size=2).map(tuple),
+    ballot=weights,
+    action=st.none() | actions,
+)
+credit = st.none() | st.lists(st.lists(st.none() | number, max_size=2).map(tuple), max_size=2).map(
+    tuple
+)
+steps = st.builds(
+    StepRecord,
+    trace=traces,
+    executed=st.none() | actions,
+    reward=number,
+    terminated=st.booleans(),
+    truncated=st.booleans(),
+    note=text,
+    credit=credit,
+    credit_source=text,
+    rationale=st.lists(text, max_size=2).map(tuple),
+)
+episodes = st.builds(
+    Episode,
+    environment=text,
+    task=text,
+    seed=count,
+    policy=text,
+    steps=st.lists(steps, max_size=2).map(tuple),
+    success=st.none() | st.booleans(),
+    fault=st.none() | text,
+    seconds=number,
+)
+
+
+def test_the_strategies_fill_every_field() -> None:
+    """A field added to a record must be added here, so that its round trip is tested."""
+    missing = {
+        (kind.__name__, name)
+        for kind, strategy in ((Message, messages), (Call, calls), (Trace, traces),
+                               (StepRecord, steps), (Episode, episodes), (Usage, usage))
+        for name in set(kind.__struct_fields__) - {"version"}
+        if f"{name}=" not in repr(strategy)
+    }  # fmt: skip
+    assert missing == set()
+
+
+@settings(max_examples=25)
+@given(st.lists(episodes, max_size=2), st.lists(traces, max_size=2))
+def test_what_is_read_is_what_was_written(
+    tmp_path_factory: pytest.TempPathFactory, tasks: list[Episode], decisions: list[Trace]
+) -> None:
+    folder = tmp_path_factory.mktemp("records")
+    write_jsonl(folder / "e.jsonl", tasks)
+    write_jsonl(folder / "t.jsonl", decisions)
+    assert read_jsonl(folder / "e.jsonl") == tasks
+    assert read_jsonl(folder / "t.jsonl", Trace) == decisions
+    with open_jsonl(folder / "e.jsonl") as lazy, open_jsonl(folder / "t.jsonl", Trace) as one:
+        assert [episode.load() for episode in lazy] == tasks
+        assert list(one) == decisions
+    for name in ("e", "t"):
+        for line in (folder / f"{name}.jsonl").read_bytes().split(b"\n")[:-1]:
+            json.loads(line, parse_constant=pytest.fail)
+
+
+def loud(value: Any) -> Any:
+    """An equal value, said otherwise: numbers of other kinds, new objects, another order."""
+    if isinstance(value, msgspec.Struct):
+        return type(value)(**{f: loud(getattr(value, f)) for f in value.__struct_fields__})
+    if isinstance(value, tuple):
+        return tuple([loud(v) for v in value])
+    if isinstance(value, dict):
+        return {k: loud(v) for k, v in reversed(list(value.items()))}
+    if isinstance(value, float):
+        if value == 0:
+            return -0.0 if math.copysign(1, value) > 0 else 0
+        return int(value) if value.is_integer() else float(repr(value))
+    return value
+
+
+@settings(max_examples=25)
+@given(episodes)
+def test_equal_records_give_equal_bytes(episode: Episode) -> None:
+    other = loud(episode)
+    assert other == episode
+    assert encoded(other) == encoded(episode)
+    assert encoded(msgspec.json.decode(encoded(other), type=Episode)) == encoded(episode)
+
+
+def test_a_default_is_left_out_however_it_came_about() -> None:
+    call = Call(message="a:0", node="a", round=0, temperature=float("0"), usage=Usage(), started=0)
+    assert encoded(call) == b'{"message":"a:0","node":"a","round":0}'
+    zeros = [msgspec.structs.replace(call, ballot={"a": zero}) for zero in (0.0, -0.0, 0)]
+    assert zeros[0] == zeros[1] == zeros[2]
+    assert len({encoded(zero) for zero in zeros}) == 1
+
+
+MESSAGE = Message(id="a:0", sender="a", round=0, content="x")
+CALL = Call(message="a:0", node="a", round=0)
+TRACE = Trace(run="r", seed=0, observation=BLANK, agents=("a",), rounds=1)
+BAD: list[tuple[Trace, str]] = [
+    (
+        msgspec.structs.replace(
+            TRACE, messages=(MESSAGE, msgspec.structs.replace(MESSAGE, logprob=-math.inf))
+        ),
+        r"'messages\[1\].logprob' is -inf",
+    ),
+    (
+        msgspec.structs.replace(TRACE, calls=(msgspec.structs.replace(CALL, logprob=math.nan),)),
+        r"'calls\[0\].logprob' is nan",
+    ),
+    (
+        msgspec.structs.replace(
+            TRACE, calls=(msgspec.structs.replace(CALL, ballot={"a": 1.0, "b": -math.inf}),)
+        ),
+        r"'calls\[0\].ballot\['b'\]' is -inf",
+    ),
+    (msgspec.structs.replace(TRACE, ballot={"a": math.inf}), r"'ballot\['a'\]' is inf"),
+    (msgspec.structs.replace(TRACE, edge_logprob=-math.inf), "'edge_logprob' is -inf"),
+    (
+        msgspec.structs.replace(
+            TRACE, messages=(msgspec.structs.replace(MESSAGE, content="ok \ud83d"),)
+        ),
+        r"'messages\[0\].content' is a text with half a character \(U\+D83D at 3\)",
+    ),
+    (msgspec.structs.replace(TRACE, ballot={"\ud83d": 1.0}), "ballot"),
+]
+
+
+@pytest.mark.parametrize(("trace", "words"), BAD)
+def test_what_json_cannot_hold_is_refused_and_leaves_the_file_as_it_was(
+    tmp_path: Path, trace: Trace, words: str
+) -> None:
+    path = tmp_path / "t.jsonl"
+    write_jsonl(path, [TRACE])
+    before = path.read_bytes()
+    for write in (write_jsonl, append_jsonl):
+        with pytest.raises(TraceError, match=rf"t\.jsonl: trace 2 cannot be written: .*{words}"):
+            write(path, [TRACE, trace])
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["t.jsonl"]
+
+
+def test_numbers_deep_inside_an_episode_are_found() -> None:
+    step = StepRecord(trace=TRACE, credit=((None, 1.0), (math.nan,)))
+    episode = Episode(environment="e", task="t", seed=0, steps=(StepRecord(trace=TRACE), step))
+    with pytest.raises(Unwritable, match=r"'steps\[1\].credit\[1\]\[0\]' is nan"):
+        encoded(episode)
+
+
+def test_a_nested_and_skipping_run_with_a_fallback_survives(tmp_path: Path) -> None:
+    inner = CollabGraph.collaborative(model=HashModel(), agents=2, rounds=1, seed=1)
+    bad = Sleeper("bad", fails=ValueError("nö"))
+    graph = CollabGraph(
+        [inner.named("team"), bad, Sleeper("never"), Sleeper("end")],
+        [("team", "bad"), ("team", "never"), ("never", "end"), ("bad", "end")],
+        when={("team", "never"): lambda message: False},
+    ).with_fallback("bad", Sleeper("spare"))
+    trace = graph.run_sync(SCREEN, run="r")
+    assert trace.skipped and any(c.rescued for c in trace.calls)
+    assert any(c.ballot for c in trace.calls) and any("/" in m.id for m in trace.messages)
+    write_jsonl(tmp_path / "t.jsonl", [trace])
+    assert list(iter_jsonl(tmp_path / "t.jsonl", Trace)) == [trace]
+
+
+def test_decisions_and_episodes_are_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    write_jsonl(path, [TRACE])
+    with pytest.raises(TraceError, match=r"line 1: not an episode but a trace; .*kind=Trace"):
+        read_jsonl(path)
+    write_jsonl(path, [Episode(environment="e", task="t", seed=0)])
+    with pytest.raises(TraceError, match=r"line 1: not a trace but an episode; .*kind=Episode"):
+        read_jsonl(path, Trace)
+    with pytest.raises(TraceError, match="record 1 is a Call; expected an Episode or Trace"):
+        write_jsonl(path, [CALL])  # type: ignore[list-item]
+    path.write_bytes(b'{"version":1}\n')
+    with pytest.raises(TraceError, match="line 1: not a trace: it has no field 'trace'"):
+        read_jsonl(path, Trace)
+
+
+def test_unknown_fields_are_ignored(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    write_jsonl(path, [TRACE])
+    path.write_bytes(path.read_bytes().replace(b'{"run"', b'{"new":[1],"run"'))
+    assert read_jsonl(path, Trace) == [TRACE]
+
+
+# -- the documentation --------------------------------------------------------------------------
+
+KINDS = (Episode, StepRecord, Trace, Message, Call, Usage, Observation, Past, Element, Action)
+
+
+def table() -> dict[str, dict[str, tuple[str, str]]]:
+    """Fields by record, with type and default, as the table says."""
+    doc = jsonl.__doc__ or ""
+    lines = doc.split("meaning\n")[1].splitlines()
+    names = {kind.__name__ for kind in KINDS}
+    found: dict[str, dict[str, tuple[str, str]]] = {}
+    for line in lines:
+        if line == "```":
+            break
+        field, kind, default = line[:17].strip(), line[19:33].strip(), line[35:42].strip()
+        if field in names and not kind:
+            found[field] = current = {}
+        else:
+            current[field] = (kind, default)
+    return found
+
+
+def test_the_table_has_every_field_with_its_default() -> None:
+    documented = table()
+    for kind in KINDS:
+        fields = {f.name: f for f in msgspec.structs.fields(kind)}
+        assert list(documented[kind.__name__]) == list(fields), kind
+        for name, (said, default) in documented[kind.__name__].items():
+            field = fields[name]
+            assert (default == "-") == field.required, (kind, name)
+            assert said.endswith("?") == (field.default is None), (kind, name)
+
+
+def problems(value: Any, schema: dict[str, Any], root: dict[str, Any], path: str = "") -> list[str]:
+    """Why a value does not fit a schema; knows the words that ours uses, and refuses others."""
+    known = {"$ref", "$schema", "$defs", "title", "description", "anyOf", "type", "properties",
+             "required", "items", "prefixItems", "minItems", "maxItems", "enum", "const", "default",
+             "additionalProperties", "contentEncoding"}  # fmt: skip
+    assert set(schema) <= known, set(schema) - known
+    if "$ref" in schema:
+        return problems(value, root["$defs"][schema["$ref"].split("/")[-1]], root, path)
+    if "anyOf" in schema:
+        found = [problems(value, option, root, path) for option in schema["anyOf"]]
+        return [] if [] in found else min(found, key=len)
+    if "const" in schema and value != schema["const"]:
+        return [f"{path}: {value!r} is not {schema['const']!r}"]
+    if "enum" in schema and value not in schema["enum"]:
+        return [f"{path}: {value!r} is not one of {schema['enum']}"]
+    kinds = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool,
+             "number": (int, float), "null": type(None)}  # fmt: skip
+    kind = schema.get("type")
+    if kind and (
+        not isinstance(value, kinds[kind]) or (isinstance(value, bool) and kind != "boolean")
+    ):
+        return [f"{path}: {value!r} is no {kind}"]
+    found = []
+    if isinstance(value, dict):
+        found += [f"{path}: no {key}" for key in schema.get("required", ()) if key not in value]
+        extra = schema.get("additionalProperties", {})
+        for key, inside in value.items():
+            fits = schema.get("properties", {}).get(key, extra)
+            found += problems(inside, fits, root, f"{path}.{key}")
+    if isinstance(value, list):
+        first = schema.get("prefixItems", [])
+        rest = schema.get("items") or {}
+        for i, inside in enumerate(value):
+            found += problems(inside, first[i] if i < len(first) else rest, root, f"{path}[{i}]")
+    return found
+
+
+def test_the_schema_describes_files(tmp_path: Path) -> None:
+    schema = trace_schema()
+    json.dumps(schema)
+    graph = CollabGraph.collaborative(model=HashModel(), views="shuffle", seed=1)
+    trace = graph.run_sync(SCREEN, run="r")
+    step = StepRecord(trace=trace, executed=Action(action_type="wait"), credit=((None, 0.5),))
+    write_jsonl(tmp_path / "e.jsonl", [Episode(environment="e", task="t", seed=0, steps=(step,))])
+    write_jsonl(tmp_path / "t.jsonl", [trace])
+    for name in ("e", "t"):
+        line = json.loads((tmp_path / f"{name}.jsonl").read_text())
+        assert problems(line, schema, schema) == []
+    assert problems({**line, "version": 2}, schema, schema)
+    assert problems({"version": 1}, schema, schema)
+    of_traces = schema["anyOf"][1]
+    line["trace"]["calls"][0]["round"] = "0"
+    assert problems(line, of_traces, schema) == [".trace.calls[0].round: '0' is no integer"]
+    del line["trace"]["calls"][0]["round"]
+    assert problems(line, of_traces, schema) == [".trace.calls[0]: no round"]
+
+
+def test_the_schema_names_every_record() -> None:
+    assert set(trace_schema()["$defs"]) == {kind.__name__ for kind in KINDS}
+    assert all(re.fullmatch(r"\w+", name) for name in trace_schema()["$defs"])

@@ -1,0 +1,183 @@
+"""Pictures of graphs: all of it is there, and nothing but words comes of words."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+from graph_fakes import FixedModel, Sleeper, click
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from picture_reading import HOSTILE, SVG, Picture
+
+from swarm_ui import CollabGraph, MajorityVote, Message, random_dag
+from swarm_ui.graph.topology import Edge
+from swarm_ui.viz import graph_svg, scrolling
+from swarm_ui.viz.layered_layout import layered
+
+
+def urgent(message: Message) -> bool:
+    return "urgent" in message.content
+
+
+def team(agents: int, rounds: int = 1, density: float = 0.5) -> CollabGraph:
+    model = FixedModel({None: click(1)})
+    return CollabGraph.collaborative(agents, rounds, model=model, density=density)
+
+
+def sleepers(*names: str, edges: list[Edge], output: str | None = None) -> CollabGraph:
+    return CollabGraph([Sleeper(name) for name in names], edges, output=output)
+
+
+@pytest.mark.parametrize(("agents", "rounds"), [(1, 1), (4, 3), (6, 2), (12, 2), (30, 1)])
+def test_every_node_and_edge_is_there(agents: int, rounds: int) -> None:
+    graph = team(agents, rounds, 0.3)
+    picture = Picture(graph._repr_svg_())
+    assert set(graph.nodes) <= set(picture.texts)
+    crowd = agents > 6
+    for sender, listener in graph.edges:
+        if not (crowd and listener == "vote"):
+            picture.arrow(f"{sender} → {listener}")
+    assert len(picture.arrows) == (len(graph.talk) + 1 if crowd else len(graph.edges))
+    assert crowd == any(title == f"vote hears all {agents} agents" for title in picture.titles)
+    assert (f"{rounds} rounds" in " ".join(picture.texts)) == (rounds > 1)
+    assert picture.inside()
+    assert picture.crossed("6") == []
+
+
+def test_equal_graphs_give_equal_bytes_and_ids_differ_between_pictures() -> None:
+    assert team(5, 2)._repr_svg_() == team(5, 2)._repr_svg_()
+    ids = [
+        {e.get("id") for e in Picture(svg).root.iter() if e.get("id")}
+        for svg in (team(5)._repr_svg_(), team(4)._repr_svg_())
+    ]
+    assert ids[0] and not ids[0] & ids[1]
+
+
+def test_conditions_are_dashed_and_named() -> None:
+    graph = sleepers("router", "clerk", "letters", "end", edges=[("clerk", "end")], output="end")
+    graph = graph.with_route("router", {"clerk": urgent}, otherwise="letters")
+    graph = graph.with_edge("router", "end", when=lambda message: True)
+    picture = Picture(graph._repr_svg_())
+    assert {"if urgent", "otherwise", "if (…)"} <= set(picture.texts)
+    assert picture.arrow("router → clerk").get("stroke-dasharray")
+    assert picture.arrow("clerk → end").get("stroke-dasharray") is None
+
+
+def test_a_fallback_an_adapter_and_the_output_are_noted() -> None:
+    model = FixedModel({"actor@7": click(1)})
+    graph = CollabGraph.collaborative(1, model=model, adapters=["actor@7"])
+    graph = graph.with_fallback("agent_0", Sleeper("backup"))
+    picture = Picture(graph._repr_svg_())
+    assert "actor@7 · else backup" in picture.texts
+    assert any("if it fails, backup speaks in its name" in title for title in picture.titles)
+    thick = [float(picture.box(name).get("stroke-width", 0)) for name in ("vote", "agent_0")]
+    assert thick[0] > thick[1]
+
+
+def test_a_nested_graph_is_opened_where_there_is_room() -> None:
+    inner = team(3, 2).named("experts")
+    graph = CollabGraph([Sleeper("router"), inner], [("router", "experts")])
+    picture = Picture(graph._repr_svg_())
+    assert {"router", "experts", "agent_0", "agent_1", "agent_2", "vote"} <= set(picture.texts)
+    assert len(picture.arrows) == len(graph.edges) + len(inner.edges)
+    outer, within = picture.box("experts"), picture.box("agent_1")
+    for key, size in (("x", "width"), ("y", "height")):
+        start, end = float(outer.get(key, 0)), float(outer.get(size, 0))
+        place, room = float(within.get(key, 0)), float(within.get(size, 0))
+        assert start < place and place + room < start + end
+    crowd = CollabGraph([Sleeper("router"), team(50).named("crowd")], [("router", "crowd")])
+    closed = Picture(crowd._repr_svg_())
+    assert "51 nodes" in closed.texts and "agent_0" not in closed.texts
+    assert (
+        len(list(closed.root.iter(f"{SVG}rect"))) == 3
+    )  # the router, and the crowd with two outlines
+
+
+def test_probabilities_stand_on_their_edges() -> None:
+    graph = sleepers("a", "b", "c", edges=[("a", "b"), ("a", "c"), ("b", "c")])
+    picture = Picture(graph_svg(graph, {("a", "b"): 0.25, ("a", "c"): 0.9}))
+    assert {"0.25", "0.90"} <= set(picture.texts)
+    weak, strong = picture.arrow("a → b"), picture.arrow("a → c")
+    assert float(weak.get("opacity", 1)) < float(strong.get("opacity", 1))
+    assert float(weak.get("stroke-width", 1)) < float(strong.get("stroke-width", 1))
+    # Lines are interrupted where the figures stand.
+    assert sum(1 for _ in picture.root.iter(f"{SVG}mask")) == 1
+
+
+def test_hostile_names_are_words() -> None:
+    names = [word.replace(":", ";").replace("/", "|") for word in HOSTILE[:3]]
+    graph = sleepers(*names, "end", edges=[(name, "end") for name in names]).named(names[0])
+    picture = Picture(graph._repr_html_().removesuffix("</div>").split(">", 1)[1])
+    assert picture.harmless
+    assert all(any(title.startswith(name) for title in picture.titles) for name in names)
+
+
+@pytest.mark.parametrize("word", HOSTILE)
+def test_hostile_conditions_adapters_and_fallbacks_are_words(word: str) -> None:
+    def condition(message: Message) -> bool:
+        return True
+
+    condition.__name__ = word
+    node = Sleeper("a")
+    node.adapter = word  # type: ignore[attr-defined]
+    graph = CollabGraph([node, Sleeper("b")], [("a", "b")], when={("a", "b"): condition})
+    graph = graph.with_fallback("a", Sleeper(word))
+    assert Picture(graph._repr_svg_()).harmless
+
+
+def test_a_long_name_is_cut_and_whole_in_the_tooltip() -> None:
+    name = "a very long name indeed, " * 20 + "end"
+    picture = Picture(sleepers(name, edges=[])._repr_svg_())
+    (shown,) = picture.texts
+    assert shown.startswith("a very long") and shown.endswith("…") and len(shown) < 40
+    assert picture.titles[0].startswith(name)
+
+
+@pytest.mark.parametrize(("agents", "density"), [(60, 0.1), (200, 0.02), (500, 0.5), (700, 1.0)])
+def test_large_graphs_stay_small_pictures_that_count_what_they_leave_out(
+    agents: int, density: float
+) -> None:
+    names = [f"agent_{k}" for k in range(agents)]
+    nodes = [*map(Sleeper, names), MajorityVote()]
+    edges = random_dag(names, density, random.Random(0))
+    svg = CollabGraph(nodes, edges, output="vote")._repr_svg_()
+    picture = Picture(svg)
+    assert len(svg) < 400_000
+    assert float(picture.root.get("width", 0)) < 1700
+    assert float(picture.root.get("height", 0)) < 720
+    dots = list(picture.root.iter(f"{SVG}circle"))
+    (caption,) = picture.texts
+    assert caption.startswith(f"{agents + 1} nodes, {agents + len(edges):,} edges")
+    assert len(dots) == min(600, agents + 1)
+    assert ("600 nodes drawn" in caption) == (agents > 600)
+    assert ("edges drawn" in caption) == (len(edges) > 1500)
+
+
+def test_a_picture_scrolls_in_html() -> None:
+    html = team(2)._repr_html_()
+    assert html == scrolling(team(2)._repr_svg_())
+    assert html.startswith('<div style="overflow-x:auto')
+    assert "currentColor" in html and "max-width:none" in html
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), count=st.integers(1, 14))
+def test_boxes_and_passing_lines_never_overlap(data: st.DataObject, count: int) -> None:
+    names = [f"n{k}" for k in range(count)]
+    pairs = [(a, b) for k, a in enumerate(names) for b in names[k + 1 :]]
+    links = data.draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
+    depth = dict.fromkeys(names, 0)
+    for a, b in sorted(links, key=lambda link: names.index(link[0])):
+        depth[b] = max(depth[b], depth[a] + 1)
+    size = {name: (60.0 + 7 * (k % 3), 20.0 + 13 * (k % 4)) for k, name in enumerate(names)}
+    layout = layered(depth, links, size, (40.0, 20.0))
+    by_column: dict[int, list[tuple[float, float]]] = {}
+    for (_, column), box in layout.boxes.items():
+        assert box.x >= 0 and box.right <= layout.width + 1e-6
+        assert box.y >= -1e-6 and box.bottom <= layout.height + 1e-6
+        by_column.setdefault(column, []).append((box.y, box.bottom))
+    for found in by_column.values():
+        found.sort()
+        assert all(above[1] + 9 < below[0] for above, below in pairwise(found))

@@ -1,0 +1,264 @@
+"""Pictures of traces: every call, what it came to, and who heard whom."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+from graph_fakes import SCREEN, FixedModel, HashModel, Sleeper, click
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from picture_reading import HOSTILE, SVG, Picture, opens, recorded
+
+from swarm_ui import (
+    Call,
+    CollabGraph,
+    MajorityVote,
+    Message,
+    NodeContext,
+    NodeReply,
+    Trace,
+    Usage,
+    function_node,
+)
+from swarm_ui.viz import timeline_svg, trace_svg
+from swarm_ui.viz.svg import AMBER, RED
+
+FULL = [(f"agent_{a}", f"agent_{b}") for a in range(4) for b in range(a + 1, 4)]
+
+
+def team(agents: int = 4, rounds: int = 3, **options: object) -> CollabGraph:
+    return CollabGraph.collaborative(agents, rounds, model=HashModel(), **options)  # type: ignore[arg-type]
+
+
+def never(message: Message) -> bool:
+    return False
+
+
+def call(id: str, *heard: str, **fields: object) -> Call:
+    name, _, round = id.rpartition(":")
+    return msgspec.convert(
+        {"message": id, "node": name, "round": int(round), "heard": heard, **fields}, Call
+    )
+
+
+def said(id: str, content: str = "", **fields: object) -> Message:
+    name, _, round = id.rpartition(":")
+    return Message(id=id, sender=name, round=int(round), content=content, **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("scope", ["last", "all"])
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_every_call_and_every_message_heard_is_there(rounds: int, scope: str) -> None:
+    trace = team(4, rounds, edges=FULL, vote_scope=scope).run_sync(SCREEN)
+    picture = Picture(trace._repr_svg_())
+    for made in trace.calls:
+        name, _, round = made.message.rpartition(":")
+        assert any(title.startswith(f"{name}, round {round}") for title in picture.titles)
+        for heard in made.heard:
+            own = heard.rpartition(":")[0] == name
+            arrow = picture.arrow(f"{made.message} heard {heard}")
+            assert (arrow.get("stroke-dasharray") is not None) == own
+    assert len(picture.arrows) == sum(len(made.heard) for made in trace.calls)
+    assert sum(text.startswith("round ") for text in picture.texts) == (rounds if rounds > 1 else 0)
+    assert f"goal: {SCREEN.goal}" in picture.texts
+    assert f"decision: {trace.action}" in picture.texts
+    assert picture.inside()
+    assert picture.crossed("8") == []
+
+
+def test_a_call_shows_proposal_confidence_tokens_time_and_the_whole_message() -> None:
+    words = "The clock is what we need. " * 12
+    spoken = said("agent:0", words, action=opens("Clock"))
+    usage = msgspec.to_builtins(Usage(prompt_tokens=321, completion_tokens=18))
+    made = call("agent:0", logprob=-0.5, usage=usage, started=0.25, ended=0.75)
+    picture = Picture(trace_svg(recorded([(made, spoken)], ("agent",))))
+    assert {"agent", "open_app Clock", "p 0.61 · 321+18 tok · 500 ms"} <= set(picture.texts)
+    (told,) = [title for title in picture.titles if title.startswith("agent, round 0")]
+    assert words in told and opens("Clock").json() in told
+
+
+def test_the_vote_shows_its_ballot_as_bars_in_the_colours_of_the_proposals() -> None:
+    model = {None: click(1), "other": click(2)}
+    graph = CollabGraph.collaborative(
+        3, 1, model=FixedModel(model), adapters=[None, None, "other"], edges=[]
+    )
+    picture = Picture(graph.run_sync(SCREEN)._repr_svg_())
+    bars = [picture.box("click [1]: 2"), picture.box("click [2]: 1")]
+    assert float(bars[0].get("width", 0)) == 2 * float(bars[1].get("width", 0))
+    colours = {bar.get("fill") for bar in bars}
+    rects = list(picture.root.iter(f"{SVG}rect"))
+    stripes = [r.get("fill") for r in rects if r.get("width") == "3.5"]
+    assert len(colours) == 2 and set(stripes) == colours
+    assert stripes.count(bars[0].get("fill")) == 3  # two agents and the vote
+
+
+def routed() -> Trace:
+    @function_node
+    def router(inbox: Sequence[Message], context: NodeContext) -> str:
+        return "go"
+
+    broken = ValueError("out of <order>")
+    nodes = [router, Sleeper("web", fails=broken), Sleeper("phone", fails=broken)]
+    graph = CollabGraph(
+        [*nodes, Sleeper("mail"), Sleeper("end")],
+        [("router", "web"), ("router", "phone"), ("web", "end"), ("phone", "end"), ("mail", "end")],
+    )
+    graph = graph.with_edge("router", "mail", when=never).with_fallback("web", Sleeper("spare"))
+    return graph.run_sync("x")
+
+
+def test_failed_rescued_and_skipped_calls_are_marked() -> None:
+    trace = routed()
+    assert trace.skipped == ("mail:0",)
+    picture = Picture(trace._repr_svg_())
+    assert picture.box("phone, round 0").get("stroke") == RED
+    assert any(
+        title.startswith("phone, round 0\nfailed: ValueError: out of <order>")
+        for title in picture.titles
+    )
+    assert picture.box("web, round 0").get("stroke") == AMBER
+    assert any("its fallback spoke in its name" in title for title in picture.titles)
+    assert picture.box("mail, round 0").get("stroke-dasharray")
+    assert {"failed", "rescued", "skipped"} <= set(picture.texts)
+    assert picture.arrow("end:0 heard phone:0, a failure").get("stroke") == RED
+    assert picture.arrow("end:0 heard web:0").get("stroke") is None
+    assert "nothing travelled from router:0 to mail:0" in picture.titles
+    assert any("1 failed · 1 rescued · 1 skipped" in text for text in picture.texts)
+
+
+def test_no_decision_is_said_in_red_and_a_plain_answer_is_not() -> None:
+    nothing = CollabGraph(
+        [Sleeper("a", fails=ValueError("no")), MajorityVote()], [("a", "vote")]
+    ).run_sync("x")
+    assert nothing.undecided in Picture(nothing._repr_svg_()).texts
+    answer = CollabGraph([Sleeper("a")]).run_sync("x")
+    assert "answer: a()" in Picture(answer._repr_svg_()).texts
+
+
+def test_calls_inside_a_nested_graph_have_a_frame_of_their_own() -> None:
+    inner = team(2, 2, edges=[("agent_0", "agent_1")]).named("experts")
+    graph = CollabGraph([Sleeper("start"), inner], [("start", "experts")])
+    trace = graph.run_sync(SCREEN)
+    picture = Picture(trace._repr_svg_())
+    assert "inside experts, round 0" in picture.texts
+    names = ["start", "experts", "agent_0", "agent_1", "vote"]
+    assert [picture.texts.count(name) for name in names] == [1, 1, 2, 2, 1]
+    assert picture.inside()
+
+
+def test_hostile_goals_names_messages_and_errors_are_words() -> None:
+    calls = [
+        (call(f"{word}:0", error=word, adapter=word), said(f"{word}:0", word, error=word))
+        for word in HOSTILE
+    ]
+    calls.append(
+        (
+            call("vote:0", *(f"{word}:0" for word in HOSTILE), ballot=dict.fromkeys(HOSTILE, 1.0)),
+            said("vote:0", HOSTILE[0], action=opens(HOSTILE[1])),
+        )
+    )
+    for word in HOSTILE:
+        trace = recorded(calls, HOSTILE, goal=word)
+        trace = msgspec.structs.replace(trace, run=word, action=opens(word))
+        assert Picture(trace._repr_svg_()).harmless
+        assert Picture(timeline_svg(trace)).harmless
+    many = [(call(f"a{k}:0", error=HOSTILE[0]), said(f"a{k}:0", HOSTILE[1])) for k in range(50)]
+    assert Picture(trace_svg(recorded(many, ()))).harmless
+
+
+def test_equal_traces_give_equal_bytes() -> None:
+    trace = routed()
+    again = msgspec.json.decode(msgspec.json.encode(trace), type=Trace)
+    assert trace._repr_svg_() == again._repr_svg_()
+    assert timeline_svg(trace) == timeline_svg(again)
+
+
+def test_many_calls_are_a_square_each() -> None:
+    trace = team(12, 5).run_sync(SCREEN)
+    picture = Picture(trace._repr_svg_())
+    for made in trace.calls:
+        assert picture.box(f"{made.node}, round {made.round}").tag == f"{SVG}rect"
+    assert {"r0", "r4", "agent_11", "ballot"} <= set(picture.texts)
+    assert picture.arrows == [] and picture.inside()
+
+
+def test_the_size_of_a_picture_is_bounded() -> None:
+    long = "<&> " * 5000
+    few = [(call(f"a{k}:0", error=long), said(f"a{k}:0", long, error=long)) for k in range(40)]
+    assert len(trace_svg(recorded(few, ()))) < 1_500_000
+    ids = [f"a{k}:{r}" for r in range(3) for k in range(500)]
+    many = [(call(id, *ids[:200]), said(id, "Some words. " * 500)) for id in ids]
+    trace = recorded(many, tuple(f"a{k}" for k in range(500)), rounds=3)
+    svg = trace_svg(trace)
+    assert len(svg) < 800_000
+    assert any(text.startswith("500 more calls are not drawn") for text in Picture(svg).texts)
+    assert len(timeline_svg(trace)) < 400_000
+
+
+def test_the_timeline_has_a_bar_for_each_call_where_it_was_made() -> None:
+    times = [("a:0", 0.0, 2.0), ("b:0", 1.0, 3.0), ("a:1", 3.0, 4.0)]
+    calls = [(call(id, started=s, ended=e), said(id, "x")) for id, s, e in times]
+    picture = Picture(timeline_svg(recorded(calls, ("a", "b"), rounds=2)))
+    first, second, third = (
+        picture.box(f"{n}, round {r}") for n, r in (("a", 0), ("b", 0), ("a", 1))
+    )
+    left = [float(box.get("x", 0)) for box in (first, second, third)]
+    assert left[1] - left[0] == pytest.approx((left[2] - left[0]) / 3, abs=0.2)
+    assert float(first.get("width", 0)) == pytest.approx(2 * float(third.get("width", 0)), abs=0.2)
+    assert first.get("y") == third.get("y") != second.get("y")
+    assert {"0", "1.00 s", "4.00 s"} <= set(picture.texts)
+    assert picture.inside()
+
+
+def test_a_run_that_did_not_begin_has_a_picture() -> None:
+    assert Picture(trace_svg(recorded([], ()))).texts[0] == "goal: open the clock"
+    assert Picture(timeline_svg(recorded([], ()))).texts == []
+
+
+IDS = [f"{path}{name}:{r}" for path in ("", "t:0/") for name in "abc" for r in range(3)]
+
+
+@settings(max_examples=80, deadline=None)
+@given(data=st.data())
+def test_whatever_a_file_says_there_is_a_picture_of_it(data: st.DataObject) -> None:
+    made = data.draw(st.lists(st.sampled_from(IDS), unique=True))
+    heard = st.lists(st.sampled_from([*IDS, "nobody:7"]), max_size=4, unique=True)
+    weights = st.dictionaries(
+        st.sampled_from([opens("a").json(), "not json", json.dumps({"action_type": "fly"})]),
+        st.floats(),
+    )
+    calls = []
+    for id in made:
+        ballot = data.draw(st.none() | weights)
+        error = data.draw(st.none() | st.text(max_size=5))
+        one = Call(
+            message=id,
+            node=id.rpartition("/")[2].rpartition(":")[0],
+            round=int(id[-1]),
+            heard=tuple(data.draw(heard)),
+            ballot=ballot,
+            error=error,
+            logprob=data.draw(st.none() | st.floats(max_value=0)),
+        )
+        calls.append((one, said(id, data.draw(st.text(max_size=9)))))
+    skipped = data.draw(st.lists(st.sampled_from([*IDS, "strange"]), unique=True))
+    agents = tuple(data.draw(st.lists(st.sampled_from("abc"), unique=True)))
+    trace = recorded(calls, agents, 3, tuple(skipped))
+    picture = Picture(trace_svg(trace))
+    drawn = sum(", round " in title.splitlines()[0] for title in picture.titles if title)
+    assert drawn == len({*made, *skipped})
+    Picture(timeline_svg(trace))
+
+
+def test_a_node_that_votes_is_wide_enough_inside_a_layered_graph() -> None:
+    @function_node
+    def votes(inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+        return NodeReply(content="x", ballot={opens(f"app {k}").json(): 9.0 - k for k in range(9)})
+
+    trace = CollabGraph([Sleeper("a"), votes], [("a", "votes")]).run_sync("x")
+    picture = Picture(trace._repr_svg_())
+    assert "open_app app 5" in picture.texts and "open_app app 6" not in picture.texts
+    assert "and 3 more" in picture.texts and picture.inside()
