@@ -13,8 +13,8 @@ Rows: *untrained*, the architecture with random weights; *base_x1*, the base age
 *base_x4*, four of it with shuffled views and the probability vote; *base_guard*, *base_shuffled*,
 *base_clones*, *base_team*: greedy with a loop guard, one call on a shuffled view, a majority of
 four sampled calls on one view, and four of it on a DAG; *full*, the team on an unseen
-DAG, *full_vote* without edges, *full_greedy* one of its agents; the same for every other variant
-(demos/study/variants.py), of which *independent_voters* has no DAG; *more_stage1*, the base agent
+DAG, *full_vote* without edges, *full_greedy* one of its agents; the same for every other
+variant (studies/learning/variants.py), of which *independent_voters* has no DAG; *more_stage1*, the base agent
 trained on by stage 1 for the CPU time of *full*, four of it as in *base_x4*.
 
 After each split's table, *full* minus every other row: what each part of the method is worth.
@@ -29,8 +29,8 @@ memory of the training process); ``full`` also carries
 ``beats_base_x4_low``, the lower end of the difference; what a vote or a team gains over one of its
 own agents is ``over_own_agent``; ``comparisons`` of ``{split, other, gap,
 low, high, each_seed}``, *full* minus the other. ``--recorded`` prints the last full run that
-was kept in benchmarks/results/learning.json, with commit, seeds and machine, and what the recorded
-run of demos/study_continuation.py adds: *web_before*, the phone's team on real MiniWoB++ pages, and
+was kept in benchmarks/results/learning.json, with commit, seeds and machine, and what the
+recorded run of benchmarks.studies.continuation adds: *web_before*, the phone's team on real MiniWoB++ pages, and
 *web_after*, when it went on learning there. ``--quick`` trains
 for seconds, to try the script; its figures mean nothing.
 """
@@ -52,16 +52,16 @@ from statistics import fmean, mean
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "demos"))  # the demo's own training, arms and evaluation
+sys.path.insert(0, str(HERE.parent))  # for benchmarks.studies
 
 from learning_report import SPLITS, markdown, picture, show  # noqa: E402
 from rich.console import Console  # noqa: E402
-from study import continuation_report as continuation  # noqa: E402
-from study.results import Results  # noqa: E402
-from study.settings import Settings  # noqa: E402
-from study.variants import BY_NAME, FULL, RECORDED, VARIANTS  # noqa: E402
 
+from benchmarks.studies.continuation import report as continuation  # noqa: E402
+from benchmarks.studies.learning.variants import BY_NAME, FULL, RECORDED, VARIANTS  # noqa: E402
 from swarm_ui.errors import SwarmError  # noqa: E402
+from swarm_ui.experiment.results import Results  # noqa: E402
+from swarm_ui.experiment.settings import Settings  # noqa: E402
 from swarm_ui.storage.run_directory import RunDirectory, write_atomic  # noqa: E402
 
 RECORD = HERE / "results" / "learning.json"
@@ -91,9 +91,9 @@ def run(
     folder: Path, settings: Settings, seeds: Sequence[int], names: Sequence[str], *, control: bool
 ) -> None:
     """Train and evaluate whatever of the study is not there yet."""
-    from study.console import Screen
-    from study.repeat import Study
-    from study.session import agent_folder, check_learning
+    from benchmarks.studies.learning.study import Study
+    from swarm_ui.experiment.console import Screen
+    from swarm_ui.experiment.session import agent_folder, check_learning
 
     check_learning(settings)
     with Screen() as screen:

@@ -11,34 +11,33 @@ import asyncio
 import sys
 from pathlib import Path
 
-from study.console import Screen
-from study.options import Request, parse
-from study.session import Session, check_learning, check_out, opened, wanted
-from study.settings import Settings
-
 from swarm_ui.errors import SwarmError
+from swarm_ui.experiment.console import Screen
+from swarm_ui.experiment.demo_options import Request, parse
+from swarm_ui.experiment.session import Session, check_learning, check_out, opened, wanted
+from swarm_ui.experiment.settings import Settings
 from swarm_ui.storage.run_directory import RunDirectory
 
 
 def check(settings: Settings) -> None:
     """Whatever may be missing is found here, before anything is written."""
     if settings.env == "phone":
-        from study import phone
+        from swarm_ui.experiment import phone_jobs
 
-        phone.check_tasks(settings)
+        phone_jobs.check_tasks(settings)
     elif settings.env == "miniwob":
-        from study import web
+        from swarm_ui.experiment import miniwob_jobs
 
-        web.checked_browser()
-        web.check_tasks(settings)
+        miniwob_jobs.checked_browser()
+        miniwob_jobs.check_tasks(settings)
     else:
-        from study.endpoint import device_jobs
+        from swarm_ui.experiment.endpoint_run import device_jobs
 
         device_jobs(settings)
     if settings.over_endpoint:
-        from study import endpoint
+        from swarm_ui.experiment import endpoint_run
 
-        asyncio.run(endpoint.check(settings))
+        asyncio.run(endpoint_run.check(settings))
     else:
         check_learning(settings)
 
@@ -47,18 +46,18 @@ async def flow(session: Session) -> Path:
     """The run itself; returns the report's path."""
     settings = session.settings
     if settings.over_endpoint:
-        from study.endpoint import endpoint_run
+        from swarm_ui.experiment.endpoint_run import endpoint_run
 
         return await endpoint_run(session)
     if settings.env == "miniwob":
-        from study.pages import pages_run
+        from swarm_ui.experiment.miniwob_run import pages_run
 
         return await pages_run(session)
     if settings.env == "androidworld":
-        from study.device import device_run
+        from swarm_ui.experiment.androidworld_run import device_run
 
         return await device_run(session)
-    from study.simulated import phone_run
+    from swarm_ui.experiment.phone_run import phone_run
 
     return await phone_run(session)
 
@@ -76,7 +75,7 @@ def run(request: Request, begun: list[RunDirectory]) -> Path:
     session = opened(request, settings, existing, screen)
     begun.append(session.run)
     if settings.from_scratch:
-        from study.scratch import train_from_scratch
+        from swarm_ui.experiment.stage1_run import train_from_scratch
 
         train_from_scratch(session)
     with screen:

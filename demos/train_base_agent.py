@@ -2,7 +2,7 @@
 
     python demos/train_base_agent.py --out my_agent
 
-The command that made the checkpoint in nodes/base_agent: the same with --out nodes/base_agent.
+The same command made the checkpoint in nodes/models/tiny_agent/base_agent.
 """
 
 from __future__ import annotations
@@ -11,43 +11,9 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from rich.progress import (
-    BarColumn,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.progress import (
-    Progress as Bars,
-)
-from study.base_agent import BaseAgentConfig, make_base_agent
-
-from swarm_ui.optim.stage1.supervised import Progress, Stage1Config
-
-
-class Report:
-    """A progress bar with the loss and the time left; picklable, made when first called."""
-
-    def __init__(self) -> None:
-        self._bars: Bars | None = None
-        self._task: TaskID | None = None
-
-    def __call__(self, progress: Progress) -> None:
-        if self._bars is None:
-            self._bars = Bars(
-                TextColumn("stage 1"),
-                BarColumn(),
-                TextColumn("{task.completed}/{task.total} steps  loss {task.fields[loss]:.3f}"),
-                TimeElapsedColumn(),
-                TimeRemainingColumn(),
-            )
-            self._bars.start()
-            self._task = self._bars.add_task("stage 1", total=progress.steps, loss=progress.loss)
-        assert self._task is not None  # made together with the bars
-        self._bars.update(self._task, completed=progress.step, loss=progress.loss)
-        if progress.step == progress.steps:
-            self._bars.stop()
+from swarm_ui.experiment.base_agent import BaseAgentConfig, make_base_agent
+from swarm_ui.experiment.stage1_progress import Stage1Bar
+from swarm_ui.optim.stage1.supervised import Stage1Config
 
 
 def main() -> None:
@@ -73,7 +39,7 @@ def main() -> None:
         seed=given.seed,
         stage1=stage1,
     )
-    make_base_agent(config, given.out, start=given.start, report=Report())
+    make_base_agent(config, given.out, start=given.start, report=Stage1Bar())
 
 
 if __name__ == "__main__":

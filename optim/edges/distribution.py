@@ -128,8 +128,7 @@ class EdgeDistribution(nn.Module):
 
         Raises:
             ConfigError: more than :data:`~swarm_ui.optim.edges.permutations.MAX_EXACT` nodes that
-            may all
-                hear each other, or an edge that is not a candidate.
+                may all hear each other, or an edge that is not a candidate.
         """
         return self.law().log_prob_sets(self.space.chosen([edges]))[0]
 
@@ -175,7 +174,7 @@ class EdgeDistribution(nn.Module):
 
         Raises:
             ConfigError: more than :data:`~swarm_ui.optim.edges.permutations.MAX_EXACT` nodes of
-            one level.
+                one level.
         """
         return self.law().entropy()
 

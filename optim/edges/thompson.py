@@ -34,7 +34,7 @@ class ThompsonEdges:
 
     Attributes:
         names, candidates, decision: as of
-        :class:`~swarm_ui.optim.edges.distribution.EdgeDistribution`.
+            :class:`~swarm_ui.optim.edges.distribution.EdgeDistribution`.
         seen: samples with a utility so far.
     """
 
@@ -53,7 +53,7 @@ class ThompsonEdges:
 
         Args:
             names, candidates, decision: as of
-            :class:`~swarm_ui.optim.edges.distribution.EdgeDistribution`.
+                :class:`~swarm_ui.optim.edges.distribution.EdgeDistribution`.
             noise: standard deviation of a utility around the linear model.
             prior: standard deviation of an edge's worth before anything was tried.
             credit_noise: standard deviation of a credit around an edge's worth.

@@ -76,7 +76,7 @@ def _python() -> Iterator[Check]:
         do="" if new else "install Python 3.11 or newer",
     )
     yield _modules("core", "swarm-ui", _CORE, "pip install swarm-ui")
-    agent = importlib.util.find_spec("swarm_ui.nodes")
+    agent = importlib.util.find_spec("swarm_ui.nodes.models.tiny_agent")
     place = Path(agent.origin or "").parent / "base_agent" if agent else Path()
     whole = (place / "model.safetensors").is_file() and (place / "words.json").is_file()
     yield Check(

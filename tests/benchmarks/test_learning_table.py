@@ -29,11 +29,8 @@ def learning() -> ModuleType:
 
 
 def keep(folder: Path, cpu: float, **arms: list[float | None]) -> None:
-    sys.path.insert(0, str(ROOT / "demos"))
-    try:
-        from study.results import ArmResult, Results, Work
-    finally:
-        sys.path.pop(0)
+    from swarm_ui.experiment.results import ArmResult, Results, Work
+
     run = RunDirectory.create(folder, name=folder.name, config={})
     if cpu:
         line = {"rollout_seconds": cpu, "update_seconds": 2.0, "peak_memory_mb": 10 * cpu}

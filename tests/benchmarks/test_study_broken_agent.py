@@ -9,12 +9,12 @@ from pathlib import Path
 import demo_runs  # noqa: F401  (puts demos/ on the path)
 import msgspec
 import pytest
-from study.broken import ARMS, BrokenCase, BrokenCell, any_action, ladder
-from study.broken_report import beyond_half, recovered
-from study.broken_report import summary as broken_summary
-from study.critics import WITHOUT, CriticCell, arm_names
-from study.critics_report import summary as critics_summary
 
+from benchmarks.studies.broken_agent.arms import ARMS, BrokenCase, BrokenCell, any_action, ladder
+from benchmarks.studies.broken_agent.report import beyond_half, recovered
+from benchmarks.studies.broken_agent.report import summary as broken_summary
+from benchmarks.studies.critic_errors.cells import WITHOUT, CriticCell, arm_names
+from benchmarks.studies.critic_errors.report import summary as critics_summary
 from swarm_ui.action import Action, parse_action
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.observation import Element, Observation

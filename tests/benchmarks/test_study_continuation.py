@@ -11,22 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from demo_runs import DEMOS, environment, needs_agent  # puts demos/ on the path
+from demo_runs import environment, needs_agent
 from miniwob_browser import needs_browser
-from study import continuation_tasks as tasks
-from study.continuation_cells import Cell, Played
-from study.continuation_report import figures, markdown, recorded
-from study.continuation_traces import KNOWN, NEW, make_traces
-from study.continuation_worlds import Pages
 
+from benchmarks.studies.continuation import tasks as tasks
+from benchmarks.studies.continuation.cells import Cell, Played
+from benchmarks.studies.continuation.report import figures, markdown, recorded
+from benchmarks.studies.continuation.traces import KNOWN, NEW, make_traces
+from benchmarks.studies.continuation.worlds import Pages
 from swarm_ui.action import Action
 from swarm_ui.environments.mind2web import Mind2Web
 from swarm_ui.environments.miniwob import all_html_tasks
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Observation
-
-SCRIPT = DEMOS / "study_continuation.py"
-
 
 # -- what is trained on and what is not ------------------------------------------------------------
 
@@ -277,9 +274,8 @@ def test_a_cell_goes_on_and_a_broken_one_is_refused(tmp_path: Path) -> None:
 @needs_agent
 def test_lessons_are_dealt_out_and_last_as_long_as_they_may() -> None:
     pytest.importorskip("torch")
-    from study.continuation_lessons import Lessons
-    from study.settings import Settings
-
+    from benchmarks.studies.continuation.lessons import Lessons
+    from swarm_ui.experiment.settings import Settings
     from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 
     settings = dataclasses.replace(Settings(), agents=2, seed=3)
@@ -315,7 +311,8 @@ def test_quick_goes_through_all_stages_and_is_not_done_twice(tmp_path: Path) -> 
 
     def go() -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, str(SCRIPT), "--quick", "--out", str(tmp_path / "run"),
+            [sys.executable, "-m", "benchmarks.studies.continuation", "--quick",
+             "--out", str(tmp_path / "run"),
              "--record", str(tmp_path / "record.json")],
             cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=500,
         )  # fmt: skip

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import demo_runs  # noqa: F401  (puts demos/ on the path)
 import pytest
-from study.ending import told
-from study_talk import Seen, difference, figures
 
+from benchmarks.studies.talk.__main__ import Seen, difference, figures
 from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.ending import told
 
 ALIKE = Seen(right=[1.0, 1.0], alike=True, vote=1.0)
 SPLIT = Seen(right=[1.0, 0.0], alike=False, vote=1.0)

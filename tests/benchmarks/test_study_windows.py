@@ -10,10 +10,9 @@ import pytest
 pytest.importorskip("torch")
 
 import demo_runs  # noqa: F401  (puts demos/ on the path)
-import study_windows
-from study.window_edges import LearnedEdges, learn
-from study.window_report import arrows, best_crossed, summary
-from study.windows import (
+
+import benchmarks.studies.windows.__main__ as study_windows
+from benchmarks.studies.windows.arms import (
     CHAIN,
     FULL,
     REVERSE,
@@ -25,7 +24,8 @@ from study.windows import (
     test_jobs,
     tuning_jobs,
 )
-
+from benchmarks.studies.windows.edges import LearnedEdges, learn
+from benchmarks.studies.windows.report import arrows, best_crossed, summary
 from swarm_ui.environments.phone import TEST_SEEDS, VALIDATION_SEEDS
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.topology import Edge

@@ -265,7 +265,7 @@ def test_long_work_is_told_where_there_is_no_terminal(
 
 
 def _environment(**more: str) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests' / 'cli'}", **more}
+    return {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests' / 'support'}", **more}
 
 
 @contextmanager

@@ -346,7 +346,8 @@ def test_phrases_of_a_goal() -> None:
 
 
 def test_the_extra_is_named_where_it_is_missing() -> None:
-    for module in ("gym", "petting"):
-        code = f"import sys; sys.modules['gymnasium'] = None\nimport swarm_ui.environments.{module}"
+    for module in ("gymnasium_view", "pettingzoo_view"):
+        code = "import sys; sys.modules['gymnasium'] = None\nimport "
+        code += f"swarm_ui.environments.interop.{module}"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert "pip install 'swarm-ui[gym]'" in done.stderr, done.stderr

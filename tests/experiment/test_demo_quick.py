@@ -107,7 +107,9 @@ def test_adapters_load_in_plain_peft(quick: Path) -> None:
     import swarm_ui.nodes.models.tiny_agent.architecture  # noqa: F401  (registers the base agent's kind)
 
     for name in AGENTS:
-        base = AutoModelForCausalLM.from_pretrained(ROOT / "nodes" / "base_agent")
+        base = AutoModelForCausalLM.from_pretrained(
+            ROOT / "nodes" / "models" / "tiny_agent" / "base_agent"
+        )
         model = PeftModel.from_pretrained(base, str(quick / "adapters" / name))
         weights = [p for key, p in model.named_parameters() if "lora_B" in key]
         assert weights

@@ -173,7 +173,7 @@ def test_nothing_is_excused_that_is_not_there() -> None:
         "swarm-ui run phone --rouds 3",
         "swarm-ui fly",
         "python demos/nothing.py",
-        "python demos/study_windows.py --no-such-option",
+        "python -m benchmarks.studies.windows --no-such-option",
         "make cofee",
         "pip install 'swarm-ui[wings]'",
         "curl http://localhost",

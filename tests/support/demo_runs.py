@@ -13,12 +13,9 @@ ROOT = Path(__file__).resolve().parents[2]
 DEMOS = ROOT / "demos"
 SCRIPT = DEMOS / "androidworld_swarm.py"
 
-if str(DEMOS) not in sys.path:
-    sys.path.insert(0, str(DEMOS))  # as running a script there does
-
 needs_agent = pytest.mark.skipif(
-    not (ROOT / "nodes" / "base_agent" / "config.json").is_file(),
-    reason="no base agent in nodes/base_agent: make one with demos/train_base_agent.py",
+    not (ROOT / "nodes" / "models" / "tiny_agent" / "base_agent" / "config.json").is_file(),
+    reason="no base agent: make one with demos/train_base_agent.py",
 )
 
 

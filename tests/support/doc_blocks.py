@@ -163,14 +163,14 @@ def _script(words: list[str]) -> str | None:
     if "-m" in words:
         at = words.index("-m") + 1
         name = words[at].split(".")
-        if name[0] != "swarm_ui":
+        if name[0] not in ("swarm_ui", "benchmarks"):
             return None if name[0] == "pytest" else f"no module {words[at]} of ours"
         place = ROOT.joinpath(*name)
         place = place / "__main__.py" if place.is_dir() else place.with_suffix(".py")
         rest, sources = words[at + 1 :], [place]
     else:
         place = ROOT / words[0]
-        rest, sources = words[1:], [place, *sorted((ROOT / "demos" / "study").glob("*.py"))]
+        rest, sources = words[1:], [place, *sorted((ROOT / "swarm_ui" / "experiment").glob("*.py"))]
     if not place.is_file():
         return f"there is no {place.relative_to(ROOT)}"
     text = "".join(source.read_text(encoding="utf-8") for source in sources)

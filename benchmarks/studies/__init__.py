@@ -1,0 +1,1 @@
+"""Studies of learning, one package each: ``python -m benchmarks.studies.NAME``."""

@@ -1,0 +1,1 @@
+"""One broken agent in a team: found from credit, and cut out."""

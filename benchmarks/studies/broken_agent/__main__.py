@@ -1,0 +1,108 @@
+"""One broken agent of four: found from credit alone, and its edges and its vote cut.
+
+    python -m benchmarks.studies.broken_agent --out runs/broken  # whole screens
+    python -m benchmarks.studies.broken_agent --out runs/broken --window-agent FOLDER
+    python -m benchmarks.studies.broken_agent --out runs/broken --summarise
+
+Each seed breaks another agent and has test episodes of its own; all arms of a seed play the same
+ones. The broken agent is looked for on other, tuning episodes, in the credit of a scripted critic
+that errs. A seed that is done is not done again. A window agent is made by
+``benchmarks.studies.windows``, which leaves it in the folder ``agent``. The phone is simulated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import msgspec
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.console import Screen
+from swarm_ui.experiment.ending import told
+from swarm_ui.experiment.quiet import hush_transformers
+from swarm_ui.experiment.session import check_learning
+from swarm_ui.experiment.settings import Settings
+from swarm_ui.storage.run_directory import write_atomic
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What the results depend on."""
+
+    episodes: int
+    tuning: int
+    noise: float
+
+
+@told
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, required=True, help="folder of the study")
+    parser.add_argument("--window-agent", type=Path, help="plays half windows of long screens")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3])
+    parser.add_argument("--episodes", type=int, default=200, help="test episodes of each arm")
+    parser.add_argument("--tuning", type=int, default=48, help="episodes to find the broken one")
+    parser.add_argument("--noise", type=float, default=0.1, help="share of false verdicts")
+    parser.add_argument("--kinds", nargs="+", default=["random", "wrong"])
+    parser.add_argument("--summarise", action="store_true", help="print what is there as Markdown")
+    given = parser.parse_args()
+    check_learning(Settings())
+    if not given.summarise:
+        study(given)
+    from benchmarks.studies.broken_agent.report import summary
+
+    print(summary(given.out))
+    return 0
+
+
+def study(given: argparse.Namespace) -> None:
+    """Everything that is not there yet."""
+    import torch
+
+    from benchmarks.studies.broken_agent.arms import ARMS, KINDS, BrokenCase, ladder
+    from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
+
+    unknown = set(given.kinds) - set(KINDS)
+    if unknown:
+        raise ConfigError(f"--kinds: expected {', '.join(KINDS)}, got {min(unknown)!r}")
+    torch.set_num_threads(1)  # a tiny network gains nothing from a second one
+    hush_transformers()
+    check(given.out, Options(episodes=given.episodes, tuning=given.tuning, noise=given.noise))
+    agents = {"screen": BASE_AGENT}
+    if given.window_agent is not None:
+        agents = {"half": given.window_agent, **agents}
+    with Screen() as screen:
+        for sight, folder in agents.items():
+            model = LocalModel.load(folder)
+            for kind in given.kinds:
+                for seed in given.seeds:
+                    path = given.out / f"{sight}-{kind}-{seed}.json"
+                    if path.exists():
+                        continue
+                    case = BrokenCase(
+                        model=model, sight=sight, kind=kind, seed=seed, noise=given.noise
+                    )
+                    with screen.bar(path.stem, len(ARMS) + 2) as bar:
+                        cell = ladder(
+                            case, tuning=given.tuning, episodes=given.episodes, progress=bar.update
+                        )
+                    write_atomic(path, msgspec.json.encode(cell) + b"\n")
+
+
+def check(folder: Path, options: Options) -> None:
+    """Results under other options do not belong in the same tables."""
+    path = folder / "options.json"
+    if not path.exists():
+        write_atomic(path, msgspec.json.encode(options) + b"\n")
+    elif (found := msgspec.json.decode(path.read_bytes(), type=Options)) != options:
+        raise ConfigError(
+            f"'{folder}' was begun with other options: {found}, now {options}. "
+            "Give the same ones, or another --out"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""A team goes on learning on another environment."""

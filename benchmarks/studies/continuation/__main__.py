@@ -1,0 +1,97 @@
+"""What a team gains, and forgets, when it goes on learning on another environment.
+
+    python -m benchmarks.studies.continuation --out runs/continuation --seeds 1 2 3
+    python -m benchmarks.studies.continuation --out runs/continuation --summarise
+    python -m benchmarks.studies.continuation --quick
+
+Phone, then real MiniWoB++ pages, then made-up recorded web tasks, by the same trainer; after each
+stage the same test episodes in all three worlds. Beside it the same CPU time of synthetic lessons
+alone, and the same stages with stage-1 lessons rehearsed in every update. Needs a Chromium. A cell
+that is done is not done again, so the same command goes on after an interruption.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from swarm_ui.experiment.console import Screen
+from swarm_ui.experiment.ending import told
+from swarm_ui.experiment.session import agent_folder, check_learning
+
+ARMS = ("web", "control", "traces", "rehearsed")
+
+
+@told
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, help="folder of the study")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--phone-seed", type=int, help="all go on from this seed's phone team")
+    parser.add_argument(
+        "--teams", help="folder of benchmarks/learning.py's runs, whose RFT teams go on from there"
+    )
+    parser.add_argument("--web-iterations", type=int, default=3, help="(default: 3)")
+    parser.add_argument("--web-episodes", type=int, default=112, help="an iteration (default: 112)")
+    parser.add_argument("--steps", type=int, default=40, help="updates an iteration (default: 40)")
+    parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
+    parser.add_argument("--agent", help="base agent (default: the one that ships)")
+    parser.add_argument("--record", type=Path, help="write the figures as JSON, too")
+    parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
+    parser.add_argument("--summarise", action="store_true", help="print what is there as Markdown")
+    given = parser.parse_args()
+    if given.out is None and not given.quick:
+        parser.error("--out FOLDER is needed (or --quick)")
+    with tempfile.TemporaryDirectory() as beside:
+        folder = given.out or Path(beside) / "quick"
+        if not given.summarise:
+            _study(given, folder)
+        return _summarise(folder, given.record)
+
+
+def _study(given: argparse.Namespace, folder: Path) -> None:
+    from swarm_ui.experiment.settings import Settings
+
+    settings = Settings(agent=given.agent)
+    check_learning(settings)
+    from benchmarks.studies.continuation.course import QUICK, Course
+    from benchmarks.studies.continuation.study import Continuation
+
+    seeds: Sequence[int] = given.seeds[:1] if given.quick else given.seeds
+    with Screen() as screen:
+        course = QUICK if given.quick else Course(
+            phone_seed=given.phone_seed, teams=given.teams, web_iterations=given.web_iterations,
+            web_episodes=given.web_episodes, steps=given.steps,
+        )  # fmt: skip
+        study = Continuation(folder, agent_folder(settings), course, screen)
+        study.base()
+        for seed in seeds:
+            study.phone(seed if course.phone_seed is None else course.phone_seed)
+            study.web(seed)
+        for seed in seeds if "control" in given.arms else ():
+            study.control(seed)
+        for seed in seeds if "traces" in given.arms else ():
+            study.traces(seed)
+        for seed in seeds if "rehearsed" in given.arms else ():
+            study.web(seed, rehearse=True)
+            if "traces" in given.arms:
+                study.traces(seed, rehearse=True)
+
+
+def _summarise(folder: Path, record: Path | None) -> int:
+    from benchmarks.studies.continuation.report import figures, markdown, recorded
+
+    data = figures(folder)
+    if record is not None:
+        recorded(data, record)
+    print(markdown(data))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

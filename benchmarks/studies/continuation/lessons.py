@@ -1,0 +1,86 @@
+"""The synthetic-only control: a trained team goes on with stage 1's own stream of lessons."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import time
+from collections.abc import Callable
+
+from swarm_ui.action import Action
+from swarm_ui.experiment.base_agent import BaseAgentConfig, pool
+from swarm_ui.experiment.settings import Settings
+from swarm_ui.experiment.team_training import team_config
+from swarm_ui.node import derive
+from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
+from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.preferences.pairs import PreferencePair
+from swarm_ui.optim.stage1.synthesis.curriculum import Mix, Stream
+from swarm_ui.optim.stage1.synthesis.scene import Lesson
+from swarm_ui.optim.update.team_update import update_team
+
+_PROBE_STEPS = 12
+
+
+class Lessons:
+    """Invented screens, and the demonstrations that the base agent was shown; no others."""
+
+    def __init__(self, settings: Settings, steps: int) -> None:
+        """
+        Args:
+            settings: of the team.
+            steps: updates in an iteration.
+        """
+        self._settings = dataclasses.replace(settings, shared_steps=steps)
+        self._names = [f"agent_{k}" for k in range(settings.agents)]
+        mix = dataclasses.replace(Mix(), questions=0.0)
+        seed = derive(settings.seed, "lessons")
+        self._stream = Stream(seed, KNOWN_WORDS, mix, pool(BaseAgentConfig()))
+
+    def pairs(self, count: int) -> list[PreferencePair]:
+        """So many lessons, dealt out to the agents in turn."""
+        found: list[PreferencePair] = []
+        while len(found) < count:
+            lesson = self._stream.draw()
+            if isinstance(lesson, Lesson) and isinstance(lesson.action, Action):
+                found.append(
+                    PreferencePair(
+                        node=self._names[len(found) % len(self._names)], decision=lesson.decision,
+                        chosen=lesson.action, rejected=None, source="lesson",
+                    )
+                )  # fmt: skip
+        return found
+
+    def config_for(self, cpu_seconds: float, make: Callable[[], LocalModel]) -> TeamConfig:
+        """As many iterations as take so long, each of which trains one adapter for all agents.
+
+        Args:
+            make: a model to try the speed on; it is thrown away.
+        """
+        once = dataclasses.replace(
+            team_config(self._settings, 1), iterations=1, shared_iterations=1,
+            shared_steps=min(_PROBE_STEPS, self._settings.shared_steps),
+        )  # fmt: skip
+        each = self._update(make(), once, 0) / once.shared_steps
+        iterations = max(1, round(cpu_seconds / each / self._settings.shared_steps))
+        return dataclasses.replace(once, iterations=iterations, shared_iterations=iterations,
+                                   shared_steps=self._settings.shared_steps)  # fmt: skip
+
+    def teach(
+        self, model: LocalModel, config: TeamConfig, tell: Callable[[float, str], None]
+    ) -> float:
+        """Train the adapters in place; returns the CPU-seconds it took."""
+        spent = 0.0
+        for iteration in range(config.iterations):
+            spent += self._update(model, config, iteration)
+            tell(iteration + 1, f"iteration {iteration + 1} of {config.iterations}")
+        return spent
+
+    def _update(self, model: LocalModel, config: TeamConfig, iteration: int) -> float:
+        began = time.process_time()
+        steps = config.update_at(iteration).steps
+        lessons = self.pairs(steps * config.update.batch_size)
+        random.Random(derive(config.seed, "order", iteration)).shuffle(lessons)
+        update_team(model, lessons, {name: name for name in self._names}, config, iteration)
+        return time.process_time() - began

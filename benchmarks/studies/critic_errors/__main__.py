@@ -1,0 +1,103 @@
+"""What a critic's errors cost the team, and what the learned weight saves.
+
+    python -m benchmarks.studies.critic_errors --out runs/critics
+    python -m benchmarks.studies.critic_errors --out runs/critics --summarise
+
+Stage 2 on the embedded phone, shorter than the demo's, from the base agent that ships: without a
+critic (the outcome is everybody's credit), and with critics of no, 10 % and 30 % errors and one
+that prefers what is wrong, each trusted blindly and with the learned weight. All arms of a seed
+draw the same training episodes, and all play the same test episodes. A cell that is done is not
+done again. The phone is simulated and the critic scripted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import msgspec
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.console import Screen
+from swarm_ui.experiment.ending import told
+from swarm_ui.experiment.session import check_learning
+from swarm_ui.experiment.settings import Settings, plain
+from swarm_ui.storage.run_directory import write_atomic
+
+
+@told
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, required=True, help="folder of the study")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--arms", nargs="+", help="only these, such as without 30-learned")
+    parser.add_argument("--iterations", type=int, default=4)
+    parser.add_argument("--episodes", type=int, default=64, help="in each iteration")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--episodes-test", type=int, default=300)
+    parser.add_argument("--summarise", action="store_true", help="print what is there as Markdown")
+    given = parser.parse_args()
+    settings = Settings(
+        rounds=given.rounds,
+        iterations=given.iterations,
+        shared_iterations=given.iterations,
+        episodes=given.episodes,
+        shared_steps=50,
+        episodes_test=given.episodes_test,
+        episodes_other=0,
+        processes=1,
+    )
+    check_learning(settings)
+    if not given.summarise:
+        study(given, settings)
+    from benchmarks.studies.critic_errors.report import summary
+
+    print(summary(given.out))
+    return 0
+
+
+def study(given: argparse.Namespace, settings: Settings) -> None:
+    """Every cell that is not there yet."""
+    from benchmarks.studies.critic_errors.cells import CriticCell, arm_names, base_outcomes, train
+
+    unknown = set(given.arms or ()) - set(arm_names())
+    if unknown:
+        raise ConfigError(f"--arms: expected {', '.join(arm_names())}, got {min(unknown)!r}")
+    check(given.out, settings)
+    with Screen() as screen:
+        path = given.out / "base.json"
+        if not path.exists():
+            write_atomic(path, msgspec.json.encode(base_outcomes(settings)) + b"\n")
+        done = [
+            msgspec.json.decode(path.read_bytes(), type=CriticCell)
+            for path in (given.out / "cells").glob("*.json")
+        ]
+        known = {cell.digest: cell.outcomes for cell in done if cell.digest}
+        for seed in given.seeds:
+            for name in given.arms or arm_names():
+                path = given.out / "cells" / f"{name}-{seed}.json"
+                if not path.exists():
+                    with screen.bar(path.stem, settings.iterations + 1) as bar:
+                        cell = train(settings, name, seed, bar.update, known)
+                    known[cell.digest] = cell.outcomes
+                    write_atomic(path, msgspec.json.encode(cell) + b"\n")
+
+
+def check(folder: Path, settings: Settings) -> None:
+    """Results under other settings do not belong in the same tables."""
+    path, now = folder / "settings.json", plain(settings)
+    if not path.exists():
+        write_atomic(path, msgspec.json.encode(now) + b"\n")
+    elif (found := msgspec.json.decode(path.read_bytes())) != now:
+        other = sorted(key for key in now if found.get(key) != now[key])
+        raise ConfigError(
+            f"'{folder}' was begun with other settings ({', '.join(other)}). "
+            "Give the same ones, or another --out"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+"""Stage 2 under critics that err, trusted blindly or as far as they have earned it."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import hashlib
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import msgspec
+
+from swarm_ui.credit import CreditAssigner
+from swarm_ui.environments.phone import PhoneEnvironment
+from swarm_ui.experiment import phone_jobs as phone
+from swarm_ui.experiment.arms import Arm, base_arms, rollout_arm, trained_arms
+from swarm_ui.experiment.settings import Settings
+from swarm_ui.experiment.team_training import team_config
+from swarm_ui.graph.topology import random_dag
+from swarm_ui.node import derive
+from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
+from swarm_ui.optim.config import TrustMode
+from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+from swarm_ui.optim.credit.assigners.noisy_critic import NoisyCritic
+from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
+from swarm_ui.optim.trainer import TeamTrainer
+from swarm_ui.optim.training_progress import Progress
+from swarm_ui.rollout.episodes import Job, rollout_many
+
+WITHOUT = "without"
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """How a critic errs; once for each screen and proposal, not anew for each message."""
+
+    label: str
+    flip: float = 0.0
+    anti: bool = False
+
+
+CRITICS: dict[str, Errors] = {
+    "right": Errors("no errors"),
+    "10": Errors("10 % errors", flip=0.1),
+    "30": Errors("30 % errors", flip=0.3),
+    "anti": Errors("anti-correlated", anti=True),
+}
+TRUST: dict[str, TrustMode] = {"full": "full", "learned": "learned"}
+
+
+class CriticCell(msgspec.Struct, frozen=True, kw_only=True):
+    """One training run and its test."""
+
+    arm: str
+    """``without``, or the critic and how it is trusted, such as ``30-learned``."""
+    seed: int
+    weights: tuple[tuple[float, ...], ...]
+    """What the critic's scores said of outcomes after each iteration, by round."""
+    rollouts: tuple[float | None, ...]
+    """Success of each iteration's rollouts."""
+    outcomes: tuple[float | None, ...]
+    """Of the trained team's vote, on the same test episodes."""
+    digest: str = ""
+    """Of the trained weights."""
+    training_seconds: float
+    """CPU time."""
+    seconds: float
+    """CPU time of training and test."""
+
+
+def arm_names() -> list[str]:
+    """All arms, the one without a critic first."""
+    return [WITHOUT, *(f"{critic}-{trust}" for critic in CRITICS for trust in TRUST)]
+
+
+def base_outcomes(settings: Settings) -> tuple[float | None, ...]:
+    """Of the untrained team."""
+    arms = {arm.name: arm for arm in base_arms(settings)}
+    return played(LocalModel.load(BASE_AGENT), arms["base-vote"], settings)
+
+
+def train(
+    settings: Settings,
+    name: str,
+    seed: int,
+    progress: Callable[[float, str], None],
+    known: Mapping[str, tuple[float | None, ...]] = MappingProxyType({}),
+) -> CriticCell:
+    """One cell: train with the arm's critic, then test.
+
+    Args:
+        settings: of all cells, but for the seed.
+        name: of the arm.
+        progress: told the iterations done and what goes on.
+        known: outcomes of the test by digest of the weights: a run that ends where another did
+            is not tested again.
+    """
+    began = time.process_time()
+    settings = dataclasses.replace(settings, seed=seed)
+    critic, mode = _critic(name, seed)
+    names = [f"agent_{k}" for k in range(settings.agents)]
+    own = random_dag(names, settings.density, random.Random(derive(seed, "team")))
+    model = LocalModel.load(BASE_AGENT)
+
+    def jobs(iteration: int, count: int, rng: random.Random) -> Sequence[Job]:
+        return phone.training_jobs(settings, count, rng)
+
+    def told(at: Progress) -> None:
+        progress(at.iteration, at.phase)
+
+    trainer = TeamTrainer(
+        model,
+        rollout_arm(settings, own).graph(model),
+        PhoneEnvironment,
+        jobs,
+        config=dataclasses.replace(team_config(settings, phone.CONCURRENCY), critic_trust=mode),
+        critic=critic,
+        adversary=ScriptedAdversary(),
+        progress=told,
+    )
+    history = asyncio.run(trainer.run()).history
+    spent = time.process_time() - began
+    progress(settings.iterations, "test")
+    arms = {arm.name: arm for arm in trained_arms(settings, [], "no edges")}
+    digest = _digest(model, names)
+    outcomes = known.get(digest) or played(model, arms["trained-vote"], settings)
+    return CriticCell(
+        arm=name,
+        seed=seed,
+        weights=tuple(metrics.critic_weights or () for metrics in history),
+        rollouts=tuple(metrics.success for metrics in history),
+        outcomes=outcomes,
+        digest=digest,
+        training_seconds=spent,
+        seconds=time.process_time() - began,
+    )
+
+
+def played(model: LocalModel, arm: Arm, settings: Settings) -> tuple[float | None, ...]:
+    """Outcomes of the test episodes."""
+    jobs = phone.test_jobs(settings)["parameters"]
+    size = min(phone.CONCURRENCY, len(jobs))
+    policy = arm.policy(model)
+    episodes = asyncio.run(rollout_many(PhoneEnvironment, policy, jobs, concurrency=size))
+    return tuple(None if e.success is None else float(e.success) for e in episodes)
+
+
+def _digest(model: LocalModel, adapters: Sequence[str]) -> str:
+    state = hashlib.blake2b(digest_size=16)
+    for name in adapters:
+        for parameter in model.adapter_parameters(name):
+            state.update(parameter.detach().numpy().tobytes())
+    return state.hexdigest()
+
+
+def _critic(name: str, seed: int) -> tuple[CreditAssigner | None, TrustMode]:
+    if name == WITHOUT:
+        return None, "full"
+    which, _, trust = name.partition("-")
+    errors = CRITICS[which]
+    solver = ScriptedCritic(PhoneEnvironment)
+    noisy = NoisyCritic(solver, flip=errors.flip, anti=errors.anti, seed=derive(seed, "critic"))
+    return noisy, TRUST[trust]

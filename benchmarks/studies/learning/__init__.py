@@ -1,0 +1,1 @@
+"""What learning gains a team, beside ablations and controls."""

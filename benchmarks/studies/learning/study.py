@@ -1,0 +1,200 @@
+"""Stage 2 over several seeds, beside the same CPU time of more stage 1: one cell at a time.
+
+A cell is a run directory; what is in it already is not done again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.studies.learning.imitation import imitate
+from benchmarks.studies.learning.variants import Variant
+from swarm_ui.environments.phone import PhoneEnvironment
+from swarm_ui.experiment import phone_jobs as phone
+from swarm_ui.experiment.arms import BASE, Arm, base_arms, trained_arms
+from swarm_ui.experiment.base_agent import BaseAgentConfig, make_base_agent
+from swarm_ui.experiment.console import Bar, Screen
+from swarm_ui.experiment.evaluation import Evaluation, Plan
+from swarm_ui.experiment.results import Results
+from swarm_ui.experiment.settings import Settings, plain
+from swarm_ui.experiment.team_training import (
+    Trained,
+    World,
+    own_graph,
+    rollout_work,
+    train_team,
+    unseen_graph,
+)
+from swarm_ui.experiment.workers import Lanes
+from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.optim.stage1.supervised import Progress, Stage1Config
+from swarm_ui.storage.run_directory import RunDirectory
+
+BASE_CELL = "base"
+UNTRAINED_CELL = "untrained"
+_PROBE_STEPS = 150
+_CONTROL_RATE = 1e-3
+"""Peak learning rate of more stage 1: the agent is trained already."""
+_CONTROL_ARMS = ("base-greedy", "base-vote")
+
+
+class Study:
+    """The cells of one folder."""
+
+    def __init__(self, folder: Path, agent: Path, settings: Settings, screen: Screen) -> None:
+        """``settings``: of every cell, but for seed and method."""
+        self.folder, self._agent, self._settings, self._screen = folder, agent, settings, screen
+
+    def base(self) -> None:
+        """The base agent and its controls."""
+        run, results = self._cell(BASE_CELL, self._settings)
+        self._evaluate(run, results, base_arms(self._settings), self._agent, None)
+
+    def untrained(self) -> None:
+        """The architecture of the base agent with random weights: what success is by chance."""
+        run, results = self._cell(UNTRAINED_CELL, self._settings)
+        agent = run.path / "agent"
+        if not agent.exists():
+            base, part = LocalModel.load(self._agent), run.path / "agent.part"
+            shutil.rmtree(part, ignore_errors=True)
+            shape = base.module.config
+            LocalModel.untrained(
+                base.codec, width=shape.hidden_size, layers=shape.num_hidden_layers,
+                heads=shape.num_attention_heads, seed=0,
+            ).save(part)  # fmt: skip
+            part.rename(agent)
+        arms = [arm for arm in base_arms(self._settings) if arm.name == BASE]
+        self._evaluate(run, results, arms, agent, None)
+
+    def trained(self, seed: int, variant: Variant) -> float:
+        """One run of stage 2; returns the CPU-seconds it took."""
+        settings = variant.settings(self._settings, seed)
+        run, results = self._cell(f"{variant.name}-{seed}", settings)
+        world = World(
+            PhoneEnvironment,
+            lambda iteration, count, rng: phone.training_jobs(settings, count, rng),
+            phone.scripted_critic(settings) if variant.critic else None,
+            phone.CONCURRENCY,
+        )
+        model = LocalModel.load(self._agent)
+        with self._screen.bar(f"{run.path.name}: stage 2", settings.iterations) as bar:
+            if variant.imitate:
+                trained = self._imitated(settings, run, model, world, bar)
+            else:
+                trained = asyncio.run(train_team(settings, run, model, world, bar))
+                results.rollouts = rollout_work(run, trained.history)
+                seconds = sum(m.cpu_seconds for m in trained.history)
+                run.log({"kind": "training", "cpu_seconds": seconds})
+        results.training_cpu_seconds = _noted(run, "training")
+        arms = trained_arms(settings, trained.edges, trained.drawn)
+        absent = {"trained-team"} if not variant.team else set[str]()
+        absent |= {"trained-vote"} if not variant.vote else set()
+        arms = [arm for arm in arms if arm.name not in absent]
+        self._evaluate(run, results, arms, self._agent, run.adapters)
+        return results.training_cpu_seconds
+
+    def _imitated(
+        self, settings: Settings, run: RunDirectory, model: LocalModel, world: World, bar: Bar
+    ) -> Trained:
+        """The control that is shown the solver's actions; done again if it was interrupted."""
+        if not any(run.adapters.glob("agent_*")):
+            seconds = asyncio.run(imitate(settings, model, world, bar.update))
+            model.save_adapters(run.adapters)
+            run.log({"kind": "training", "cpu_seconds": seconds})
+        edges = unseen_graph(settings, {frozenset(own_graph(settings))})
+        return Trained((), edges or own_graph(settings), "unseen DAG")
+
+    def more_stage_one(self, seed: int, cpu_seconds: float) -> None:
+        """The control: as many CPU-seconds of stage 1 on top of the base agent."""
+        run, results = self._cell(f"stage1-{seed}", dataclasses.replace(self._settings, seed=seed))
+        agent = run.path / "agent"
+        if not agent.exists():
+            part, spent = run.path / "agent.part", _Spent()
+            self._stage_one(part, seed, _PROBE_STEPS, spent)
+            steps = max(_PROBE_STEPS, round(cpu_seconds / spent.each))
+            self._screen.say(f"{run.path.name}: {steps} steps for {cpu_seconds:.0f} CPU-seconds")
+            self._stage_one(part, seed, steps, spent)
+            run.log({"kind": "control", "steps": steps, "cpu_seconds": spent.last})
+            part.rename(agent)
+        results.training_cpu_seconds = _noted(run, "control")
+        arms = [arm for arm in base_arms(self._settings) if arm.name in _CONTROL_ARMS]
+        self._evaluate(run, results, [_renamed(arm) for arm in arms], agent, None)
+
+    def _stage_one(self, folder: Path, seed: int, steps: int, spent: _Spent) -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        stage1 = Stage1Config(steps=steps, learning_rate=_CONTROL_RATE, seed=1000 + seed)
+        config = BaseAgentConfig(processes=1, seed=1000 + seed, stage1=stage1)
+        make_base_agent(config, folder, start=self._agent, report=spent)
+
+    def _cell(self, name: str, settings: Settings) -> tuple[RunDirectory, Results]:
+        path = self.folder / name
+        if (path / "config.json").exists():
+            run = RunDirectory.open_existing(path)
+        else:
+            run = RunDirectory.create(path, name=name, config=plain(settings))
+        results = Results.load(path)
+        results.labels = (phone.label(phone.scripted_critic(settings).name),)
+        results.splits = dict(phone.SPLITS)
+        return run, results
+
+    def _evaluate(
+        self,
+        run: RunDirectory,
+        results: Results,
+        arms: Sequence[Arm],
+        agent: Path,
+        adapters: Path | None,
+    ) -> None:
+        where = None if adapters is None else str(adapters)
+        plans = [
+            Plan(split, arm, tuple(jobs), where)
+            for split, jobs in phone.test_jobs(self._settings).items()
+            for arm in arms
+        ]
+        evaluation, processes = Evaluation(run, results, self._screen), self._settings.processes
+
+        async def play() -> None:
+            with Lanes(processes) as lanes:
+                await evaluation.in_lanes(
+                    plans, str(agent), lanes, lanes=processes, label=f"{run.path.name}: evaluation"
+                )
+
+        if evaluation.left(plans):
+            asyncio.run(play())
+        results.sort(list(phone.SPLITS))
+        results.save(run.path)
+
+
+class _Spent:
+    """CPU time of stage 1, as it reports it."""
+
+    def __init__(self) -> None:
+        self.last = 0.0
+        self._first: tuple[int, float] | None = None
+        self.each = 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        if progress.step < 100:
+            self._first = (progress.step, progress.cpu_seconds)
+        elif self._first is not None:
+            step, seconds = self._first
+            self.each = (progress.cpu_seconds - seconds) / (progress.step - step)
+        self.last = progress.cpu_seconds
+
+
+def _noted(run: RunDirectory, kind: str) -> float:
+    """CPU-seconds of the last line of a kind in the run's metrics."""
+    return float(str([m for m in run.metrics() if m.get("kind") == kind][-1]["cpu_seconds"]))
+
+
+def _renamed(arm: Arm) -> Arm:
+    """A base arm as the control's."""
+    return dataclasses.replace(
+        arm,
+        name=arm.name.replace("base", "stage1"),
+        label=arm.label.replace("base", "more stage 1"),
+    )

@@ -1,0 +1,1 @@
+"""The base agent on real MiniWoB++ pages."""

@@ -1,0 +1,1 @@
+"""The same screens, decided with and without edges."""

@@ -1,0 +1,194 @@
+"""Teams whose agents see a window each of a long screen: the arms, and how they are played."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Literal
+
+import msgspec
+
+from benchmarks.studies.windows.agent import MEMORY
+from swarm_ui.environments.phone import (
+    TEST_SEEDS,
+    VALIDATION_SEEDS,
+    PhoneEnvironment,
+    draw_jobs,
+    tasks,
+)
+from swarm_ui.environments.phone.tasks import TEMPLATES
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.graph.topology import Edge, random_dag
+from swarm_ui.model import ChatModel
+from swarm_ui.node import Ties, derive
+from swarm_ui.rollout.episodes import Job, rollout_many
+from swarm_ui.rollout.policy import GraphPolicy, Policy, SlidingWindowPolicy
+from swarm_ui.trace.records import Episode
+from swarm_ui.view import Window, windows
+
+AGENTS = 4
+NAMES = tuple(f"agent_{k}" for k in range(AGENTS))
+FULL = tuple((a, b) for k, b in enumerate(NAMES) for a in NAMES[:k])
+REVERSE = tuple((b, a) for a, b in FULL)
+CHAIN = tuple(pairwise(NAMES))
+RANDOM_GRAPHS = 20
+DENSITY = 0.5
+CONCURRENCY = 128
+_REPLY_TOKENS = 64
+
+
+Split = Literal["forms", "all"]
+"""Tasks: forms, where edges were expected to pay, or all training templates."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowArm:
+    """One policy on long screens, as plain data."""
+
+    name: str
+    label: str
+    kind: Literal["team", "window", "scroll", "whole"] = "team"
+    edges: tuple[Edge, ...] = ()
+    redrawn: bool = False
+    """A random graph for each episode instead of ``edges``."""
+    copies: int = 1
+    ties: Ties = "seed"
+    patience: int = 1
+    part: int = 0
+    """Which window, for one agent."""
+
+    def policy(self, model: ChatModel) -> Policy:
+        """The arm in the flesh."""
+        if self.kind == "scroll":
+            return SlidingWindowPolicy(
+                model, parts=AGENTS, max_tokens=_REPLY_TOKENS, name=self.label
+            )
+        if self.kind != "team":
+            copies = AGENTS if self.kind == "whole" else self.copies
+            view = Window(part=self.part, parts=AGENTS, copies=copies)
+            one = CollabGraph.solo(model, view=view, max_tokens=_REPLY_TOKENS)
+            return GraphPolicy(one, name=self.label)
+        if self.redrawn:
+            return GraphPolicy(partial(self._drawn, self.graph(model)), name=self.label)
+        return GraphPolicy(self.graph(model), name=self.label)
+
+    def graph(self, model: ChatModel) -> CollabGraph:
+        """The team's graph."""
+        return CollabGraph.collaborative(
+            AGENTS,
+            1,
+            model=model,
+            edges=self.edges,
+            views=windows(AGENTS, self.copies),
+            ties=self.ties,
+            max_tokens=_REPLY_TOKENS,
+        )
+
+    @staticmethod
+    def _drawn(graph: CollabGraph, task: str, seed: int) -> tuple[CollabGraph, float | None]:
+        rng = random.Random(derive(seed, "redrawn", task))
+        return graph.with_edges(random_dag(NAMES, DENSITY, rng)), None
+
+
+class Played(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of an arm's episodes."""
+
+    name: str
+    label: str
+    edges: tuple[Edge, ...]
+    outcomes: tuple[float | None, ...]
+    decisions: int
+    lost: int
+    """Decisions in which all passed."""
+    calls: int
+    seconds: float
+    """CPU time."""
+
+
+def control_arms() -> list[WindowArm]:
+    """Everything that is compared, but for random and learned graphs."""
+    half = {"copies": 2}
+    return [
+        WindowArm(name="no-edges", label="vote without edges"),
+        WindowArm(name="no-edges-top", label="vote without edges, top wins ties", ties="top"),
+        WindowArm(name="full", label="full, page order", edges=FULL),
+        WindowArm(name="reverse", label="full, reverse order", edges=REVERSE),
+        WindowArm(name="chain", label="chain, page order", edges=CHAIN),
+        WindowArm(name="redrawn", label="random, redrawn each episode", redrawn=True),
+        WindowArm(name="window-0", label="one agent, top window", kind="window"),
+        WindowArm(name="scroll", label="one agent scrolling", kind="scroll"),
+        WindowArm(
+            name="scroll-4", label="one agent scrolling, 4 x the steps", kind="scroll", patience=4
+        ),
+        WindowArm(name="half-no-edges", label="half windows, no edges", **half),
+        WindowArm(name="half-full", label="half windows, full, page order", edges=FULL, **half),
+        WindowArm(name="whole", label="one agent, whole screen", kind="whole"),
+    ]
+
+
+def random_arms() -> list[WindowArm]:
+    """Fixed random graphs, the same in every run of the study."""
+    arms = []
+    for k in range(RANDOM_GRAPHS):
+        edges = random_dag(NAMES, DENSITY, random.Random(derive(k, "window study")))
+        arms.append(WindowArm(name=f"random-{k:02d}", label=f"random graph {k}", edges=edges))
+    return arms
+
+
+def forms() -> tuple[str, ...]:
+    """The training templates that fill in a form: there a button has to wait for what stands above
+    it, which whoever sees the button does not see."""
+    tags = {task: TEMPLATES[task].tags for task in tasks("train")}
+    return tuple(task for task, own in tags.items() if "form" in own and "across" not in own)
+
+
+def test_jobs(split: Split, count: int) -> list[Job]:
+    """Known templates under parameters that occur in no training or tuning episode."""
+    names = forms() if split == "forms" else tasks("train")
+    return draw_jobs(names, count, 1, seeds=TEST_SEEDS)
+
+
+def tuning_jobs(count: int, seed: int) -> list[Job]:
+    """Forms that graphs are chosen on."""
+    return draw_jobs(forms(), count, derive(seed, "tuning"), seeds=VALIDATION_SEEDS)
+
+
+def play(
+    model: ChatModel,
+    policy: Policy,
+    jobs: Sequence[Job],
+    *,
+    patience: int = 1,
+    progress: Callable[[int, int, Episode], None] | None = None,
+) -> list[Episode]:
+    """Play episodes on long screens."""
+    make = partial(PhoneEnvironment, long=True, memory=MEMORY, patience=patience)
+    size = min(CONCURRENCY, len(jobs))
+    return asyncio.run(rollout_many(make, policy, jobs, concurrency=size, progress=progress))
+
+
+def measure(
+    model: ChatModel,
+    arm: WindowArm,
+    jobs: Sequence[Job],
+    progress: Callable[[int, int, Episode], None] | None = None,
+) -> Played:
+    """One arm on these episodes."""
+    began = time.process_time()
+    episodes = play(model, arm.policy(model), jobs, patience=arm.patience, progress=progress)
+    traces = [record.trace for episode in episodes for record in episode.steps]
+    return Played(
+        name=arm.name,
+        label=arm.label,
+        edges=arm.edges,
+        outcomes=tuple(None if e.success is None else float(e.success) for e in episodes),
+        decisions=len(traces),
+        lost=sum(t.action is None and len(t.passed) == len(t.agents) for t in traces),
+        calls=sum(len(t.agents) for t in traces),
+        seconds=time.process_time() - began,
+    )

@@ -1,0 +1,144 @@
+"""Learning who talks to whom, when each agent sees a window, from nothing but episode success."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Literal, Protocol
+
+import msgspec
+import torch
+
+from benchmarks.studies.windows.agent import MEMORY
+from benchmarks.studies.windows.arms import NAMES, WindowArm, tuning_jobs
+from swarm_ui.environments.phone import PhoneEnvironment
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.graph.topology import Edge
+from swarm_ui.model import ChatModel
+from swarm_ui.optim.edges.distribution import EdgeDistribution
+from swarm_ui.optim.edges.optimizer import EdgeOptimizer, EdgeUpdate
+from swarm_ui.optim.edges.space import EdgeSample
+from swarm_ui.optim.edges.thompson import ThompsonEdges
+from swarm_ui.rollout.episodes import Job, rollout_many
+from swarm_ui.rollout.policy import GraphPolicy
+
+BUDGET = 800
+"""Episodes that one run of edge learning may play."""
+GRAPHS = 4
+"""Graphs tried on each task and seed, so that its difficulty cancels."""
+BATCH = 80
+_NOISE = 0.5
+"""Standard deviation of one episode's success around what its graph is worth."""
+Method = Literal["thompson", "score"]
+METHODS: dict[Method, str] = {"thompson": "Thompson", "score": "score function"}
+
+
+class LearnedEdges(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run of edge learning found."""
+
+    method: Method
+    seed: int
+    edges: tuple[Edge, ...]
+    episodes: int
+    success: tuple[float, ...]
+    """Mean success of each batch, while learning."""
+    chances: dict[str, float]
+    """Probability of each edge in the end."""
+    seconds: float
+    """CPU time."""
+
+
+class _Learner(Protocol):
+    def sample(self, batch: int, generator: torch.Generator) -> list[EdgeSample]: ...
+
+    def mode(self) -> EdgeSample: ...
+
+    def marginals(self) -> dict[Edge, float]: ...
+
+    def step(
+        self,
+        samples: Sequence[EdgeSample],
+        utilities: Sequence[float | None],
+        *,
+        groups: Sequence[object],
+    ) -> EdgeUpdate: ...
+
+
+class _Score:
+    """The score-function learner in the form of the other one."""
+
+    def __init__(self) -> None:
+        self._law = EdgeDistribution(NAMES)
+        self._optimizer = EdgeOptimizer(self._law, normalise=True)
+        self.sample, self.mode, self.marginals = (
+            self._law.sample, self._law.mode, self._law.marginals,
+        )  # fmt: skip
+
+    def step(
+        self,
+        samples: Sequence[EdgeSample],
+        utilities: Sequence[float | None],
+        *,
+        groups: Sequence[object],
+    ) -> EdgeUpdate:
+        return self._optimizer.step(samples, utilities, groups=groups)
+
+
+def learn(
+    model: ChatModel,
+    method: Method,
+    seed: int,
+    *,
+    budget: int = BUDGET,
+    progress: Callable[[int], None] | None = None,
+) -> LearnedEdges:
+    """Learn a graph on tuning episodes.
+
+    Args:
+        budget: episodes, a multiple of ``BATCH``.
+        progress: told how many have been played.
+    """
+    began = time.process_time()
+    learner: _Learner = ThompsonEdges(NAMES, noise=_NOISE) if method == "thompson" else _Score()
+    generator = torch.Generator().manual_seed(seed)
+    jobs = tuning_jobs(budget // GRAPHS, seed + 1)
+    team = WindowArm(name="learning", label="learning").graph(model)
+    success: list[float] = []
+    each = BATCH // GRAPHS
+    for at in range(0, len(jobs), each):
+        batch = jobs[at : at + each]
+        samples = learner.sample(len(batch) * GRAPHS, generator)
+        sets = [samples[g * len(batch) : (g + 1) * len(batch)] for g in range(GRAPHS)]
+        utilities = asyncio.run(_try(model, team, batch, sets))
+        learner.step(samples, utilities, groups=[job for _ in range(GRAPHS) for job in batch])
+        known = [value for value in utilities if value is not None]
+        success.append(sum(known) / max(1, len(known)))
+        if progress is not None:
+            progress((at + len(batch)) * GRAPHS)
+    return LearnedEdges(
+        method=method,
+        seed=seed,
+        edges=learner.mode().edges,
+        episodes=len(jobs) * GRAPHS,
+        success=tuple(success),
+        chances={f"{a} -> {b}": round(p, 4) for (a, b), p in learner.marginals().items()},
+        seconds=time.process_time() - began,
+    )
+
+
+async def _try(
+    model: ChatModel, team: CollabGraph, jobs: Sequence[Job], sets: Sequence[Sequence[EdgeSample]]
+) -> list[float | None]:
+    """Success of each graph on its episode, all at the same time."""
+    make = partial(PhoneEnvironment, long=True, memory=MEMORY)
+
+    async def play(samples: Sequence[EdgeSample]) -> list[float | None]:
+        graphs = {job: team.with_edges(s.edges) for job, s in zip(jobs, samples, strict=True)}
+        policy = GraphPolicy(lambda task, seed: (graphs[task, seed], None), name="learning")
+        episodes = await rollout_many(make, policy, jobs, concurrency=len(jobs))
+        return [None if e.success is None else float(e.success) for e in episodes]
+
+    found = await asyncio.gather(*(play(samples) for samples in sets))
+    return [value for values in found for value in values]

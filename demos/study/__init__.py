@@ -1,1 +1,0 @@
-"""What the demos share: the parts of the library joined into one experiment."""

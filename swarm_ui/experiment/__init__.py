@@ -1,0 +1,1 @@
+"""Experiments: configuration, runs, results and progress, for commands, demos and benchmarks."""
