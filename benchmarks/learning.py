@@ -14,8 +14,8 @@ Rows: *untrained*, the architecture with random weights; *base_x1*, the base age
 *base_clones*, *base_team*: greedy with a loop guard, one call on a shuffled view, a majority of
 four sampled calls on one view, and four of it on a DAG; *full*, the team on an unseen
 DAG, *full_vote* without edges, *full_greedy* one of its agents; the same for every other
-variant (studies/learning/variants.py), of which *independent_voters* has no DAG; *more_stage1*, the base agent
-trained on by stage 1 for the CPU time of *full*, four of it as in *base_x4*.
+variant (studies/learning/variants.py), of which *independent_voters* has no DAG; *more_stage1*,
+the base agent trained on by stage 1 for the CPU time of *full*, four of it as in *base_x4*.
 
 After each split's table, *full* minus every other row: what each part of the method is worth.
 
@@ -30,8 +30,8 @@ memory of the training process); ``full`` also carries
 own agents is ``over_own_agent``; ``comparisons`` of ``{split, other, gap,
 low, high, each_seed}``, *full* minus the other. ``--recorded`` prints the last full run that
 was kept in benchmarks/results/learning.json, with commit, seeds and machine, and what the
-recorded run of benchmarks.studies.continuation adds: *web_before*, the phone's team on real MiniWoB++ pages, and
-*web_after*, when it went on learning there. ``--quick`` trains
+recorded run of benchmarks.studies.continuation adds: *web_before*, the phone's team on
+real MiniWoB++ pages, and *web_after*, when it went on learning there. ``--quick`` trains
 for seconds, to try the script; its figures mean nothing.
 """
 

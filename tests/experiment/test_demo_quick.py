@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from demo_runs import ROOT, SCRIPT, demo, environment, needs_agent
+from demo_runs import SCRIPT, demo, environment, needs_agent
 from interrupts import hear_ctrl_c
 
 from swarm_ui.environments.miniwob import find_browser
@@ -104,12 +104,12 @@ def test_adapters_load_in_plain_peft(quick: Path) -> None:
     from peft import PeftModel
     from transformers import AutoModelForCausalLM
 
-    import swarm_ui.nodes.models.tiny_agent.architecture  # noqa: F401  (registers the base agent's kind)
+    from swarm_ui.nodes.models.tiny_agent.local_model import (
+        BASE_AGENT,
+    )  # registers the architecture
 
     for name in AGENTS:
-        base = AutoModelForCausalLM.from_pretrained(
-            ROOT / "nodes" / "models" / "tiny_agent" / "base_agent"
-        )
+        base = AutoModelForCausalLM.from_pretrained(BASE_AGENT)
         model = PeftModel.from_pretrained(base, str(quick / "adapters" / name))
         weights = [p for key, p in model.named_parameters() if "lora_B" in key]
         assert weights

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-import demo_runs  # noqa: F401  (puts demos/ on the path)
 import pytest
 
 from swarm_ui.errors import ConfigError
@@ -109,7 +108,7 @@ async def test_on_a_device_the_team_is_evaluated_and_not_trained(
     """With the phone in the place of the emulator."""
     pytest.importorskip("torch")
     from swarm_ui.environments.phone import PhoneEnvironment, vocabulary
-    from swarm_ui.experiment import androidworld_run
+    from swarm_ui.experiment import androidworld_run, endpoint_run
     from swarm_ui.experiment.console import Screen
     from swarm_ui.experiment.session import Session
     from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
