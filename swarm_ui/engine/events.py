@@ -7,10 +7,12 @@ message that the call will give (``id``), its node and its round.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from swarm_ui.action import Action
+from swarm_ui.deprecation import renamed_names
 from swarm_ui.message import Message
 from swarm_ui.trace.records import Call, Trace
 
@@ -101,3 +103,7 @@ def call_all(*callbacks: OnEvent) -> OnEvent:
             callback(event)
 
     return on_event
+
+
+if not TYPE_CHECKING:  # type checkers know only the present names
+    __getattr__ = renamed_names(__name__)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from math import exp
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from swarm_ui.deprecation import renamed_names
 from swarm_ui.engine.limits import Limits
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.graph import CollabGraph
@@ -197,3 +198,7 @@ class Cascade:
             )
 
         return decide
+
+
+if not TYPE_CHECKING:  # type checkers know only the present names
+    __getattr__ = renamed_names(__name__)
