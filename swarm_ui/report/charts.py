@@ -119,8 +119,8 @@ def _series(series: Series, number: int, axes: _Axes) -> Markup:
     parts.append(tag("polyline", attrs={"points": line, "class": f"line {style}"}))
     for point in ordered:
         where: dict[str, Attribute] = {"cx": axes.x(point.x), "cy": axes.y(point.y), "r": 3.0}
-        told = tag("title", f"{series.name}: {point.y:.4g} at {point.x:g}")
-        parts.append(tag("circle", told, attrs={**where, "class": f"point {style}"}))
+        tooltip = tag("title", f"{series.name}: {point.y:.4g} at {point.x:g}")
+        parts.append(tag("circle", tooltip, attrs={**where, "class": f"point {style}"}))
     return join(*parts)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping
 
-from swarm_ui.viz.svg_text import sound
+from swarm_ui.viz.svg_text import xml_safe
 
 Attribute = str | int | float
 
@@ -29,7 +29,7 @@ def join(*children: str) -> Markup:
 
 def escape(text: str) -> str:
     """Text as it can stand in HTML or in a quoted attribute."""
-    return html.escape(sound(text), quote=True)
+    return html.escape(xml_safe(text), quote=True)
 
 
 def _attribute(value: Attribute) -> str:

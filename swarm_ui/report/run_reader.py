@@ -23,7 +23,7 @@ from swarm_ui.report.contents import (
     Series,
     credit_map,
 )
-from swarm_ui.report.totals import Tally, filled_columns
+from swarm_ui.report.totals import RunTotals, filled_columns
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.reader import open_jsonl
 from swarm_ui.trace.records import Episode
@@ -47,10 +47,10 @@ def gathered(run: Path) -> ReportData:
         raise ConfigError(f"no run to report at '{run}': there is no such directory")
     missing: list[str] = []
     sets, lines = _sets(run, missing), _metrics(run, missing)
-    tally = _results(run, missing) or Tally.of_episodes(sets)
-    found = (tally.success(), _measures(run), tally.cost(), _training(lines))
+    totals = _results(run, missing) or RunTotals.of_episodes(sets)
+    found = (totals.success(), _measures(run), totals.cost(), _training(lines))
     tables = [table for table in found if table]
-    family = tally.families()
+    family = totals.families()
     history = _history(lines, missing)
     credit = _credit(lines) or _played(sets)
     if not any(part.episodes for part in sets):
@@ -62,7 +62,7 @@ def gathered(run: Path) -> ReportData:
         missing.append("Learning curves: the run has no measurements of iterations.")
     return ReportData(
         title=run.resolve().name,
-        summary=_summary(tally),
+        summary=_summary(totals),
         facts=_facts(run, missing),
         tables=tuple(tables),
         curves=curves,
@@ -85,10 +85,10 @@ def filled(data: ReportData, run: Path) -> ReportData:
     found = gathered(run)
     curves = {curve.title: curve for curve in (*data.curves, *found.curves)}
     maps = {drawn.title: drawn for drawn in (*data.heat_maps, *found.heat_maps)}
-    told: tuple[str, ...] = ("Success",) if data.tables else ()
+    tooltip: tuple[str, ...] = ("Success",) if data.tables else ()
     if any(table.title.startswith("Cost") for table in data.tables):
-        told = ("Success", "Cost of tested", "Cost of kept")
-    tables = [table for table in found.tables if not table.title.startswith(told)]
+        tooltip = ("Success", "Cost of tested", "Cost of kept")
+    tables = [table for table in found.tables if not table.title.startswith(tooltip)]
     return msgspec.structs.replace(
         data,
         facts=data.facts or found.facts,
@@ -140,13 +140,13 @@ def _testing_first(path: Path) -> tuple[bool, str]:
     return path.name.startswith("train"), path.name
 
 
-def _results(run: Path, missing: list[str]) -> Tally | None:
+def _results(run: Path, missing: list[str]) -> RunTotals | None:
     """What the run measured in all its tested episodes, of which it may have kept a few."""
     path = run / "results.json"
     if not path.is_file():
         return None
     try:
-        return Tally.of_results(json.loads(path.read_text(encoding="utf-8")))
+        return RunTotals.of_results(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         missing.append(f"Results: results.json cannot be read ({_line(error)}).")
         return None
@@ -167,7 +167,7 @@ def _measures(run: Path) -> ReportTable | None:
             if plan.get("measures")
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None  # what is wrong with the file is told once, by the tally
+        return None  # what is wrong with the file is tooltip once, by the totals
     if not found:
         return None
     names = dict.fromkeys(name for column in found.values() for name in column)
@@ -209,7 +209,7 @@ def _facts(run: Path, missing: list[str]) -> tuple[tuple[str, str], ...]:
 def _settings(values: Line, name: str) -> list[tuple[str, str]]:
     """Settings in a line, and those of each section in one of its own; without what is not set."""
     said = {k: v for k, v in values.items() if v not in (None, "", [], {}, False)}
-    plain = ", ".join(f"{k} {_told(v)}" for k, v in said.items() if not isinstance(v, dict))
+    plain = ", ".join(f"{k} {_described(v)}" for k, v in said.items() if not isinstance(v, dict))
     facts = [(name, plain)] if plain else []
     for section, inner in said.items():
         if isinstance(inner, dict):
@@ -217,16 +217,16 @@ def _settings(values: Line, name: str) -> list[tuple[str, str]]:
     return facts
 
 
-def _told(value: object) -> str:
+def _described(value: object) -> str:
     if value is True:
         return "yes"
-    return " ".join(map(_told, value)) if isinstance(value, list) else str(value)
+    return " ".join(map(_described, value)) if isinstance(value, list) else str(value)
 
 
-def _summary(tally: Tally) -> str:
-    outcomes = [v for tasks in tally.outcomes.values() for kept in tasks.values() for v in kept]
-    masked = sum(cost.masked for cost in tally.costs.values())
-    which = "kept" if tally.kept else "tested"
+def _summary(totals: RunTotals) -> str:
+    outcomes = [v for tasks in totals.outcomes.values() for kept in tasks.values() for v in kept]
+    masked = sum(cost.masked for cost in totals.costs.values())
+    which = "kept" if totals.kept else "tested"
     said = f"{sum(v == 1.0 for v in outcomes)} of {len(outcomes)} {which} episodes were solved."
     return said + (f" {masked} more were masked by faults." if masked else "")
 

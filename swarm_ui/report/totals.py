@@ -32,7 +32,7 @@ class Cost(msgspec.Struct, kw_only=True):
     seconds: float | None = 0.0
 
 
-class Tally:
+class RunTotals:
     """Outcomes by task and by set, and what they cost."""
 
     def __init__(self, *, kept: bool) -> None:
@@ -45,30 +45,30 @@ class Tally:
         """Of sets that are known to be parts of a split, such as one seed's."""
 
     @classmethod
-    def of_episodes(cls, sets: Iterable[EpisodeSet]) -> Tally:
-        tally = cls(kept=True)
+    def of_episodes(cls, sets: Iterable[EpisodeSet]) -> RunTotals:
+        totals = cls(kept=True)
         for part in sets:
             name = set_name(part.name)
-            cost = tally.costs.setdefault(name, Cost())
-            tally.outcomes.setdefault(name, {})
+            cost = totals.costs.setdefault(name, Cost())
+            totals.outcomes.setdefault(name, {})
             for episode in part.episodes:
-                tally._count(name, episode.task, episode.success)
+                totals._count(name, episode.task, episode.success)
                 _spent(cost, episode)
-        return tally
+        return totals
 
     @classmethod
-    def of_results(cls, results: Mapping[str, Any]) -> Tally | None:
+    def of_results(cls, results: Mapping[str, Any]) -> RunTotals | None:
         """Of a run's ``results.json``, as the commands or the demos write it; ``None`` if it is
         neither."""
-        tally = cls(kept=False)
+        totals = cls(kept=False)
         for part in (*(results.get("plans") or ()), *(results.get("arms") or ())):
             work = part.get("work") or part
             name = str(part.get("name") or f"{part.get('split', '')}-{part.get('arm', '')}")
-            tally.outcomes.setdefault(name, {})
+            totals.outcomes.setdefault(name, {})
             if part.get("name") and part.get("split"):
-                tally.splits[name] = str(part["split"])
+                totals.splits[name] = str(part["split"])
             prompt, completion = work.get("prompt_tokens"), work.get("completion_tokens")
-            tally.costs[name] = Cost(
+            totals.costs[name] = Cost(
                 decisions=work.get("decisions", work.get("steps")),
                 calls=work.get("calls"),
                 prompt=prompt,
@@ -77,8 +77,8 @@ class Tally:
                 seconds=work.get("seconds"),
             )
             for job, outcome in zip(part["jobs"], part["outcomes"], strict=True):
-                tally._count(name, str(job[0]), outcome)
-        return tally if tally.outcomes else None
+                totals._count(name, str(job[0]), outcome)
+        return totals if totals.outcomes else None
 
     def _count(self, name: str, task: str, outcome: float | None) -> None:
         self.costs[name].episodes += 1

@@ -74,7 +74,7 @@ def _step(step: StepRecord, keep: KeepPicture) -> Json:
         "app": seen.app,
         "png": keep(png) if png is not None and png.startswith(_PNG) else None,
         "elements": [_element(e) for e in seen.elements],
-        "past": [_told(p.action, p.label) for p in seen.history[-4:]],
+        "past": [_described(p.action, p.label) for p in seen.history[-4:]],
         "agents": list(trace.agents),
         "rounds": trace.rounds,
         "edges": [list(edge) for edge in trace.edges],
@@ -83,8 +83,8 @@ def _step(step: StepRecord, keep: KeepPicture) -> Json:
         "why": list(step.rationale),
         "undecided": trace.undecided,
         "ballot": _ballot(trace),
-        "decision": _told(trace.action, _label(trace.action, seen)) if trace.action else None,
-        "executed": _told(done, _label(done, seen)) if done and done != trace.action else None,
+        "decision": _described(trace.action, _label(trace.action, seen)) if trace.action else None,
+        "executed": _described(done, _label(done, seen)) if done and done != trace.action else None,
         "index": done.index if done else None,
         "note": step.note,
         "reward": _finite(step.reward),
@@ -121,7 +121,7 @@ def _message(message: Message, step: StepRecord) -> Json:
         "sender": message.sender,
         "round": message.round,
         "text": message.content,
-        "action": _told(message.action, _label(message.action, step.trace.observation))
+        "action": _described(message.action, _label(message.action, step.trace.observation))
         if message.action
         else None,
         "chosen": _same(message.action, step.trace.action),
@@ -172,7 +172,7 @@ def _ballot_text(key: str, trace: Trace) -> str:
         action = msgspec.json.decode(key, type=Action)
     except (msgspec.DecodeError, ValueError):
         return key
-    return _told(action, _label(action, trace.observation))
+    return _described(action, _label(action, trace.observation))
 
 
 def _label(action: Action | None, seen: Observation) -> str:
@@ -180,7 +180,7 @@ def _label(action: Action | None, seen: Observation) -> str:
     return element.label if element else ""
 
 
-def _told(action: Action, label: str) -> str:
+def _described(action: Action, label: str) -> str:
     """An action for people: with the label of what it acts on, as the screen has it."""
     named = action if action.target or not label else msgspec.structs.replace(action, target=label)
     return str(named)

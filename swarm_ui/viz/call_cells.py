@@ -112,7 +112,7 @@ def seconds(time: float) -> str:
     )
 
 
-def told(cell: Cell, most: int) -> str:
+def tooltip_text(cell: Cell, most: int) -> str:
     """The tooltip of a call, message and all, each part cut to ``most`` characters."""
     call, message = cell.call, cell.message
     lines = [f"{cell.name}, round {cell.round}"]
@@ -144,45 +144,45 @@ def told(cell: Cell, most: int) -> str:
 def size(cell: Cell) -> tuple[float, float]:
     """Width and height of the box of a call, in pixels."""
     ballot = None if cell.call is None else cell.call.ballot
-    return (218.0, 42 + bars(ballot) * BAR) if ballot else SIZE
+    return (218.0, 42 + ballot_rows(ballot) * BAR) if ballot else SIZE
 
 
-def bars(ballot: Mapping[str, float]) -> int:
+def ballot_rows(ballot: Mapping[str, float]) -> int:
     """Lines that a ballot takes."""
     return min(len(ballot), _BARS) + (len(ballot) > _BARS)
 
 
-def draw(cell: Cell, box: Box, colours: Palette, *, last: bool, most: int) -> str:
+def draw_call(cell: Cell, box: Box, colours: Palette, *, last: bool, most: int) -> str:
     """The box of a call. ``last``: it closes the graph; ``most``: characters of a tooltip."""
     call = cell.call
     room = box.width - 20
     x, y = box.x + 12, box.y + 16
     if call is None:
-        outline = rect(box, GREY, depth=0.04, dash="2 3", thick=1.0)
+        outline = rect(box, GREY, alpha=0.04, dash="2 3", thick=1.0)
         name = text(x, y, cell.name, room=room, bold=True)
-        return group(told(cell, most), outline, name, _words(cell, x, y), opacity=0.5)
+        return group(tooltip_text(cell, most), outline, name, _words(cell, x, y), opacity=0.5)
     failed, rescued = call.error is not None, call.rescued is not None
     edge = RED if failed else AMBER if rescued else INK
     fill = RED if failed else AMBER if rescued else GREY
-    depth = 0.2 if failed or rescued else 0.16 if last else 0.08
+    alpha = 0.2 if failed or rescued else 0.16 if last else 0.08
     thick = 1.6 if failed or rescued or last else 1.0
-    marks = [rect(box, fill, depth=depth, stroke=edge, thick=thick, radius=8)]
+    parts = [rect(box, fill, alpha=alpha, stroke=edge, thick=thick, radius=8)]
     action = None if cell.message is None else cell.message.action
     if action is not None and not failed:
         stripe = Box(box.x + 3.5, box.y + 6, 3.5, box.height - 12)
-        marks.append(rect(stripe, colours.of(action), depth=1.0, stroke=None, radius=1.5))
+        parts.append(rect(stripe, colours.of(action), alpha=1.0, stroke=None, radius=1.5))
     badge = "failed" if failed else "rescued" if rescued else ""
     if badge:
-        marks.append(
+        parts.append(
             text(box.right - 9, y, badge, size=SMALL, anchor="end", colour=edge, bold=True)
         )
-    marks.append(text(x, y, cell.name, room=room - (44 if badge else 0), bold=True))
+    parts.append(text(x, y, cell.name, room=room - (44 if badge else 0), bold=True))
     if call.ballot:
-        marks.append(ballot(call.ballot, Box(x, box.y + 23, room, 0), colours))
+        parts.append(draw_ballot(call.ballot, Box(x, box.y + 23, room, 0), colours))
     else:
-        marks.append(_words(cell, x, y))
-    marks.append(text(x, box.bottom - 7, figures(call), size=SMALL, room=room, opacity=0.7))
-    return group(told(cell, most), *marks)
+        parts.append(_words(cell, x, y))
+    parts.append(text(x, box.bottom - 7, figures(call), size=SMALL, room=room, opacity=0.7))
+    return group(tooltip_text(cell, most), *parts)
 
 
 def _words(cell: Cell, x: float, y: float) -> str:
@@ -197,7 +197,7 @@ def _share(weight: float, top: float) -> float:
     return max(2.0, 44 * weight / top) if top > 0 and isfinite(weight) else 2.0
 
 
-def ballot(weights: Mapping[str, float], room: Box, colours: Palette) -> str:
+def draw_ballot(weights: Mapping[str, float], room: Box, colours: Palette) -> str:
     """Bars, heaviest first, from the top of the room given."""
     entries = votes(weights)
     top = max((weight for _, weight in entries if isfinite(weight)), default=0.0)
@@ -205,15 +205,15 @@ def ballot(weights: Mapping[str, float], room: Box, colours: Palette) -> str:
         f"{weight:.0f}" if float(weight).is_integer() else f"{weight:.2f}" for _, weight in entries
     ]
     aside = max((width(figure, SMALL) for figure in written[:_BARS]), default=0.0) + 6
-    marks: list[str] = []
+    parts: list[str] = []
     for k, (voted, weight) in enumerate(entries[:_BARS]):
         y = room.y + k * BAR
         colour = colours.of(voted) if isinstance(voted, Action) else GREY
         bar = Box(room.x, y + 1, _share(weight, top), BAR - 5)
-        marks.append(
+        parts.append(
             group(
                 f"{voted}: {weight:.4g}",
-                rect(bar, colour, depth=1.0, stroke=None, radius=2),
+                rect(bar, colour, alpha=1.0, stroke=None, radius=2),
                 text(room.x + 50, y + 10, written[k], size=SMALL, bold=True),
                 text(
                     room.x + 52 + aside,
@@ -226,5 +226,5 @@ def ballot(weights: Mapping[str, float], room: Box, colours: Palette) -> str:
         )
     if len(entries) > _BARS:
         rest = f"and {len(entries) - _BARS} more"
-        marks.append(text(room.x + 50, room.y + _BARS * BAR + 10, rest, size=SMALL, opacity=0.7))
-    return "".join(marks)
+        parts.append(text(room.x + 50, room.y + _BARS * BAR + 10, rest, size=SMALL, opacity=0.7))
+    return "".join(parts)

@@ -26,7 +26,7 @@ from swarm_ui.viz.svg import (
 from swarm_ui.viz.svg_text import number, width
 from swarm_ui.viz.trace_panels import Panel
 
-_MOST_CELLS, _MOST_ROWS, _TOLD = 1000, 40, 160
+_MOST_CELLS, _MOST_ROWS, _MOST_CHARACTERS = 1000, 40, 160
 _SIDE, _STEP, _WIDE = 16.0, 20.0, 44.0
 
 
@@ -49,8 +49,8 @@ def compact(
         wide, y = max(wide, size[0]), y + size[1] + 14
     if trace.ballot:
         canvas.over.append(text(x, y + 10, "ballot", size=WORDS, bold=True))
-        canvas.over.append(call_cells.ballot(trace.ballot, Box(x, y + 18, 400, 0), colours))
-        y += 26 + call_cells.bars(trace.ballot) * call_cells.BAR
+        canvas.over.append(call_cells.draw_ballot(trace.ballot, Box(x, y + 18, 400, 0), colours))
+        y += 26 + call_cells.ballot_rows(trace.ballot) * call_cells.BAR
     rest = sum(len(panel.cells) for panel in panels) - (_MOST_CELLS - left)
     note = (
         "a square a call, in the colour of its proposal; a cross failed, amber edges were rescued, "
@@ -123,18 +123,18 @@ def _block(panel: Panel, cell: Cell) -> tuple[int, bool]:
 
 def _square(cell: Cell, box: Box, colours: Palette) -> str:
     call = cell.call
-    told = call_cells.told(cell, _TOLD)
+    tooltip = call_cells.tooltip_text(cell, _MOST_CHARACTERS)
     if call is None:
-        return group(told, rect(box, GREY, depth=0.04, dash="2 2", radius=3, thick=0.8))
+        return group(tooltip, rect(box, GREY, alpha=0.04, dash="2 2", radius=3, thick=0.8))
     if call.error is not None:
         x, y = box.x + box.width / 2, box.middle
         cross = f"M{number(x - 4)} {number(y - 4)}l8 8m0 -8l-8 8"
         mark = tag("path", d=cross, stroke=RED, stroke_width=2)
-        return group(told, rect(box, RED, depth=0.25, stroke=RED, radius=3), mark)
+        return group(tooltip, rect(box, RED, alpha=0.25, stroke=RED, radius=3), mark)
     action = None if cell.message is None else cell.message.action
     edge = AMBER if call.rescued is not None else INK
     thick = 2.4 if call.rescued is not None else 0.6
-    depth = 0.1 if action is None else 0.8
+    alpha = 0.1 if action is None else 0.8
     return group(
-        told, rect(box, colours.of(action), depth=depth, stroke=edge, thick=thick, radius=3)
+        tooltip, rect(box, colours.of(action), alpha=alpha, stroke=edge, thick=thick, radius=3)
     )

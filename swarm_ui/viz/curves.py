@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from swarm_ui.viz.layered_layout import Layout, Link
+from swarm_ui.graph.topology import Edge
+from swarm_ui.viz.layered_layout import Layout
 from swarm_ui.viz.svg import Box
 from swarm_ui.viz.svg_text import number
 
@@ -20,13 +21,13 @@ class Line(NamedTuple):
     """Where on its last stretch, which it shares with no other line, a word can stand."""
 
 
-def lines(layout: Layout, links: Iterable[Link]) -> dict[Link, Line]:
+def lines(layout: Layout, links: Iterable[Edge]) -> dict[Edge, Line]:
     """A curve for each link; those that end at one box end beside each other."""
     pairs = list(links)
-    ends: dict[str, list[Link]] = {}
+    ends: dict[str, list[Edge]] = {}
     for link in pairs:
         ends.setdefault(link[1], []).append(link)
-    port: dict[Link, float] = {}
+    port: dict[Edge, float] = {}
     for listener, arriving in ends.items():
         box = layout.box(listener)
         arriving.sort(key=lambda link: _before(layout, link).middle)
@@ -37,12 +38,12 @@ def lines(layout: Layout, links: Iterable[Link]) -> dict[Link, Line]:
     return {link: _line(layout, link, port[link]) for link in pairs}
 
 
-def _before(layout: Layout, link: Link) -> Box:
+def _before(layout: Layout, link: Edge) -> Box:
     """The last box or passage before the listener's."""
     return layout.boxes[link[0], layout.column[link[1]] - 1]
 
 
-def _line(layout: Layout, link: Link, end: float) -> Line:
+def _line(layout: Layout, link: Edge, end: float) -> Line:
     sender, listener = link
     first, last = layout.column[sender], layout.column[listener]
     box = layout.boxes[sender, first]

@@ -38,14 +38,14 @@ def dots(
         listeners.setdefault(edge[0], []).append(edge)
     for sender, own in listeners.items():
         curves = "".join(_line(place[a], place[b]) for a, b in own)
-        told = tag("title", plain(f"{sender} → {listed([b for _, b in own])}"))
+        tooltip = tag("title", plain(f"{sender} → {listed([b for _, b in own])}"))
         strength = max([weights.get(edge, 1.0) for edge in own])
         canvas.lines.append(
-            tag("path", told, d=curves, class_="swarm-edge", opacity=opacity * strength)
+            tag("path", tooltip, d=curves, class_="swarm-edge", opacity=opacity * strength)
         )
     closing = frozenset(graph.closing)
     if apart:
-        _crowd(canvas, graph, place, [n for n in closing if n in place], set(edges))
+        _collectors(canvas, graph, place, [n for n in closing if n in place], set(edges))
     for name in shown_in_order(graph, shown):
         canvas.over.append(_dot(graph, name, place[name], radius, last=name in closing))
     notes = [f"{len(graph.nodes):,} nodes, {len(graph.edges):,} edges"]
@@ -66,7 +66,7 @@ def dots(
     return wide, size[1] + 14
 
 
-def _crowd(
+def _collectors(
     canvas: Canvas,
     graph: Dag,
     place: Mapping[str, Point],
@@ -78,14 +78,14 @@ def _crowd(
     x, y = min(a for a, _ in inside) - 11, min(b for _, b in inside) - 11
     wide, high = max(a for a, _ in inside) + 11 - x, max(b for _, b in inside) + 11 - y
     around = Box(x, y, wide, high)
-    told = f"all {len(graph.agents):,} agents"
-    canvas.below.append(group(told, frame(around, dash="2 3")))
+    tooltip = f"all {len(graph.agents):,} agents"
+    canvas.below.append(group(tooltip, frame(around, dash="2 3")))
     for name in sorted(closing, key=place.__getitem__):
         if any(listener == name for _, listener in joined):
             continue
         to_x, to_y = place[name]
         start = (around.right, max(around.y + 10, min(around.bottom - 10, to_y)))
-        heard = f"{name} hears {told}"
+        heard = f"{name} hears {tooltip}"
         canvas.lines.append(arrow(_line(start, (to_x - 9, to_y)), heard, thick=2.0))
 
 
@@ -143,8 +143,8 @@ def _line(start: Point, end: Point) -> str:
 
 
 def _dot(graph: Dag, name: str, place: Point, radius: float, *, last: bool) -> str:
-    told = name + (f"\nhears {listed(graph.heard[name])}" if graph.heard[name] else "")
-    told += "\nthe output" if name == graph.output else ""
+    tooltip = name + (f"\nhears {listed(graph.heard[name])}" if graph.heard[name] else "")
+    tooltip += "\nthe output" if name == graph.output else ""
     nested = isinstance(graph.nodes[name], Dag)
     mark = tag(
         "circle",
@@ -157,4 +157,4 @@ def _dot(graph: Dag, name: str, place: Point, radius: float, *, last: bool) -> s
         stroke_width=2.0 if name == graph.output else 0.8,
         stroke_dasharray="2 1" if nested else None,
     )
-    return group(told, mark)
+    return group(tooltip, mark)

@@ -7,11 +7,12 @@ from bisect import bisect_right, insort
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from swarm_ui.errors import GraphError
+from swarm_ui.graph.topology import Edge, predecessors, topological
 from swarm_ui.viz.svg import Box
 
 Slot = tuple[str, int]
 """A box in its own column, or in a later one the place where its long lines pass."""
-Link = tuple[str, str]
 
 _SWEEPS = 6
 
@@ -37,9 +38,26 @@ class Layout(NamedTuple):
         )
 
 
+def ordered(before: Mapping[str, Sequence[str]]) -> list[str]:
+    """Names in topological order, or in the order given where a file holds a cycle."""
+    try:
+        return topological(before)
+    except GraphError:
+        return list(before)
+
+
+def longest_paths(names: Iterable[str], edges: Iterable[Edge]) -> dict[str, int]:
+    """The number of edges on the longest path to each name."""
+    before = predecessors(names, edges)
+    depth: dict[str, int] = {}
+    for name in ordered(before):
+        depth[name] = 1 + max((depth.get(sender, -1) for sender in before[name]), default=-1)
+    return depth
+
+
 def layered(
     column: Mapping[str, int],
-    links: Iterable[Link],
+    links: Iterable[Edge],
     size: Mapping[str, tuple[float, float]],
     gap: tuple[float, float],
 ) -> Layout:
@@ -73,7 +91,7 @@ def layered(
 
 
 def _slots(
-    column: Mapping[str, int], links: Sequence[Link]
+    column: Mapping[str, int], links: Sequence[Edge]
 ) -> tuple[list[list[Slot]], list[tuple[Slot, Slot]]]:
     """What stands or passes in each column, and which slots of neighbouring columns are joined.
 

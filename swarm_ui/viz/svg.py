@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
-from swarm_ui.viz.svg_text import OWN, cut, number, plain, quoted, sound, width
+from swarm_ui.viz.svg_text import PICTURE_ID, cut, number, plain, quoted, width, xml_safe
 
 INK = "currentColor"
 BLUE, RED, AMBER, GREY = "#5b8def", "#e5484d", "#d9930d", "#8b919a"
@@ -77,7 +77,7 @@ class Canvas:
         self._gaps: list[Box] = []
 
     def label(
-        self, places: Sequence[tuple[float, float]], words: str, told: str, opacity: float = 0.9
+        self, places: Sequence[tuple[float, float]], words: str, tooltip: str, opacity: float = 0.9
     ) -> None:
         """Words on a line, at the first of the places (their middle) that is still free."""
         wide = width(words, SMALL) + 4
@@ -88,11 +88,11 @@ class Canvas:
         shown = text(
             box.x + wide / 2, box.middle + 3.3, words, size=SMALL, anchor="middle", opacity=opacity
         )
-        self._labels.append(group(told, shown))
+        self._labels.append(group(tooltip, shown))
 
     def document(self, wide: float, high: float, label: str) -> str:
         """The whole as an SVG document of that size in pixels; ``label`` is read out aloud."""
-        parts = [_STYLE, _tips(), *self.below]
+        parts = [_STYLE, _arrow_heads(), *self.below]
         if self._gaps:
             holes = "".join(
                 tag("rect", x=b.x, y=b.y, width=b.width, height=b.height, fill="#000")
@@ -105,12 +105,12 @@ class Canvas:
                     "mask",
                     whole + holes,
                     stroke="none",
-                    id=f"gap-{OWN}",
+                    id=f"gap-{PICTURE_ID}",
                     maskUnits="userSpaceOnUse",
                     **frame,
                 )
             )
-            parts.append(tag("g", "".join(self.lines), mask=f"url(#gap-{OWN})"))
+            parts.append(tag("g", "".join(self.lines), mask=f"url(#gap-{PICTURE_ID})"))
         else:
             parts.extend(self.lines)
         body = "\n".join([*parts, *self.over, *self._labels])
@@ -119,9 +119,9 @@ class Canvas:
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {number(wide)} {number(high)}" '
             f'width="{number(wide)}" height="{number(high)}" role="img" style="max-width:none" '
             f'font-family="Helvetica, Arial, sans-serif" fill="none" stroke="{INK}" '
-            f'aria-label="{quoted(sound(label))}">'
+            f'aria-label="{quoted(xml_safe(label))}">'
         )
-        return f"{head}\n{body.replace(OWN, own)}\n</svg>"
+        return f"{head}\n{body.replace(PICTURE_ID, own)}\n</svg>"
 
 
 def scrolling(picture: str) -> str:
@@ -139,9 +139,9 @@ def tag(name: str, body: str = "", /, **attributes: str | float | None) -> str:
     return f"<{name}{written}>{body}</{name}>" if body else f"<{name}{written}/>"
 
 
-def group(told: str, *parts: str, opacity: float | None = None) -> str:
-    """Some marks with a tooltip."""
-    title = tag("title", plain(told)) if told else ""
+def group(tooltip: str, *parts: str, opacity: float | None = None) -> str:
+    """Some parts with a tooltip."""
+    title = tag("title", plain(tooltip)) if tooltip else ""
     return tag("g", title + "".join(parts), opacity=opacity)
 
 
@@ -149,7 +149,7 @@ def rect(
     box: Box,
     colour: str,
     *,
-    depth: float = 0.16,
+    alpha: float = 0.16,
     stroke: str | None = INK,
     thick: float = 1.2,
     radius: float = 6.0,
@@ -164,7 +164,7 @@ def rect(
         height=box.height,
         rx=radius,
         fill=colour,
-        fill_opacity=depth,
+        fill_opacity=alpha,
         stroke="none" if stroke is None else stroke,
         stroke_width=None if stroke is None else thick,
         stroke_dasharray=dash,
@@ -201,7 +201,7 @@ def text(
 
 def arrow(
     curve: str,
-    told: str,
+    tooltip: str,
     *,
     colour: str = INK,
     opacity: float = 0.75,
@@ -212,14 +212,14 @@ def arrow(
     head = "red" if colour == RED else "blue" if colour == BLUE else "ink"
     return tag(
         "path",
-        tag("title", plain(told)),
+        tag("title", plain(tooltip)),
         d=curve,
         class_="swarm-edge",
         stroke=None if colour == INK else colour,
         stroke_width=thick,
         stroke_dasharray=dash,
         opacity=opacity,
-        marker_end=f"url(#{head}-{OWN})",
+        marker_end=f"url(#{head}-{PICTURE_ID})",
     )
 
 
@@ -236,7 +236,7 @@ def frame(box: Box, *, dash: str | None = None, opacity: float = 0.45) -> str:
     return tag("path", d=path, opacity=opacity, stroke_dasharray=dash, fill=GREY, fill_opacity=0.07)
 
 
-def _tips() -> str:
+def _arrow_heads() -> str:
     """Heads of arrows, one for each colour of line."""
     heads = (("ink", INK), ("red", RED), ("blue", BLUE))
     return tag(
@@ -245,7 +245,7 @@ def _tips() -> str:
             tag(
                 "marker",
                 tag("path", d="M0 0L8 4L0 8z", fill=colour, stroke="none"),
-                id=f"{name}-{OWN}",
+                id=f"{name}-{PICTURE_ID}",
                 viewBox="0 0 8 8",
                 refX=7,
                 refY=4,

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable
 from html import escape
 
-OWN = "\0"
+PICTURE_ID = "\0"
 """Stands for the picture's own name in ids; no text of a user can hold it."""
 
 _NARROW = frozenset("ijlI|'.,:;! ’‘")
@@ -22,16 +22,16 @@ def number(value: float) -> str:
 def quoted(value: str | float) -> str:
     """A value as it can stand in a quoted attribute."""
     if isinstance(value, str):
-        return escape(sound(value, keep=OWN))
+        return escape(xml_safe(value, keep=PICTURE_ID))
     return number(value) if abs(value) >= 1 else f"{value:.2f}".rstrip("0").rstrip(".") or "0"
 
 
 def plain(words: str) -> str:
     """Words as they can stand between tags."""
-    return escape(sound(words), quote=False)
+    return escape(xml_safe(words), quote=False)
 
 
-def sound(words: str, keep: str = "") -> str:
+def xml_safe(words: str, keep: str = "") -> str:
     """Without what no XML file may hold: control characters, lone surrogates."""
     if words.isprintable():
         return words

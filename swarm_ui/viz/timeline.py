@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarm_ui.trace.records import Call, Trace
-from swarm_ui.viz.call_cells import Cell, Palette, palette, seconds, told
+from swarm_ui.viz.call_cells import Cell, Palette, palette, seconds, tooltip_text
 from swarm_ui.viz.svg import (
     AMBER,
     GREY,
@@ -66,8 +66,8 @@ def _bar(cell: Cell, call: Call, box: Box, colours: Palette) -> str:
     action = None if cell.message is None else cell.message.action
     colour = RED if failed else colours.of(action)
     edge = RED if failed else AMBER if rescued else INK
-    mark = rect(box, colour, depth=0.6, stroke=edge, thick=1.8 if rescued else 0.8, radius=3)
-    return group(told(cell, 160), mark)
+    mark = rect(box, colour, alpha=0.6, stroke=edge, thick=1.8 if rescued else 0.8, radius=3)
+    return group(tooltip_text(cell, 160), mark)
 
 
 def _axis(canvas: Canvas, span: float, left: float, top: float, bottom: float) -> None:

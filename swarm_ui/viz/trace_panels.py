@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from swarm_ui.errors import GraphError
-from swarm_ui.graph.topology import predecessors, topological
+from swarm_ui.graph.topology import Edge
 from swarm_ui.trace.records import Trace
 from swarm_ui.viz import call_cells
 from swarm_ui.viz.call_cells import Cell, Palette
 from swarm_ui.viz.curves import lines
-from swarm_ui.viz.layered_layout import Link, layered
+from swarm_ui.viz.layered_layout import layered, longest_paths
 from swarm_ui.viz.svg import INK, RED, Box, Canvas, arrow, group, tag
 
 GAP = 20.0
 """Between boxes, top to bottom, in pixels."""
-_AIR = 8.0
-_TOLD = 2000  # characters of each part of a tooltip
+_TOP_SPACE = 8.0
+_MOST_CHARACTERS = 2000  # characters of each part of a tooltip
 
 
 @dataclass(slots=True)
@@ -28,7 +27,7 @@ class Panel:
     """Of the message ids: ``"team:1/"``."""
     agents: Sequence[str]
     """Names that speak every round."""
-    edges: Sequence[Link]
+    edges: Sequence[Edge]
     """Between agents, as far as known."""
     cells: dict[str, Cell] = field(default_factory=dict)
     """By message id."""
@@ -44,7 +43,7 @@ class Panel:
         return sorted({cell.round for cell in self.cells.values()})
 
     @property
-    def heard(self) -> list[Link]:
+    def heard(self) -> list[Edge]:
         """Messages that travelled between these calls, by their ids."""
         return [
             (heard, cell.id)
@@ -84,7 +83,7 @@ def _speakers(panel: Panel) -> list[str]:
 
 
 @dataclass(slots=True)
-class Stage:
+class PanelDrawing:
     """Where a panel is drawn."""
 
     canvas: Canvas
@@ -95,16 +94,16 @@ class Stage:
     strength: float
     """Opacity of its lines: the more there are, the less."""
 
-    def arrow(self, link: Link, curve: str) -> None:
+    def arrow(self, link: Edge, curve: str) -> None:
         """A message on its way."""
         sender, listener = self.panel.cells[link[0]], self.panel.cells[link[1]]
         own = sender.name == listener.name
         failed = sender.call is not None and sender.call.error is not None
-        told = f"{listener.id} heard {sender.id}" + (", a failure" if failed else "")
+        tooltip = f"{listener.id} heard {sender.id}" + (", a failure" if failed else "")
         self.canvas.lines.append(
             arrow(
                 curve,
-                f"{told} (its own)" if own else told,
+                f"{tooltip} (its own)" if own else tooltip,
                 colour=RED if failed else INK,
                 opacity=0.4 if own else self.strength,
                 thick=1.0 if own else 1.2,
@@ -115,35 +114,37 @@ class Stage:
     def cell(self, id: str, box: Box) -> None:
         cell = self.panel.cells[id]
         last = self.panel.closes(cell)
-        self.canvas.over.append(call_cells.draw(cell, box, self.colours, last=last, most=_TOLD))
+        self.canvas.over.append(
+            call_cells.draw_call(cell, box, self.colours, last=last, most=_MOST_CHARACTERS)
+        )
 
 
 # -- one round: a layered graph ---------------------------------------------------------------
 
 
-def layers(stage: Stage) -> tuple[float, float]:
+def layers(drawing: PanelDrawing) -> tuple[float, float]:
     """Draw the calls of one round, each right of all it heard; width and height of the picture."""
-    panel = stage.panel
+    panel = drawing.panel
     heard = panel.heard
     silent = _silent(panel, heard)
     column = _columns(panel, [*heard, *silent])
     size = {id: call_cells.size(cell) for id, cell in panel.cells.items()}
     joined = [link for link in [*heard, *silent] if column[link[0]] < column[link[1]]]
-    layout = layered(column, joined, size, (54.0, GAP)).moved(stage.x, stage.y + _AIR)
+    layout = layered(column, joined, size, (54.0, GAP)).moved(drawing.x, drawing.y + _TOP_SPACE)
     drawn = lines(layout, joined)
     for link in joined:
         if link in silent:
-            told = f"nothing travelled from {link[0]} to {link[1]}"
+            tooltip = f"nothing travelled from {link[0]} to {link[1]}"
             dots = tag("path", d=drawn[link].curve, opacity=0.4, stroke_dasharray="1 4")
-            stage.canvas.lines.append(group(told, dots))
+            drawing.canvas.lines.append(group(tooltip, dots))
         else:
-            stage.arrow(link, drawn[link].curve)
+            drawing.arrow(link, drawn[link].curve)
     for id in panel.cells:
-        stage.cell(id, layout.box(id))
-    return layout.width, layout.height + _AIR
+        drawing.cell(id, layout.box(id))
+    return layout.width, layout.height + _TOP_SPACE
 
 
-def _silent(panel: Panel, heard: Sequence[Link]) -> list[Link]:
+def _silent(panel: Panel, heard: Sequence[Edge]) -> list[Edge]:
     """Edges over which nothing travelled."""
     ids = {cell.name: cell.id for cell in panel.cells.values()}
     found = [(ids[a], ids[b]) for a, b in panel.edges if a in ids and b in ids]
@@ -151,29 +152,8 @@ def _silent(panel: Panel, heard: Sequence[Link]) -> list[Link]:
     return [link for link in found if link not in there]
 
 
-def _columns(panel: Panel, links: Sequence[Link]) -> dict[str, int]:
-    """Column of each call: the length of the longest path to it; closing ones after the others."""
-    found = depths(list(panel.cells), links)
-    last = [id for id, cell in panel.cells.items() if panel.closes(cell)]
-    low = 1 + max([found[id] for id in found if id not in last], default=-1)
-    shift = max([0, *(low - found[id] for id in last)])
-    found |= {id: found[id] + shift for id in last}
-    used = {c: k for k, c in enumerate(sorted(set(found.values())))}
-    return {id: used[c] for id, c in found.items()}
-
-
-def depths(ids: Sequence[str], links: Sequence[Link]) -> dict[str, int]:
-    """Length of the longest path to each."""
-    before = predecessors(ids, links)
-    found: dict[str, int] = {}
-    for id in ordered(before):
-        found[id] = 1 + max([-1, *(found.get(s, -1) for s in before[id])])
-    return found
-
-
-def ordered(before: Mapping[str, Sequence[str]]) -> list[str]:
-    """Everyone after whom they hear; as they come where a file says what cannot have been."""
-    try:
-        return topological(before)
-    except GraphError:
-        return list(before)
+def _columns(panel: Panel, links: Sequence[Edge]) -> dict[str, int]:
+    """Column of each call: the length of the longest path to it. Closing calls come last."""
+    closing = {id: panel.closes(cell) for id, cell in panel.cells.items()}
+    last = [(a, b) for a in closing for b in closing if closing[b] and not closing[a]]
+    return longest_paths(closing, [*links, *last])

@@ -8,7 +8,7 @@ from swarm_ui.viz.compact_trace import compact
 from swarm_ui.viz.round_grid import grid
 from swarm_ui.viz.svg import GREY, NAME, RED, SMALL, WORDS, Box, Canvas, frame, rect, tag, text
 from swarm_ui.viz.svg_text import clipped, cut, plain, width
-from swarm_ui.viz.trace_panels import Panel, Stage, layers, panels
+from swarm_ui.viz.trace_panels import Panel, PanelDrawing, layers, panels
 
 MOST_CALLS = 40
 """Traces with more calls are drawn small, a square a call."""
@@ -48,8 +48,8 @@ def _panel(canvas: Canvas, panel: Panel, colours: Palette, y: float) -> tuple[fl
     """Draw the calls of one graph; width and height of what was drawn."""
     inner = bool(panel.prefix)
     corner = (_MARGIN + 12, y + 24) if inner else (_MARGIN, y)
-    stage = Stage(canvas, panel, colours, *corner, 0.7 if len(panel.heard) <= 60 else 0.45)
-    size = grid(stage) if len(panel.rounds) > 1 else layers(stage)
+    drawing = PanelDrawing(canvas, panel, colours, *corner, 0.7 if len(panel.heard) <= 60 else 0.45)
+    size = grid(drawing) if len(panel.rounds) > 1 else layers(drawing)
     if not inner:
         return size
     around = Box(_MARGIN, y, max(size[0], width(panel.title, WORDS)) + 24, size[1] + 36)
@@ -99,7 +99,7 @@ def _write(canvas: Canvas, caption: list[Words], wide: float) -> None:
         x, y = _MARGIN, _MARGIN + 11 + _LINE * k
         if colour:
             dot = Box(x, y - 9.5, 10, 10)
-            canvas.over.append(rect(dot, colour, depth=1.0, stroke=None, radius=2))
+            canvas.over.append(rect(dot, colour, alpha=1.0, stroke=None, radius=2))
             x += 16
         room = wide + _MARGIN - x
         size = NAME + 1 if k == 1 else NAME if k == 0 else SMALL + 0.5
