@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from swarm_ui.report.contents import Curve, CurvePoint, HeatMap, Series
 from swarm_ui.report.html import Attribute, Markup, join, tag
+from swarm_ui.viz.svg import ticks
 
 _WIDTH, _HEIGHT = 560, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 14, 12, 42
@@ -73,19 +74,6 @@ def heat_map(data: HeatMap) -> Markup:
     size = "full" if len(data.columns) > _NARROW else "part"
     box = tag("div", grid, attrs={"class": "wide"})
     return tag("figure", tag("figcaption", data.title), box, note, attrs={"class": size})
-
-
-def ticks(low: float, high: float, about: int, *, whole: bool = False) -> list[float]:
-    """Round numbers (or ``whole`` ones) that cover ``[low, high]``, about that many."""
-    if not high > low:
-        low, high = low - (abs(low) or 1.0) / 2, low + (abs(low) or 1.0) / 2
-    raw = (high - low) / max(1, about - 1)
-    power = 10.0 ** math.floor(math.log10(raw))
-    step = next(m * power for m in (1.0, 2.0, 2.5, 5.0, 10.0) if m * power >= raw * 0.999)
-    if whole:
-        step = max(1.0, float(math.ceil(step)))
-    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return [k * step for k in range(first, last + 1)]
 
 
 def _grid(axes: _Axes, data: Curve) -> Markup:

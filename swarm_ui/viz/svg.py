@@ -6,6 +6,7 @@ take the colour of the page's own text, fills are half transparent.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import NamedTuple
@@ -234,6 +235,19 @@ def frame(box: Box, *, dash: str | None = None, opacity: float = 0.45) -> str:
         f"{arc}{number(-r)} {number(-r)}v{number(-down)}{arc}{number(r)} {number(-r)}z"
     )
     return tag("path", d=path, opacity=opacity, stroke_dasharray=dash, fill=GREY, fill_opacity=0.07)
+
+
+def ticks(low: float, high: float, about: int, *, whole: bool = False) -> list[float]:
+    """About that many round (or ``whole``) numbers that cover ``[low, high]``: ticks of an axis."""
+    if not high > low:
+        low, high = low - (abs(low) or 1.0) / 2, low + (abs(low) or 1.0) / 2
+    raw = (high - low) / max(1, about - 1)
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(m * power for m in (1.0, 2.0, 2.5, 5.0, 10.0) if m * power >= raw * 0.999)
+    if whole:
+        step = max(1.0, float(math.ceil(step)))
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [k * step for k in range(first, last + 1)]
 
 
 def _arrow_heads() -> str:

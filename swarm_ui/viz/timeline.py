@@ -17,6 +17,7 @@ from swarm_ui.viz.svg import (
     rect,
     tag,
     text,
+    ticks,
 )
 from swarm_ui.viz.svg_text import number, width
 from swarm_ui.viz.trace_panels import panels
@@ -71,22 +72,12 @@ def _bar(cell: Cell, call: Call, box: Box, colours: Palette) -> str:
 
 
 def _axis(canvas: Canvas, span: float, left: float, top: float, bottom: float) -> None:
-    """Round times: five ticks or so."""
-    raw = span / 5
-    size = 10.0 ** (len(f"{int(raw)}") - 1) if raw >= 1 else _power(raw)
-    tick = next(m * size for m in (1, 2, 5, 10) if m * size >= raw * 0.999)
-    for k in range(int(span / tick * 1.0001) + 1):
-        x = left + k * tick / span * _WIDE
-        canvas.below.append(
-            tag("path", d=f"M{number(x)} {number(top)}V{number(bottom)}", opacity=0.2, stroke=GREY)
-        )
-        words = "0" if k == 0 else seconds(k * tick)
+    """Draw about six ticks at round times."""
+    for time in ticks(0.0, span, 6):
+        if time > span * 1.0001:
+            break
+        x = left + time / span * _WIDE
+        line = f"M{number(x)} {number(top)}V{number(bottom)}"
+        canvas.below.append(tag("path", d=line, opacity=0.2, stroke=GREY))
+        words = seconds(time) if time else "0"
         canvas.over.append(text(x, bottom + 14, words, size=SMALL, anchor="middle", opacity=0.75))
-
-
-def _power(value: float) -> float:
-    """The power of ten at or below a number in (0, 1)."""
-    power = 1.0
-    while power > value:
-        power /= 10
-    return power

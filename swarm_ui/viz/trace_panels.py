@@ -91,7 +91,7 @@ class PanelDrawing:
     colours: Palette
     x: float
     y: float
-    strength: float
+    strength: float = 0.7
     """Opacity of its lines: the more there are, the less."""
 
     def arrow(self, link: Edge, curve: str) -> None:

@@ -23,12 +23,12 @@ from swarm_ui.report import (
     page,
     write_report,
 )
-from swarm_ui.report.charts import ticks
 from swarm_ui.report.compressed_episodes import packed, unpacked
 from swarm_ui.report.contents import EpisodeSet
 from swarm_ui.report.graph_drawing import graph
 from swarm_ui.report.viewer import outcome, viewer_episode
 from swarm_ui.trace.records import Episode
+from swarm_ui.viz.svg import ticks
 
 ATTACKS = (
     "<script>alert(1)</script>",
@@ -118,7 +118,9 @@ def test_nothing_is_loaded_from_elsewhere() -> None:
     links = [a.get(k) or "" for _, a in parsed.elements for k in ("src", "href", "data", "action")]
     assert all(link == "" or link.startswith("data:image/png;base64,") for link in links)
     assert not {tag for tag, _ in parsed.elements} & {"link", "iframe", "object", "embed", "base"}
-    loading = r"url\((?!#)|@import|fetch\(|XMLHttp|innerHTML|eval\(|https?://(?!www\.w3\.org/2000/svg)"
+    loading = (
+        r"url\((?!#)|@import|fetch\(|XMLHttp|innerHTML|eval\(|https?://(?!www\.w3\.org/2000/svg)"
+    )
     assert not re.search(loading, page(report()))
     policy = next(a["content"] for t, a in parsed.elements if t == "meta" and "http-equiv" in a)
     assert policy is not None
