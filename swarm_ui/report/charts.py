@@ -11,13 +11,13 @@ from swarm_ui.viz.svg import ticks
 
 _WIDTH, _HEIGHT = 560, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 14, 12, 42
-_NARROW = 5  # columns of a heat map that stands beside another
+_NARROW = 5  # heat maps with no more columns than these stand side by side
 COLOURS = 6
-"""Line colours in the style sheet; later series differ by their dashes."""
+"""The number of line colours in the style sheet. Further series are dashed."""
 
 
 class _Axes:
-    """Data to pixels."""
+    """Converts data to pixels."""
 
     def __init__(self, points: Sequence[CurvePoint]) -> None:
         xs = [p.x for p in points] or [0.0, 1.0]
@@ -39,7 +39,7 @@ class _Axes:
 
 
 def curve(data: Curve) -> Markup:
-    """A line chart, with bands where intervals are known; leaves out points that are not finite."""
+    """A line chart with bands for known intervals. Points that are not finite are left out."""
     lines = [
         Series(name=s.name, points=tuple(p for p in s.points if _finite(p))) for s in data.series
     ]

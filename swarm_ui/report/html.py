@@ -1,4 +1,4 @@
-"""HTML and SVG as text, with every value escaped on its way in."""
+"""HTML and SVG as text. Every value is escaped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Attribute = str | int | float
 
 
 class Markup(str):
-    """Text that already is markup; anything else is escaped by :func:`tag`."""
+    """Text that is markup already. :func:`tag` escapes any other text."""
 
     __slots__ = ()
 
@@ -23,12 +23,12 @@ def tag(name: str, /, *children: str, attrs: Mapping[str, Attribute] | None = No
 
 
 def join(*children: str) -> Markup:
-    """Children one after the other, escaped where they are not markup."""
+    """All children in a row. Children that are not markup are escaped."""
     return Markup("".join(c if isinstance(c, Markup) else escape(c) for c in children))
 
 
 def escape(text: str) -> str:
-    """Text as it can stand in HTML or in a quoted attribute."""
+    """Text, escaped for HTML and for quoted attributes."""
     return html.escape(xml_safe(text), quote=True)
 
 

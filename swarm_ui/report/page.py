@@ -1,4 +1,4 @@
-"""The report: one HTML file with everything in it. It loads nothing and sends nothing."""
+"""The report as one HTML file, which loads nothing and sends nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from swarm_ui.report.viewer import embedded
 from swarm_ui.storage.run_directory import write_atomic
 
 SCRIPTS = ("dom.js", "pieces.js", "edges.js", "screen.js", "talk.js", "list.js", "viewer.js")
-"""Run as one script, in this order, in a scope of their own."""
+"""The scripts of the page. They are joined in this order and run in one scope."""
 
 
 def write_report(run: Path, data: ReportData | None = None) -> Path:
@@ -70,7 +70,7 @@ def _script() -> str:
 
 
 def _policy(script: str) -> str:
-    """What a browser may do for this page: run this one script, show embedded pictures."""
+    """The content security policy: only this script and embedded pictures are allowed."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
         f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
@@ -116,7 +116,7 @@ def _picture(picture: Picture) -> Markup:
 
 
 def _histories(data: ReportData) -> Markup:
-    """Places that the script draws in, and what it draws."""
+    """The element that the script draws edges in, and their data."""
     if not data.edge_histories:
         return Markup("")
     drawn = [
@@ -160,9 +160,9 @@ def _viewer(episodes: Packed) -> Markup:
         return Markup("")
     said = [f"{episodes.episodes:,} episodes."]
     if episodes.left_out:
-        said.append(f"{episodes.left_out:,} more found no room in this file.")
+        said.append(f"{episodes.left_out:,} more did not fit into this file.")
     if episodes.bare:
-        said.append(f"{episodes.bare:,} screenshots found no room: their elements are drawn.")
+        said.append(f"{episodes.bare:,} screenshots did not fit: their elements are drawn.")
     return tag(
         "section",
         tag("h2", "Episodes", attrs={"id": "episodes"}),

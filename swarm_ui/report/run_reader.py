@@ -1,4 +1,4 @@
-"""A report's contents, read from a run's folder: whatever is there, and a word on what is not."""
+"""Reads the contents of a report from a run's folder, and lists what the folder lacks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Line = dict[str, Any]
 
 
 def gathered(run: Path) -> ReportData:
-    """All that a run's folder has to show. Nothing is played or computed anew.
+    """The report of a run's folder. No episode is played again.
 
     Args:
         run: the folder. Of its parts (settings, measurements, episodes, edges) any may be missing
@@ -74,21 +74,21 @@ def gathered(run: Path) -> ReportData:
 
 
 def filled(data: ReportData, run: Path) -> ReportData:
-    """``data`` with what the run's folder has beside it.
+    """``data``, completed with the contents of the run's folder.
 
     Words, tables, graphs and pictures of ``data`` stay; where it has tables, they tell the
     success, and where one is of cost, the cost of tests. Curves and heat maps of the folder take
     the place of those with the same title, for they have intervals.
     """
     if not (run / "config.json").is_file():
-        return data  # Not a run: a report of episodes from anywhere.
+        return data  # The folder holds no run.
     found = gathered(run)
     curves = {curve.title: curve for curve in (*data.curves, *found.curves)}
     maps = {drawn.title: drawn for drawn in (*data.heat_maps, *found.heat_maps)}
-    tooltip: tuple[str, ...] = ("Success",) if data.tables else ()
+    covered: tuple[str, ...] = ("Success",) if data.tables else ()
     if any(table.title.startswith("Cost") for table in data.tables):
-        tooltip = ("Success", "Cost of tested", "Cost of kept")
-    tables = [table for table in found.tables if not table.title.startswith(tooltip)]
+        covered = ("Success", "Cost of tested", "Cost of kept")
+    tables = [table for table in found.tables if not table.title.startswith(covered)]
     return msgspec.structs.replace(
         data,
         facts=data.facts or found.facts,
@@ -102,7 +102,7 @@ def filled(data: ReportData, run: Path) -> ReportData:
 
 
 class TraceFile:
-    """Episodes of a trace file, read one at a time, and again each time it is gone through."""
+    """The episodes of a trace file. Each iteration reads the file again, one episode at a time."""
 
     def __init__(self, path: Path, count: int) -> None:
         self._path, self._count = path, count
@@ -120,7 +120,7 @@ class TraceFile:
 
 
 def _sets(run: Path, missing: list[str]) -> tuple[EpisodeSet, ...]:
-    """Every trace file, up to the first line of it that cannot be read."""
+    """The episodes of every trace file, up to the first line that cannot be read."""
     found = []
     for path in sorted((run / "traces").glob("*.jsonl"), key=_testing_first):
         count = 0
@@ -141,7 +141,7 @@ def _testing_first(path: Path) -> tuple[bool, str]:
 
 
 def _results(run: Path, missing: list[str]) -> RunTotals | None:
-    """What the run measured in all its tested episodes, of which it may have kept a few."""
+    """The totals of all tested episodes, of which the run may have kept only a few."""
     path = run / "results.json"
     if not path.is_file():
         return None
@@ -153,7 +153,7 @@ def _results(run: Path, missing: list[str]) -> RunTotals | None:
 
 
 def _measures(run: Path) -> ReportTable | None:
-    """What the benchmark itself measures, where the run says it."""
+    """The measures of the benchmark itself, if the run has any."""
     try:
         plans = json.loads((run / "results.json").read_text(encoding="utf-8"))["plans"]
         found = {
@@ -167,7 +167,7 @@ def _measures(run: Path) -> ReportTable | None:
             if plan.get("measures")
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None  # what is wrong with the file is tooltip once, by the totals
+        return None  # the totals report what is wrong with the file
     if not found:
         return None
     names = dict.fromkeys(name for column in found.values() for name in column)
@@ -207,7 +207,7 @@ def _facts(run: Path, missing: list[str]) -> tuple[tuple[str, str], ...]:
 
 
 def _settings(values: Line, name: str) -> list[tuple[str, str]]:
-    """Settings in a line, and those of each section in one of its own; without what is not set."""
+    """The settings on one line, and a further line for each section. Unset ones are left out."""
     said = {k: v for k, v in values.items() if v not in (None, "", [], {}, False)}
     plain = ", ".join(f"{k} {_described(v)}" for k, v in said.items() if not isinstance(v, dict))
     facts = [(name, plain)] if plain else []
@@ -232,7 +232,7 @@ def _summary(totals: RunTotals) -> str:
 
 
 def _iterations(lines: Sequence[Line]) -> list[Line]:
-    """Lines of iterations, the last one of each where a run was taken up again."""
+    """The lines of iterations. A resumed run may repeat one; the last line of each counts."""
     found = {
         line["iteration"]: line
         for line in lines
@@ -281,7 +281,7 @@ def _curve(title: str, y: str, lines: list[tuple[str, list[CurvePoint]]], note: 
 
 
 def _training(lines: Sequence[Line]) -> ReportTable | None:
-    """Cost of each iteration of training: all of it, not only of the episodes that were kept."""
+    """The cost of each training iteration, over all its episodes, kept or not."""
     work = {line.get("iteration"): line for line in lines if line.get("kind") == "rollouts"}
     names = ("decisions", "calls", "prompt_tokens", "completion_tokens")
     seconds = ("rollout_seconds", "update_seconds", "cpu_seconds")
@@ -299,7 +299,7 @@ def _training(lines: Sequence[Line]) -> ReportTable | None:
 
 
 def _credit(lines: Sequence[Line]) -> list[HeatMap]:
-    """Mean credit by round and agent: of the first, the last and some iterations between."""
+    """Mean credit by round and agent for the first, the last and some other iterations."""
     found = {line["iteration"]: line for line in lines if line.get("kind") == "credit"}
     order = sorted(found)
     step = max(1, -(-len(order) // _MOST_MAPS))
@@ -324,7 +324,7 @@ def _played(sets: Sequence[EpisodeSet]) -> list[HeatMap]:
 
 
 def _history(lines: Sequence[Line], missing: list[str]) -> tuple[EdgeHistory, ...]:
-    """Learned edge probabilities; for edges that are drawn, the share of graphs that had each."""
+    """The learned edge probabilities, or how many of the drawn graphs had each edge."""
     done = _iterations(lines)
     agents = {name for line in lines if line.get("kind") == "credit" for name in line["agents"]}
     learned = [line for line in done if line.get("edge_probabilities")]

@@ -1,4 +1,4 @@
-"""Episodes as the data the viewer's script reads."""
+"""Converts episodes to the data of the viewer's script."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 
 Json = dict[str, object]
 KeepPicture = Callable[[bytes], int | None]
-"""Puts a PNG into the page and returns its number; ``None``: there is no room for it."""
+"""Adds a PNG to the page and returns its number, or ``None`` beyond the budget."""
 
 
 def embedded(data: object) -> Markup:
-    """JSON that can stand inside a script element: no ``<``, ``>`` or ``&`` is left in it."""
+    """JSON for a script element: ``<``, ``>`` and ``&`` are escaped."""
     text = compact(data)
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -30,12 +30,12 @@ def embedded(data: object) -> Markup:
 
 
 def compact(data: object) -> str:
-    """JSON without blanks, in ASCII. Raises ``ValueError`` for numbers that are not finite."""
+    """ASCII JSON without spaces. Raises ``ValueError`` for numbers that are not finite."""
     return json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
 def viewer_episode(episode: Episode, keep: KeepPicture) -> Json:
-    """All that the viewer shows of an episode, once it is opened."""
+    """The data of one episode, shown when it is opened."""
     return {
         "environment": episode.environment,
         "fault": episode.fault,
@@ -45,7 +45,7 @@ def viewer_episode(episode: Episode, keep: KeepPicture) -> Json:
 
 
 def index_entry(episode: Episode, name: str, chunk: int) -> list[object]:
-    """What the list shows and filters by: task, seed, policy, set, outcome, goal, steps; chunk."""
+    """A row of the list: task, seed, policy, set, outcome, goal, steps and chunk."""
     first = episode.steps[0].trace.observation if episode.steps else None
     return [
         episode.task,
@@ -60,7 +60,7 @@ def index_entry(episode: Episode, name: str, chunk: int) -> list[object]:
 
 
 def outcome(episode: Episode) -> str:
-    """``"solved"``, ``"failed"``, or ``"masked"`` where a fault took the episode."""
+    """``"solved"``, ``"failed"``, or ``"masked"`` for an episode that a fault ended."""
     if episode.fault is not None or episode.success is None:
         return "masked"
     return "solved" if episode.success else "failed"
@@ -144,7 +144,7 @@ def _finite(value: float) -> float | None:
 
 
 def _heard(call: Call, trace: Trace) -> list[int | str]:
-    """Places of the messages it heard among the trace's messages; ids of those that are lost."""
+    """The indices of the messages it heard; ids of those that the trace lacks."""
     place = {message.id: k for k, message in enumerate(trace.messages)}
     return [place.get(id, id) for id in call.heard]
 
@@ -181,6 +181,6 @@ def _label(action: Action | None, seen: Observation) -> str:
 
 
 def _described(action: Action, label: str) -> str:
-    """An action for people: with the label of what it acts on, as the screen has it."""
+    """An action as text, with the label of its element."""
     named = action if action.target or not label else msgspec.structs.replace(action, target=label)
     return str(named)

@@ -1,4 +1,4 @@
-"""What the pictures of a trace show of a call: colours, short words, tooltips."""
+"""How pictures of a trace show one call: its colour, its short text and its tooltip."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from swarm_ui.trace.records import Call, Trace
 from swarm_ui.viz.svg import AMBER, GREY, INK, RED, SMALL, WORDS, Box, group, rect, text
 from swarm_ui.viz.svg_text import clipped, listed, width
 
-# Told apart by colour-blind readers too, on light and on dark; red is kept for failures.
+# Colour-blind readers can tell these apart, on light and on dark pages. Red marks failures only.
 _PALETTE = ("#4c8dff", "#e8912d", "#3fae6a", "#b974e8", "#2fb5c4", "#d978a8", "#a3952f", "#8f7a66")
 _BARS, BAR = 6, 15.0
 SIZE = 184.0, 52.0
@@ -24,11 +24,11 @@ SIZE = 184.0, 52.0
 
 @dataclass(slots=True)
 class Cell:
-    """One call, made or skipped."""
+    """One call. ``call`` is ``None`` if it was skipped."""
 
     id: str
     name: str
-    """Without the names around it."""
+    """The node's name, without the names of the graphs around it."""
     round: int
     call: Call | None = None
     message: Message | None = None
@@ -44,7 +44,7 @@ class Palette(NamedTuple):
 
 
 def palette(trace: Trace) -> Palette:
-    """Colours in the order of the ballot's weights, then as proposals were made."""
+    """Assign colours by the weights of the ballot, then in the order of the proposals."""
     order: dict[ActionKey, None] = {}
     for action, _ in votes(trace.ballot):
         if isinstance(action, Action):
@@ -56,7 +56,7 @@ def palette(trace: Trace) -> Palette:
 
 
 def votes(ballot: Mapping[str, float]) -> list[tuple[Action | str, float]]:
-    """What was voted for, heaviest first; as it is written where it is no action."""
+    """The entries of a ballot, heaviest first. An entry that is no action stays text."""
     found: list[tuple[Action | str, float]] = []
     for written, weight in sorted(ballot.items(), key=lambda item: -item[1]):
         try:
@@ -67,7 +67,7 @@ def votes(ballot: Mapping[str, float]) -> list[tuple[Action | str, float]]:
 
 
 def proposal(cell: Cell) -> str:
-    """What a call came to, on one line."""
+    """The result of a call on one line."""
     call, message = cell.call, cell.message
     if call is None:
         return "skipped"
@@ -81,7 +81,7 @@ def proposal(cell: Cell) -> str:
 
 
 def figures(call: Call) -> str:
-    """Confidence, tokens and time, as far as they are known."""
+    """Confidence, tokens and seconds of a call, where they are known."""
     found = []
     if call.logprob is not None:
         found.append(
@@ -102,7 +102,7 @@ def _short(count: int) -> str:
 
 
 def seconds(time: float) -> str:
-    """``"85 ms"``, ``"2.41 s"``; less than a tenth of a millisecond is said so."""
+    """A duration such as ``"85 ms"`` or ``"2.41 s"``; the smallest is ``"<0.1 ms"``."""
     if time < 1e-4:
         return "<0.1 ms"
     if time < 0.01:
@@ -113,7 +113,7 @@ def seconds(time: float) -> str:
 
 
 def tooltip_text(cell: Cell, most: int) -> str:
-    """The tooltip of a call, message and all, each part cut to ``most`` characters."""
+    """The tooltip of a call with its message. Each part is cut to ``most`` characters."""
     call, message = cell.call, cell.message
     lines = [f"{cell.name}, round {cell.round}"]
     if call is None:
@@ -121,7 +121,7 @@ def tooltip_text(cell: Cell, most: int) -> str:
     if call.error is not None:
         lines.append(f"failed: {clipped(call.error, most)}")
     if call.rescued is not None:
-        lines.append(f"failed: {clipped(call.rescued, most)}\nits fallback spoke in its name")
+        lines.append(f"failed: {clipped(call.rescued, most)}\nits fallback answered instead")
     if call.adapter is not None:
         lines.append(f"adapter {call.adapter}")
     if call.heard:
@@ -148,12 +148,12 @@ def size(cell: Cell) -> tuple[float, float]:
 
 
 def ballot_rows(ballot: Mapping[str, float]) -> int:
-    """Lines that a ballot takes."""
+    """The number of lines that a ballot needs."""
     return min(len(ballot), _BARS) + (len(ballot) > _BARS)
 
 
 def draw_call(cell: Cell, box: Box, colours: Palette, *, last: bool, most: int) -> str:
-    """The box of a call. ``last``: it closes the graph; ``most``: characters of a tooltip."""
+    """Draw the box of a call. ``last``: the call closes the graph. ``most``: see `tooltip_text`."""
     call = cell.call
     room = box.width - 20
     x, y = box.x + 12, box.y + 16
@@ -193,12 +193,12 @@ def _words(cell: Cell, x: float, y: float) -> str:
 
 
 def _share(weight: float, top: float) -> float:
-    """Length of a bar."""
+    """The length of a bar in pixels."""
     return max(2.0, 44 * weight / top) if top > 0 and isfinite(weight) else 2.0
 
 
 def draw_ballot(weights: Mapping[str, float], room: Box, colours: Palette) -> str:
-    """Bars, heaviest first, from the top of the room given."""
+    """Draw a bar for each entry of a ballot, heaviest first, from the top of ``room``."""
     entries = votes(weights)
     top = max((weight for _, weight in entries if isfinite(weight)), default=0.0)
     written = [

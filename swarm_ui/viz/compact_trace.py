@@ -1,4 +1,4 @@
-"""A trace of many calls as a picture: a square a call, in the colour of its proposal."""
+"""A trace with many calls: each call is a square in the colour of its proposal."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def compact(
         y += 26 + call_cells.ballot_rows(trace.ballot) * call_cells.BAR
     rest = sum(len(panel.cells) for panel in panels) - (_MOST_CELLS - left)
     note = (
-        "a square a call, in the colour of its proposal; a cross failed, amber edges were rescued, "
-        "dashed ones skipped; who heard whom is in the tooltips"
+        "each square is a call in the colour of its proposal; a cross: failed; amber: rescued; "
+        "dashed: skipped; tooltips say who heard whom"
     )
     note = f"{rest:,} more calls are not drawn; {note}" if rest else note
     canvas.over.append(text(x, y + 10, note, size=SMALL, opacity=0.75))

@@ -18,11 +18,11 @@ class Line(NamedTuple):
 
     curve: str
     places: list[Point]
-    """Where on its last stretch, which it shares with no other line, a word can stand."""
+    """Places for a label on the last stretch, which belongs to this line alone."""
 
 
 def lines(layout: Layout, links: Iterable[Edge]) -> dict[Edge, Line]:
-    """A curve for each link; those that end at one box end beside each other."""
+    """A curve for each link. Curves that end at one box end beside each other."""
     pairs = list(links)
     ends: dict[str, list[Edge]] = {}
     for link in pairs:
@@ -39,7 +39,7 @@ def lines(layout: Layout, links: Iterable[Edge]) -> dict[Edge, Line]:
 
 
 def _before(layout: Layout, link: Edge) -> Box:
-    """The last box or passage before the listener's."""
+    """The box or passage in the column before the listener."""
     return layout.boxes[link[0], layout.column[link[1]] - 1]
 
 
@@ -65,7 +65,7 @@ def _line(layout: Layout, link: Edge, end: float) -> Line:
 
 
 def bend(x: float, y: float, to_x: float, to_y: float) -> str:
-    """From one point to another, leaving and arriving level."""
+    """The path from one point to another that starts and ends horizontally."""
     half = (x + to_x) / 2
     if abs(to_y - y) < 0.05:
         return f"H{number(to_x)}"

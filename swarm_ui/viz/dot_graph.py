@@ -1,4 +1,4 @@
-"""A graph with many nodes as a picture: dots without names, which are in the tooltips."""
+"""A graph with many nodes: each node is a dot with its name in the tooltip."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def dots(
     drawn: Sequence[Edge],
     weights: Mapping[Edge, float],
 ) -> Point:
-    """Draw it and say how large it is. What there is no room for is counted in the caption.
+    """Draw the graph; returns the width and height. The caption counts what was left out.
 
-    ``drawn``: edges worth a line; others go from all agents to one node.
+    ``drawn``: edges with a line of their own. The other edges go from all agents to one node.
     """
     columns = _columns(graph, depth)
     apart = len(drawn) < len(graph.edges)
@@ -73,7 +73,7 @@ def _collectors(
     closing: Sequence[str],
     joined: set[Edge],
 ) -> None:
-    """A frame around all agents, and one arrow to each node that hears them all."""
+    """Draw a frame around all agents and an arrow from it to each node that hears them all."""
     inside = [place[name] for name in graph.agents if name in place]
     x, y = min(a for a, _ in inside) - 11, min(b for _, b in inside) - 11
     wide, high = max(a for a, _ in inside) + 11 - x, max(b for _, b in inside) + 11 - y
@@ -94,7 +94,7 @@ def shown_in_order(graph: Dag, shown: set[str]) -> list[str]:
 
 
 def _columns(graph: Dag, depth: Mapping[str, int]) -> list[list[str]]:
-    """Names by column, each near those it hears."""
+    """Names by column. A name stands near its predecessors."""
     found: list[list[str]] = [[] for _ in range(max(depth.values()) + 1)]
     for name in list(graph.nodes)[:_MOST_DOTS]:
         found[depth[name]].append(name)
@@ -117,7 +117,7 @@ def _mean(values: Sequence[float]) -> float:
 def _places(
     columns: Sequence[Sequence[str]], apart: frozenset[str]
 ) -> tuple[dict[str, Point], float, Point]:
-    """Where each dot is, how large the dots are, and how large the picture is.
+    """The place of each dot, the radius of the dots, and the size of the picture.
 
     Names in ``apart`` stand a little further right.
     """

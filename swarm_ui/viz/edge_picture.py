@@ -1,4 +1,4 @@
-"""Probable edges as a picture: arcs over a line of nodes, or a matrix where they are many."""
+"""Edge probabilities as a picture: arcs over a row of nodes, or a matrix for many nodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from swarm_ui.viz.svg import (
 from swarm_ui.viz.svg_text import number, width
 
 MOST_ARCS = 8
-"""With more nodes it is a matrix."""
+"""More nodes than these are drawn as a matrix."""
 _NAMED, _FIGURED, _MOST_CELLS = 40, 16, 64
 _MARGIN, _HIGH, _RISE = 14.0, 30.0, 30.0
 
@@ -138,7 +138,7 @@ def _arc(start: int, end: int, step: float, size: float, line: float) -> tuple[s
     ahead = end > start
     side = 1 if ahead else -1
     reach = abs(end - start)
-    aside = side * min(size * 0.36, 40.0) * (1.05 - 0.85 * min(1.0, reach / MOST_ARCS))  # they nest
+    aside = side * min(size * 0.36, 40.0) * (1.05 - 0.85 * min(1.0, reach / MOST_ARCS))
     x = _MARGIN + start * step + size / 2 + aside
     to_x = _MARGIN + end * step + size / 2 - aside
     y = line if ahead else line + _HIGH
@@ -237,7 +237,7 @@ def _levels(
     side: float,
     corner: tuple[float, float],
 ) -> None:
-    """All cells of about the same probability as one path."""
+    """Draw all cells with about the same probability as one path."""
     level: dict[int, list[str]] = {}
     across = number(side)
     for (row, column), chance in sorted(means.items()):

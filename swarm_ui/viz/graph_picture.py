@@ -17,17 +17,17 @@ from swarm_ui.viz.svg_text import cut, listed, number, width
 
 MOST_BOXES, MOST_LINES = 40, 400
 """More nodes or edges than that are drawn as dots."""
-_EXPANDED = 40  # nodes, those inside nested graphs too, of a picture that shows what is inside
-_DEEP = 3  # nested graphs that are shown one inside the other
-_MOST_SEPARATE = 6  # more agents than that, if all are heard, are heard along one arrow
+_EXPANDED = 40  # nested graphs are opened if no more nodes than these result in all
+_DEEP = 3  # levels of nested graphs that are opened
+_MOST_SEPARATE = 6  # more agents than these share one arrow to a node that hears them all
 _MARGIN, _TITLE, _LONGEST = 14.0, 22.0, 170.0
 
 
 def graph_svg(graph: Dag, weights: Mapping[Edge, float] | None = None) -> str:
     """The graph as an SVG document.
 
-    Votes are round, the output has a thick outline, a nested graph is a frame (or, where that
-    would be too much, a box with two outlines); an edge with a condition is dashed.
+    Votes are round, and the output has a thick outline. A nested graph is a frame, or a box with
+    two outlines if there is no room for its nodes. An edge with a condition is dashed.
 
     Args:
         graph: what to draw.
@@ -57,7 +57,7 @@ def _total(graph: Dag) -> int:
 
 
 class _Sketch(NamedTuple):
-    """A graph laid out, ready to be drawn anywhere."""
+    """A graph with its layout, which can be drawn at any place."""
 
     graph: Dag
     weights: Mapping[Edge, float]
@@ -136,7 +136,7 @@ class _Sketch(NamedTuple):
         canvas.over.append(group(tooltip, *parts))
 
     def _frame(self, canvas: Canvas, layout: Layout) -> None:
-        """Around the agents: how often they speak, and whom all of them vote with."""
+        """Draw the frame around the agents, with the rounds, and the arrows that start at it."""
         graph = self.graph
         last = max((layout.column[name] for name in graph.agents), default=0)
         boxes = [box for (_, column), box in layout.boxes.items() if column <= last]
@@ -165,7 +165,7 @@ class _Sketch(NamedTuple):
 
 
 def _sketch(graph: Dag, weights: Mapping[Edge, float], deep: int, expand: bool) -> _Sketch | None:
-    """The graph laid out; ``None`` if it is too large for boxes."""
+    """The layout of the graph, or ``None`` if the graph is too large for boxes."""
     collectors = _collectors(graph, weights)
     drawn = _drawn(graph, collectors)
     if len(graph.nodes) > MOST_BOXES or len(drawn) > MOST_LINES:
@@ -207,7 +207,7 @@ def _collectors(graph: Dag, weights: Mapping[Edge, float]) -> tuple[str, ...]:
 
 
 def _drawn(graph: Dag, collectors: tuple[str, ...]) -> list[Edge]:
-    """Edges that have a line of their own."""
+    """The edges that are drawn as lines of their own."""
     agents = frozenset(graph.agents)
     return [edge for edge in graph.edges if edge[1] not in collectors or edge[0] not in agents]
 
@@ -222,7 +222,7 @@ def _size(graph: Dag, name: str, inside: _Sketch | None) -> tuple[float, float]:
 
 
 def _note(graph: Dag, name: str) -> str:
-    """The small print of a node: its adapter, its size, who speaks if it fails."""
+    """The second line of a node: its adapter, its size and its fallback."""
     node, fallback = graph.nodes[name], graph.fallbacks.get(name)
     adapter: str | None = getattr(node, "adapter", None)
     notes = [] if adapter is None else [adapter]
@@ -251,14 +251,14 @@ def _tooltip(graph: Dag, name: str) -> str:
     if graph.heard[name]:
         lines.append(f"hears {listed(graph.heard[name])}")
     if name in graph.fallbacks:
-        lines.append(f"if it fails, {_called(graph.fallbacks[name])} speaks in its name")
+        lines.append(f"if it fails, {_called(graph.fallbacks[name])} answers instead")
     if name == graph.output:
         lines.append("the output")
     return "\n".join(lines)
 
 
 def condition_name(condition: Condition) -> str:
-    """``"if urgent"`` for a function called so; functions without a name are ``"if (…)"``."""
+    """``"if urgent"`` for a function named ``urgent``, and ``"if (…)"`` for a lambda."""
     name = str(getattr(condition, "__name__", type(condition).__name__))
     if name.lower() == "otherwise":
         return "otherwise"

@@ -1,4 +1,4 @@
-"""The calls of several rounds: a column a round, a row an agent, then what closes the graph."""
+"""Calls of several rounds: a column per round, a row per agent, then the closing calls."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _HEAD, _PAD, _ACROSS, _SHORTEST = 24.0, 12.0, 44.0, 15.0
 
 
 def grid(drawing: PanelDrawing) -> tuple[float, float]:
-    """Draw them; width and height of what was drawn."""
+    """Draw the calls; returns the width and height of the drawing."""
     panel = drawing.panel
     rows = _rows(panel)
     reach = _reach(panel, rows)
     place, size = _boxes(drawing, rows, max(reach.values(), default=0.0))
     column = {id: k for id, (k, _) in place.items()}
-    # A file may say what cannot have been: that somebody heard a later round.
+    # A damaged file may say that a call heard a later round.
     heard = [link for link in panel.heard if column[link[0]] <= column[link[1]]]
     box = {id: b for id, (_, b) in place.items()}
     bottom = drawing.y + size[1]
@@ -44,7 +44,7 @@ def grid(drawing: PanelDrawing) -> tuple[float, float]:
 
 
 def _rows(panel: Panel) -> dict[str, int]:
-    """A row for each agent, below all it hears within a round."""
+    """The row of each agent, below the agents that it hears within a round."""
     cells = panel.cells
     names = list(dict.fromkeys([*panel.agents, *(c.name for c in cells.values())]))
     names = [name for name in names if name in panel.agents]
@@ -62,7 +62,7 @@ def _rows(panel: Panel) -> dict[str, int]:
 
 
 def _reach(panel: Panel, rows: dict[str, int]) -> dict[Edge, float]:
-    """How far each line within a round swings out to the left, longer ones further."""
+    """How far each line within a round bends to the left. Longer lines bend further."""
     inside: dict[Edge, int] = {}
     for a, b in panel.heard:
         sender, listener = panel.cells[a], panel.cells[b]
@@ -77,7 +77,7 @@ def _reach(panel: Panel, rows: dict[str, int]) -> dict[Edge, float]:
 def _boxes(
     drawing: PanelDrawing, rows: dict[str, int], reach: float
 ) -> tuple[dict[str, tuple[int, Box]], tuple[float, float]]:
-    """Column and box of each call, and the size of the whole; bands and headings are drawn."""
+    """Draw bands and headings; returns the column and box of each call and the whole size."""
     panel = drawing.panel
     wide, high = call_cells.SIZE
     gutter = reach + 10 if reach else 0.0
@@ -106,7 +106,7 @@ def _boxes(
 def _closing(
     drawing: PanelDrawing, place: dict[str, tuple[int, Box]], x: float, middle: float
 ) -> tuple[float, float]:
-    """Place the calls that close the graph, right of all rounds; where they end."""
+    """Place the closing calls right of all rounds; returns their right and lower end."""
     panel = drawing.panel
     last = {id: cell for id, cell in panel.cells.items() if id not in place}
     links = [(a, b) for a, b in panel.heard if a in last and b in last]
@@ -155,7 +155,7 @@ def _ports(
 
 
 def _arc(sender: Box, listener: Box, end: float, reach: float) -> str:
-    """Out to the left of the sender and back into the listener from the left."""
+    """A curve that leaves the sender and enters the listener on the left side."""
     start = sender.bottom - 11 if sender.y < listener.y else sender.y + 11
     swing = sender.x - reach / 0.75
     return (
@@ -173,7 +173,7 @@ def _detour(
     end: float,
     bottom: float,
 ) -> str:
-    """Between two rows past the rounds in between, or below all where a vote stands there."""
+    """A line that passes other rounds between two rows, or below everything beside a vote."""
     sender, listener = box[link[0]], box[link[1]]
     first, last = column[link[0]], column[link[1]]
     share = (panel.cells[link[0]].round + 1) / (len(panel.rounds) + 1)

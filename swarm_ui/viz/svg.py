@@ -1,7 +1,7 @@
-"""SVG as text: what all pictures share.
+"""The SVG elements that all pictures share, as text.
 
-Every text is escaped on its way in. Colours stand on light and on dark pages: lines and words
-take the colour of the page's own text, fills are half transparent.
+Every text is escaped. Colours fit light and dark pages: lines and words have the colour of the
+page's text, and fills are half transparent.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from swarm_ui.viz.svg_text import PICTURE_ID, cut, number, plain, quoted, width,
 INK = "currentColor"
 BLUE, RED, AMBER, GREY = "#5b8def", "#e5484d", "#d9930d", "#8b919a"
 NAME, WORDS, SMALL = 12.0, 11.0, 9.5
-"""Font sizes in pixels: names, what is said, figures."""
+"""Font sizes in pixels: names, messages, figures."""
 
-# Only where the picture is a file of its own: in a page, the page's own colour is taken.
+# `svg:root` matches in a file of its own only; inside a page the page's colour is used.
 _STYLE = (
     "<style>svg:root{color:#24292f}"
     "@media(prefers-color-scheme:dark){svg:root{color:#e6edf3}}"
@@ -27,7 +27,7 @@ _STYLE = (
 
 
 class Box(NamedTuple):
-    """Where something is drawn: left, top, width, height in pixels."""
+    """A rectangle: left, top, width and height in pixels."""
 
     x: float
     y: float
@@ -44,7 +44,7 @@ class Box(NamedTuple):
 
     @property
     def middle(self) -> float:
-        """Half way down."""
+        """The vertical centre."""
         return self.y + self.height / 2
 
     def moved(self, x: float, y: float) -> Box:
@@ -63,9 +63,9 @@ class Box(NamedTuple):
 
 
 class Canvas:
-    """What is drawn so far: frames below, lines above them, boxes and words on top.
+    """The elements of a picture in three layers: frames, lines above them, boxes and text on top.
 
-    Lines are interrupted where a word stands on them.
+    Lines are interrupted behind a label.
     """
 
     __slots__ = ("_gaps", "_labels", "below", "lines", "over")
@@ -80,7 +80,7 @@ class Canvas:
     def label(
         self, places: Sequence[tuple[float, float]], words: str, tooltip: str, opacity: float = 0.9
     ) -> None:
-        """Words on a line, at the first of the places (their middle) that is still free."""
+        """Write a label on a line, centred at the first of ``places`` that is still free."""
         wide = width(words, SMALL) + 4
         boxes = [Box(x - wide / 2, y - 6, wide, 12) for x, y in places]
         free = (b for b in boxes if not any(b.meets(gap) for gap in self._gaps))
@@ -92,7 +92,7 @@ class Canvas:
         self._labels.append(group(tooltip, shown))
 
     def document(self, wide: float, high: float, label: str) -> str:
-        """The whole as an SVG document of that size in pixels; ``label`` is read out aloud."""
+        """The picture as an SVG document. ``label`` describes it to screen readers."""
         parts = [_STYLE, _arrow_heads(), *self.below]
         if self._gaps:
             holes = "".join(
@@ -131,7 +131,7 @@ def scrolling(picture: str) -> str:
 
 
 def tag(name: str, body: str = "", /, **attributes: str | float | None) -> str:
-    """One element around markup; ``stroke_width`` is written ``stroke-width``, ``None`` not."""
+    """One element. ``stroke_width`` is written ``stroke-width``; ``None`` is left out."""
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{quoted(value)}"'
         for key, value in attributes.items()
@@ -141,7 +141,7 @@ def tag(name: str, body: str = "", /, **attributes: str | float | None) -> str:
 
 
 def group(tooltip: str, *parts: str, opacity: float | None = None) -> str:
-    """Some parts with a tooltip."""
+    """Several elements with one tooltip."""
     title = tag("title", plain(tooltip)) if tooltip else ""
     return tag("g", title + "".join(parts), opacity=opacity)
 
@@ -156,7 +156,7 @@ def rect(
     radius: float = 6.0,
     dash: str | None = None,
 ) -> str:
-    """A box filled with a colour of some depth (opacity)."""
+    """A filled box. ``alpha`` is the opacity of the fill."""
     return tag(
         "rect",
         x=box.x,
@@ -184,7 +184,7 @@ def text(
     colour: str = INK,
     opacity: float | None = None,
 ) -> str:
-    """One line of words, cut to ``room`` pixels."""
+    """One line of text, cut to ``room`` pixels."""
     shown = words if room is None else cut(words, room, size)
     return tag(
         "text",
@@ -209,7 +209,7 @@ def arrow(
     thick: float = 1.2,
     dash: str | None = None,
 ) -> str:
-    """A line with a head and a tooltip."""
+    """A line with an arrow head and a tooltip."""
     head = "red" if colour == RED else "blue" if colour == BLUE else "ink"
     return tag(
         "path",

@@ -1,4 +1,4 @@
-"""When each call of a trace was made, as a picture."""
+"""The calls of a trace over time."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _MARGIN, _WIDE, _MOST_ROWS, _MOST_CALLS = 14.0, 620.0, 60, 1000
 
 
 def timeline_svg(trace: Trace) -> str:
-    """A row a node, a bar a call, from left to right as time went, as an SVG document.
+    """The calls over time as an SVG document: a row for each node and a bar for each call.
 
-    What overlaps ran at the same time. The first 1,000 calls of the first 60 nodes are drawn.
+    Bars that overlap ran at the same time. The first 1,000 calls of the first 60 nodes are drawn.
     """
     canvas = Canvas()
     cells = [cell for panel in panels(trace) for cell in panel.cells.values()]

@@ -1,4 +1,4 @@
-"""The calls of a trace by the graph they were made in, and what joins them."""
+"""The calls of a trace, grouped by the graph that made them, and the messages between them."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from swarm_ui.viz.layered_layout import layered, longest_paths
 from swarm_ui.viz.svg import INK, RED, Box, Canvas, arrow, group, tag
 
 GAP = 20.0
-"""Between boxes, top to bottom, in pixels."""
+"""The vertical gap between boxes in pixels."""
 _TOP_SPACE = 8.0
 _MOST_CHARACTERS = 2000  # characters of each part of a tooltip
 
 
 @dataclass(slots=True)
 class Panel:
-    """The calls of one graph: the whole one (``""``), or one that stood in it as a node."""
+    """The calls of one graph: of the whole graph (prefix ``""``) or of a nested one."""
 
     prefix: str
-    """Of the message ids: ``"team:1/"``."""
+    """The prefix of the message ids, such as ``"team:1/"``."""
     agents: Sequence[str]
-    """Names that speak every round."""
+    """Names of the nodes that are called in every round."""
     edges: Sequence[Edge]
-    """Between agents, as far as known."""
+    """Edges between agents, as far as they are known."""
     cells: dict[str, Cell] = field(default_factory=dict)
     """By message id."""
 
     @property
     def title(self) -> str:
-        """Which call it was inside."""
+        """The call of the outer graph that these calls belong to."""
         name, _, round = self.prefix.removesuffix("/").rpartition(":")
         return f"inside {name}, round {round}"
 
@@ -44,7 +44,7 @@ class Panel:
 
     @property
     def heard(self) -> list[Edge]:
-        """Messages that travelled between these calls, by their ids."""
+        """Pairs of message ids: the message that was heard, and the one that it influenced."""
         return [
             (heard, cell.id)
             for cell in self.cells.values()
@@ -58,7 +58,7 @@ class Panel:
 
 
 def panels(trace: Trace) -> list[Panel]:
-    """All calls by the graph they were made in, the outermost first; skipped ones too."""
+    """All calls, skipped ones too, grouped by their graph. The outermost graph comes first."""
     said = {message.id: message for message in trace.messages}
     found: dict[str, Panel] = {"": Panel("", trace.agents, trace.edges)}
     made = {call.message: call for call in trace.calls}
@@ -76,7 +76,7 @@ def panels(trace: Trace) -> list[Panel]:
 
 
 def _speakers(panel: Panel) -> list[str]:
-    """Names inside a nested graph that speak every round: those heard before the last one."""
+    """The agents of a nested graph: the names with calls before the last round."""
     last = max(panel.rounds)
     early = dict.fromkeys(cell.name for cell in panel.cells.values() if cell.round < last)
     return list(early or dict.fromkeys(cell.name for cell in panel.cells.values()))
@@ -84,7 +84,7 @@ def _speakers(panel: Panel) -> list[str]:
 
 @dataclass(slots=True)
 class PanelDrawing:
-    """Where a panel is drawn."""
+    """A panel and the place where it is drawn."""
 
     canvas: Canvas
     panel: Panel
@@ -92,10 +92,10 @@ class PanelDrawing:
     x: float
     y: float
     strength: float = 0.7
-    """Opacity of its lines: the more there are, the less."""
+    """The opacity of its lines."""
 
     def arrow(self, link: Edge, curve: str) -> None:
-        """A message on its way."""
+        """Draw the arrow of a message."""
         sender, listener = self.panel.cells[link[0]], self.panel.cells[link[1]]
         own = sender.name == listener.name
         failed = sender.call is not None and sender.call.error is not None
@@ -123,7 +123,7 @@ class PanelDrawing:
 
 
 def layers(drawing: PanelDrawing) -> tuple[float, float]:
-    """Draw the calls of one round, each right of all it heard; width and height of the picture."""
+    """Draw the calls of one round, each right of its predecessors; returns width and height."""
     panel = drawing.panel
     heard = panel.heard
     silent = _silent(panel, heard)
@@ -145,7 +145,7 @@ def layers(drawing: PanelDrawing) -> tuple[float, float]:
 
 
 def _silent(panel: Panel, heard: Sequence[Edge]) -> list[Edge]:
-    """Edges over which nothing travelled."""
+    """The edges that carried no message."""
     ids = {cell.name: cell.id for cell in panel.cells.values()}
     found = [(ids[a], ids[b]) for a, b in panel.edges if a in ids and b in ids]
     there = set(heard)
