@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from swarm_ui.report.contents import Curve, CurvePoint, HeatMap, Series
-from swarm_ui.report.html import Attribute, Markup, join, tag
+from swarm_ui.report.html import Attribute, Markup, join, note, tag
 from swarm_ui.viz.svg import ticks
 
 _WIDTH, _HEIGHT = 560, 260
@@ -51,9 +51,8 @@ def curve(data: Curve) -> Markup:
     ]
     picture = tag("svg", *drawn, attrs={"viewBox": f"0 0 {_WIDTH} {_HEIGHT}", "role": "img",
                                         "aria-label": data.title})  # fmt: skip
-    note = tag("p", data.note, attrs={"class": "note"}) if data.note else Markup("")
     keys = tag("ul", *legend, attrs={"class": "legend"})
-    return tag("figure", tag("figcaption", data.title), keys, picture, note)
+    return tag("figure", tag("figcaption", data.title), keys, picture, note(data.note))
 
 
 def heat_map(data: HeatMap) -> Markup:
@@ -69,11 +68,10 @@ def heat_map(data: HeatMap) -> Markup:
         )
         for name, values, small in zip(data.rows, data.values, details, strict=True)
     ]
-    note = tag("p", data.note, attrs={"class": "note"}) if data.note else Markup("")
     grid = tag("table", head, *rows, attrs={"class": "heat"})
-    size = "full" if len(data.columns) > _NARROW else "part"
+    size = {"class": "full" if len(data.columns) > _NARROW else "part"}
     box = tag("div", grid, attrs={"class": "wide"})
-    return tag("figure", tag("figcaption", data.title), box, note, attrs={"class": size})
+    return tag("figure", tag("figcaption", data.title), box, note(data.note), attrs=size)
 
 
 def _grid(axes: _Axes, data: Curve) -> Markup:

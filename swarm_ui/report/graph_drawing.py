@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from swarm_ui.graph.topology import predecessors
 from swarm_ui.report.contents import GraphDrawing
-from swarm_ui.report.html import Markup, tag
+from swarm_ui.report.html import Markup, note, tag
 from swarm_ui.viz.edge_picture import arcs_svg
 from swarm_ui.viz.layered_layout import ordered
 
@@ -16,6 +16,6 @@ def graph(data: GraphDrawing) -> Markup:
     chances = {e: min(1.0, max(0.0, w)) for e, w in zip(data.edges, weights, strict=True)}
     order = ordered(predecessors(names, data.edges))
     picture = Markup(arcs_svg(chances, order, data.title))
-    note = tag("p", "no edges", attrs={"class": "note"}) if not data.edges else Markup("")
+    below = note("" if data.edges else "no edges")
     attributes = {"class": "drawn-graph"}
-    return tag("figure", tag("figcaption", data.title), picture, note, attrs=attributes)
+    return tag("figure", tag("figcaption", data.title), picture, below, attrs=attributes)

@@ -27,6 +27,11 @@ def join(*children: str) -> Markup:
     return Markup("".join(c if isinstance(c, Markup) else escape(c) for c in children))
 
 
+def note(text: str) -> Markup:
+    """Small print below a figure or table; nothing for an empty text."""
+    return tag("p", text, attrs={"class": "note"}) if text else Markup("")
+
+
 def escape(text: str) -> str:
     """Text, escaped for HTML and for quoted attributes."""
     return html.escape(xml_safe(text), quote=True)

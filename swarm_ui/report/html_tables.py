@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarm_ui.report.contents import Estimate, ReportTable, TableCell
-from swarm_ui.report.html import Attribute, Markup, join, tag
+from swarm_ui.report.html import Attribute, Markup, join, note, tag
 
 _WIDTH, _HEIGHT = 96, 14
 
@@ -16,9 +16,9 @@ def table(data: ReportTable) -> Markup:
     ]
     body = [tag("tr", *(_cell(c, s, i) for i, (c, s) in enumerate(zip(row, scales, strict=False))))
             for row in data.rows]  # fmt: skip
-    note = tag("p", data.note, attrs={"class": "note"}) if data.note else Markup("")
     grid = tag("table", tag("thead", head), tag("tbody", *body))
-    return tag("section", tag("h2", data.title), tag("div", grid, attrs={"class": "wide"}), note)
+    box = tag("div", grid, attrs={"class": "wide"})
+    return tag("section", tag("h2", data.title), box, note(data.note))
 
 
 def _cell(value: TableCell, scale: tuple[float, float], column: int) -> Markup:

@@ -12,7 +12,7 @@ from swarm_ui.report.charts import curve, heat_map
 from swarm_ui.report.compressed_episodes import Packed, elements, joined, packed
 from swarm_ui.report.contents import Picture, ReportData
 from swarm_ui.report.graph_drawing import graph
-from swarm_ui.report.html import Markup, escape, join, tag
+from swarm_ui.report.html import Markup, escape, join, note, tag
 from swarm_ui.report.html_tables import table
 from swarm_ui.report.run_reader import filled, gathered
 from swarm_ui.report.viewer import embedded
@@ -111,8 +111,7 @@ def _picture(picture: Picture) -> Markup:
         raise ConfigError(f"picture '{picture.title}' of the report is not a PNG")
     source = f"data:image/png;base64,{base64.b64encode(raw).decode()}"
     image = Markup(f'<img src="{source}" alt="{escape(picture.title)}">')
-    note = tag("p", picture.note, attrs={"class": "note"}) if picture.note else Markup("")
-    return tag("figure", tag("figcaption", picture.title), image, note)
+    return tag("figure", tag("figcaption", picture.title), image, note(picture.note))
 
 
 def _histories(data: ReportData) -> Markup:
@@ -166,7 +165,7 @@ def _viewer(episodes: Packed) -> Markup:
     return tag(
         "section",
         tag("h2", "Episodes", attrs={"id": "episodes"}),
-        tag("p", " ".join(said), attrs={"class": "note"}),
+        note(" ".join(said)),
         tag("div", attrs={"id": "viewer"}),
         Markup("<noscript><p>The viewer needs JavaScript.</p></noscript>"),
         *elements(episodes),

@@ -47,8 +47,9 @@ def gathered(run: Path) -> ReportData:
         raise ConfigError(f"no run to report at '{run}': there is no such directory")
     missing: list[str] = []
     sets, lines = _sets(run, missing), _metrics(run, missing)
-    totals = _results(run, missing) or RunTotals.of_episodes(sets)
-    found = (totals.success(), _measures(run), totals.cost(), _training(lines))
+    tested, measures = _results(run, missing)
+    totals = tested or RunTotals.of_episodes(sets)
+    found = (totals.success(), measures, totals.cost(), _training(lines))
     tables = [table for table in found if table]
     family = totals.families()
     history = _history(lines, missing)
@@ -140,42 +141,34 @@ def _testing_first(path: Path) -> tuple[bool, str]:
     return path.name.startswith("train"), path.name
 
 
-def _results(run: Path, missing: list[str]) -> RunTotals | None:
-    """The totals of all tested episodes, of which the run may have kept only a few."""
+def _results(run: Path, missing: list[str]) -> tuple[RunTotals | None, ReportTable | None]:
+    """The totals of all tested episodes, kept or not, and the measures of the benchmark itself."""
     path = run / "results.json"
     if not path.is_file():
-        return None
+        return None, None
     try:
-        return RunTotals.of_results(json.loads(path.read_text(encoding="utf-8")))
+        document = json.loads(path.read_text(encoding="utf-8"))
+        return RunTotals.of_results(document), _measures(document)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         missing.append(f"Results: results.json cannot be read ({_line(error)}).")
-        return None
+        return None, None
 
 
-def _measures(run: Path) -> ReportTable | None:
-    """The measures of the benchmark itself, if the run has any."""
-    try:
-        plans = json.loads((run / "results.json").read_text(encoding="utf-8"))["plans"]
-        found = {
-            plan["name"]: {
-                m["name"]: Estimate(
-                    value=m["value"], low=m["low"], high=m["high"], count=m["tasks"]
-                )
-                for m in plan["measures"]
-            }
-            for plan in plans
-            if plan.get("measures")
-        }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None  # the totals report what is wrong with the file
-    if not found:
-        return None
+def _measures(results: Line) -> ReportTable | None:
+    measured = [plan for plan in results.get("plans") or () if plan.get("measures")]
+    found: dict[str, dict[str, Estimate]] = {}
+    for plan in measured:
+        column = found[plan["name"]] = {}
+        for m in plan["measures"]:
+            estimate = Estimate(value=m["value"], low=m["low"], high=m["high"], count=m["tasks"])
+            column[m["name"]] = estimate
     names = dict.fromkeys(name for column in found.values() for name in column)
-    rows = tuple((name, *(column.get(name) for column in found.values())) for name in names)
+    if not names:
+        return None
     return ReportTable(
         title="Measures of the benchmark, %",
         columns=("measure", *found),
-        rows=rows,
+        rows=tuple((name, *(column.get(name) for column in found.values())) for name in names),
         note="95 % intervals: bootstrap over tasks; n: tasks.",
     )
 
@@ -316,11 +309,9 @@ def _credit(lines: Sequence[Line]) -> list[HeatMap]:
 
 
 def _played(sets: Sequence[EpisodeSet]) -> list[HeatMap]:
-    for part in sets:
-        found = credit_map(part.episodes, title=f"Mean credit, {part.name}")
-        if found is not None:
-            return [found]
-    return []
+    maps = (credit_map(part.episodes, title=f"Mean credit, {part.name}") for part in sets)
+    first = next((found for found in maps if found is not None), None)
+    return [] if first is None else [first]
 
 
 def _history(lines: Sequence[Line], missing: list[str]) -> tuple[EdgeHistory, ...]:
