@@ -26,14 +26,15 @@ endif
 demo: $(STAMP)
 	$(BIN)/python demos/androidworld_swarm.py $(ARGS)
 
-# Everything runs even if something failed before it; pytest's summary stands at the end.
+# All checks run even if one fails. mypy runs beside pytest, and its output is printed last.
 test: export OMP_NUM_THREADS = 1
 test: $(STAMP)
-	@status=0; \
+	@status=0; types=$$(mktemp); trap 'rm -f "$$types"' EXIT; \
+	$(BIN)/mypy -p swarm_ui >"$$types" 2>&1 & mypy=$$!; \
 	$(BIN)/ruff check . || status=1; \
 	$(BIN)/ruff format --check . || status=1; \
-	$(BIN)/mypy -p swarm_ui || status=1; \
-	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS) || status=1; \
+	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS) || status=1; \
+	wait $$mypy || status=1; cat "$$types"; \
 	if [ $$status -ne 0 ]; then echo "make test: failed, see above" >&2; fi; exit $$status
 
 check: $(STAMP)

@@ -192,9 +192,9 @@ def _critic(config: Config, wanted: bool) -> Any:
 
 def _keep(run: RunDirectory, iteration: int, episodes: Sequence[Episode]) -> None:
     """Credit and cost of all episodes, and a few of them, failed ones first."""
-    from swarm_ui.report.totals import Tally
+    from swarm_ui.report.totals import RunTotals
 
-    work = Tally.of_episodes([EpisodeSet(name="all", episodes=episodes)]).costs["all"]
+    work = RunTotals.of_episodes([EpisodeSet(name="all", episodes=episodes)]).costs["all"]
     run.log({"kind": "rollouts", "iteration": iteration, "decisions": work.decisions,
              "calls": work.calls, "prompt_tokens": work.prompt,
              "completion_tokens": work.completion})  # fmt: skip

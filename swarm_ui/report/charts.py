@@ -6,17 +6,18 @@ import math
 from collections.abc import Sequence
 
 from swarm_ui.report.contents import Curve, CurvePoint, HeatMap, Series
-from swarm_ui.report.html import Attribute, Markup, join, tag
+from swarm_ui.report.html import Attribute, Markup, join, note, tag
+from swarm_ui.viz.svg import ticks
 
 _WIDTH, _HEIGHT = 560, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 14, 12, 42
-_NARROW = 5  # columns of a heat map that stands beside another
+_NARROW = 5  # heat maps with no more columns than these stand side by side
 COLOURS = 6
-"""Line colours in the style sheet; later series differ by their dashes."""
+"""The number of line colours in the style sheet. Further series are dashed."""
 
 
 class _Axes:
-    """Data to pixels."""
+    """Converts data to pixels."""
 
     def __init__(self, points: Sequence[CurvePoint]) -> None:
         xs = [p.x for p in points] or [0.0, 1.0]
@@ -38,7 +39,7 @@ class _Axes:
 
 
 def curve(data: Curve) -> Markup:
-    """A line chart, with bands where intervals are known; leaves out points that are not finite."""
+    """A line chart with bands for known intervals. Points that are not finite are left out."""
     lines = [
         Series(name=s.name, points=tuple(p for p in s.points if _finite(p))) for s in data.series
     ]
@@ -50,9 +51,8 @@ def curve(data: Curve) -> Markup:
     ]
     picture = tag("svg", *drawn, attrs={"viewBox": f"0 0 {_WIDTH} {_HEIGHT}", "role": "img",
                                         "aria-label": data.title})  # fmt: skip
-    note = tag("p", data.note, attrs={"class": "note"}) if data.note else Markup("")
     keys = tag("ul", *legend, attrs={"class": "legend"})
-    return tag("figure", tag("figcaption", data.title), keys, picture, note)
+    return tag("figure", tag("figcaption", data.title), keys, picture, note(data.note))
 
 
 def heat_map(data: HeatMap) -> Markup:
@@ -68,24 +68,10 @@ def heat_map(data: HeatMap) -> Markup:
         )
         for name, values, small in zip(data.rows, data.values, details, strict=True)
     ]
-    note = tag("p", data.note, attrs={"class": "note"}) if data.note else Markup("")
     grid = tag("table", head, *rows, attrs={"class": "heat"})
-    size = "full" if len(data.columns) > _NARROW else "part"
+    size = {"class": "full" if len(data.columns) > _NARROW else "part"}
     box = tag("div", grid, attrs={"class": "wide"})
-    return tag("figure", tag("figcaption", data.title), box, note, attrs={"class": size})
-
-
-def ticks(low: float, high: float, about: int, *, whole: bool = False) -> list[float]:
-    """Round numbers (or ``whole`` ones) that cover ``[low, high]``, about that many."""
-    if not high > low:
-        low, high = low - (abs(low) or 1.0) / 2, low + (abs(low) or 1.0) / 2
-    raw = (high - low) / max(1, about - 1)
-    power = 10.0 ** math.floor(math.log10(raw))
-    step = next(m * power for m in (1.0, 2.0, 2.5, 5.0, 10.0) if m * power >= raw * 0.999)
-    if whole:
-        step = max(1.0, float(math.ceil(step)))
-    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return [k * step for k in range(first, last + 1)]
+    return tag("figure", tag("figcaption", data.title), box, note(data.note), attrs=size)
 
 
 def _grid(axes: _Axes, data: Curve) -> Markup:
@@ -119,8 +105,8 @@ def _series(series: Series, number: int, axes: _Axes) -> Markup:
     parts.append(tag("polyline", attrs={"points": line, "class": f"line {style}"}))
     for point in ordered:
         where: dict[str, Attribute] = {"cx": axes.x(point.x), "cy": axes.y(point.y), "r": 3.0}
-        told = tag("title", f"{series.name}: {point.y:.4g} at {point.x:g}")
-        parts.append(tag("circle", told, attrs={**where, "class": f"point {style}"}))
+        tooltip = tag("title", f"{series.name}: {point.y:.4g} at {point.x:g}")
+        parts.append(tag("circle", tooltip, attrs={**where, "class": f"point {style}"}))
     return join(*parts)
 
 

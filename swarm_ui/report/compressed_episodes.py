@@ -1,4 +1,4 @@
-"""Episodes as compressed pieces of a page, of which a browser unpacks only what is opened."""
+"""Episodes in compressed chunks of a page. The browser unpacks a chunk when it is opened."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from swarm_ui.report.viewer import compact, index_entry, viewer_episode
 from swarm_ui.trace.records import Episode
 
 PNG_BUDGET = 8_000_000
-"""Bytes of screenshots one report may hold; later ones are left out and the elements are drawn."""
+"""The most bytes of screenshots in a report. Later screens show their elements instead."""
 EPISODE_BUDGET = 60_000_000
-"""Bytes of compressed episodes one report may hold; later episodes are left out, which is said."""
+"""The most bytes of compressed episodes in a report. The page counts the others."""
 _CHUNK = 400_000  # characters of JSON: unpacked in a few hundredths of a second
 
 Key = tuple[str, str, int, str, bool | None, int]
 
 
 class Packed(msgspec.Struct, frozen=True, kw_only=True):
-    """What the viewer's script reads."""
+    """The data of the viewer's script."""
 
     index: str
-    """Compressed: one entry an episode, see :func:`swarm_ui.report.viewer.index_entry`."""
+    """Compressed: an entry for each episode, see :func:`swarm_ui.report.viewer.index_entry`."""
     chunks: tuple[str, ...]
     """Compressed: lists of episodes, in the order of the index."""
     pictures: tuple[str, ...]
     """Screenshots as base64, each once."""
     episodes: int
     left_out: int
-    """Episodes that found no room."""
+    """The number of episodes beyond the budget."""
     bare: int
-    """Screenshots that found no room."""
+    """The number of screenshots beyond the budget."""
 
 
 def packed(
@@ -45,7 +45,7 @@ def packed(
     png_budget: int = PNG_BUDGET,
     episode_budget: int = EPISODE_BUDGET,
 ) -> Packed:
-    """Compress episodes, one at a time; no more than a chunk of them is held unpacked."""
+    """Compress episodes. No more than one chunk of them is held in memory uncompressed."""
     pictures = _Pictures(png_budget)
     index: list[list[object]] = []
     chunks: list[str] = []
@@ -74,12 +74,12 @@ def packed(
 
 
 def squeezed(text: str) -> str:
-    """ASCII text as gzip in base64, the same for the same text."""
+    """ASCII text, compressed by gzip, as base64. Equal texts give equal results."""
     return base64.b64encode(gzip.compress(text.encode("ascii"), 6, mtime=0)).decode()
 
 
 def unpacked(text: str) -> str:
-    """What :func:`squeezed` was given."""
+    """The inverse of :func:`squeezed`."""
     return gzip.decompress(base64.b64decode(text)).decode("ascii")
 
 
@@ -91,9 +91,9 @@ def elements(data: Packed) -> Iterator[Markup]:
 
 
 def joined(sample: Iterable[Episode], sets: Iterable[EpisodeSet]) -> tuple[EpisodeSet, ...]:
-    """The sets, with the sample's own version of the episodes that are in both.
+    """The sets, in which episodes of the sample replace their equals.
 
-    A sample often has the screenshots that trace files lack. What is in no set comes first.
+    A sample often has screenshots, which trace files lack. Its other episodes come first.
     """
     kept, parts = tuple(sample), tuple(sets)
     if not kept:
@@ -108,7 +108,7 @@ def joined(sample: Iterable[Episode], sets: Iterable[EpisodeSet]) -> tuple[Episo
 
 
 class _Swapped:
-    """Episodes of which some are replaced, read anew each time."""
+    """Episodes of which some are replaced. Each iteration reads them again."""
 
     def __init__(self, episodes: Collection[Episode], given: Mapping[Key, Episode]) -> None:
         self._episodes, self._given = episodes, given
@@ -125,7 +125,7 @@ class _Swapped:
 
 
 class _Pictures:
-    """Screenshots, each kept once, until the budget is used."""
+    """Keeps each screenshot once, up to the budget."""
 
     def __init__(self, budget: int) -> None:
         self._left = budget

@@ -1,4 +1,4 @@
-"""What a report is made of: plain records that anything that measured something can fill."""
+"""The contents of a report as plain records, which any program can fill."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     percent: bool = True
     """Fractions, shown times 100."""
     difference: bool = False
-    """A paired difference: shown with its sign, marked when the interval excludes 0."""
+    """Whether it is a paired difference: shown with its sign, bold if the interval excludes 0."""
     count: int | None = None
     """Episodes (or pairs) behind the number."""
 
@@ -40,7 +40,7 @@ class ReportTable(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     columns: tuple[str, ...]
     rows: tuple[tuple[TableCell, ...], ...]
     note: str = ""
-    """Below the table: what was measured, how, and what not."""
+    """Text below the table: what was measured and how."""
 
 
 class CurvePoint(msgspec.Struct, frozen=True):
@@ -76,7 +76,7 @@ class HeatMap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     values: tuple[tuple[float | None, ...], ...]
-    """``None`` = unscored, drawn hatched; not 0."""
+    """``None`` means unscored, which is not 0; such cells are hatched."""
     low: float = 0.0
     high: float = 1.0
     note: str = ""
@@ -114,7 +114,7 @@ class GraphDrawing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class Picture(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A plot from elsewhere."""
+    """A plot as a PNG."""
 
     title: str
     png: bytes | Path
@@ -126,7 +126,7 @@ class EpisodeSet(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     episodes: Collection[Episode]
-    """Read from start to end more than once, and need not be in memory."""
+    """Iterated more than once; need not be in memory."""
 
 
 class ReportData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -136,21 +136,21 @@ class ReportData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     summary: str
     """What was done and found, one paragraph."""
     labels: tuple[str, ...] = ()
-    """What is not the real thing: ``"phone: simulated"``, ``"critic: scripted"``."""
+    """What is simulated or scripted: ``"phone: simulated"``, ``"critic: scripted"``."""
     facts: tuple[tuple[str, str], ...] = ()
-    """Settings worth a glance: command, seed, versions, time."""
+    """Names and values of settings: command, seed, versions, time."""
     tables: tuple[ReportTable, ...] = ()
     curves: tuple[Curve, ...] = ()
     heat_maps: tuple[HeatMap, ...] = ()
     graphs: tuple[GraphDrawing, ...] = ()
     pictures: tuple[Picture, ...] = ()
     episodes: tuple[Episode, ...] = ()
-    """A sample, for the viewer; screenshots are kept while they fit."""
+    """A sample for the viewer, with screenshots up to a budget."""
     sets: tuple[EpisodeSet, ...] = ()
-    """More episodes for the viewer, by where they come from."""
+    """More episodes for the viewer, grouped by their source."""
     edge_histories: tuple[EdgeHistory, ...] = ()
     missing: tuple[str, ...] = ()
-    """What one would look for and this run does not have, a sentence each."""
+    """Parts that this run lacks, a sentence each."""
 
 
 def credit_map(episodes: Collection[Episode], *, title: str = "Mean credit") -> HeatMap | None:

@@ -1,17 +1,17 @@
-"""HTML and SVG as text, with every value escaped on its way in."""
+"""HTML and SVG as text. Every value is escaped."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Mapping
 
-from swarm_ui.viz.svg_text import sound
+from swarm_ui.viz.svg_text import xml_safe
 
 Attribute = str | int | float
 
 
 class Markup(str):
-    """Text that already is markup; anything else is escaped by :func:`tag`."""
+    """Text that is markup already. :func:`tag` escapes any other text."""
 
     __slots__ = ()
 
@@ -23,13 +23,18 @@ def tag(name: str, /, *children: str, attrs: Mapping[str, Attribute] | None = No
 
 
 def join(*children: str) -> Markup:
-    """Children one after the other, escaped where they are not markup."""
+    """All children in a row. Children that are not markup are escaped."""
     return Markup("".join(c if isinstance(c, Markup) else escape(c) for c in children))
 
 
+def note(text: str) -> Markup:
+    """Small print below a figure or table; nothing for an empty text."""
+    return tag("p", text, attrs={"class": "note"}) if text else Markup("")
+
+
 def escape(text: str) -> str:
-    """Text as it can stand in HTML or in a quoted attribute."""
-    return html.escape(sound(text), quote=True)
+    """Text, escaped for HTML and for quoted attributes."""
+    return html.escape(xml_safe(text), quote=True)
 
 
 def _attribute(value: Attribute) -> str:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from swarm_ui.report.contents import Estimate, ReportTable, TableCell
-from swarm_ui.report.html import Attribute, Markup, join, tag
+from swarm_ui.report.html import Attribute, Markup, join, note, tag
 
 _WIDTH, _HEIGHT = 96, 14
 
 
 def table(data: ReportTable) -> Markup:
-    """A table; all estimates of a column share one scale."""
+    """A table. All estimates of a column share one scale."""
     head = tag("tr", *(tag("th", c, attrs={"scope": "col"}) for c in data.columns))
     scales = [
         _scale([row[i] for row in data.rows if i < len(row)]) for i in range(len(data.columns))
     ]
     body = [tag("tr", *(_cell(c, s, i) for i, (c, s) in enumerate(zip(row, scales, strict=False))))
             for row in data.rows]  # fmt: skip
-    note = tag("p", data.note, attrs={"class": "note"}) if data.note else Markup("")
     grid = tag("table", tag("thead", head), tag("tbody", *body))
-    return tag("section", tag("h2", data.title), tag("div", grid, attrs={"class": "wide"}), note)
+    box = tag("div", grid, attrs={"class": "wide"})
+    return tag("section", tag("h2", data.title), box, note(data.note))
 
 
 def _cell(value: TableCell, scale: tuple[float, float], column: int) -> Markup:
@@ -55,7 +55,7 @@ def _number(estimate: Estimate, value: float) -> str:
 
 
 def _scale(cells: list[TableCell]) -> tuple[float, float]:
-    """One scale for a column: 0 to 1 for fractions, around 0 for differences."""
+    """The ends of a column's scale: 0 and 1 for fractions, symmetric for differences."""
     found = [c for c in cells if isinstance(c, Estimate)]
     ends = [v for c in found for v in (c.value, c.low, c.high) if v is not None]
     if not ends:

@@ -1,4 +1,4 @@
-"""The report: one HTML file with everything in it. It loads nothing and sends nothing."""
+"""The report as one HTML file, which loads nothing and sends nothing."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from swarm_ui.report.charts import curve, heat_map
 from swarm_ui.report.compressed_episodes import Packed, elements, joined, packed
 from swarm_ui.report.contents import Picture, ReportData
 from swarm_ui.report.graph_drawing import graph
-from swarm_ui.report.html import Markup, escape, join, tag
+from swarm_ui.report.html import Markup, escape, join, note, tag
 from swarm_ui.report.html_tables import table
 from swarm_ui.report.run_reader import filled, gathered
 from swarm_ui.report.viewer import embedded
 from swarm_ui.storage.run_directory import write_atomic
 
 SCRIPTS = ("dom.js", "pieces.js", "edges.js", "screen.js", "talk.js", "list.js", "viewer.js")
-"""Run as one script, in this order, in a scope of their own."""
+"""The scripts of the page. They are joined in this order and run in one scope."""
 
 
 def write_report(run: Path, data: ReportData | None = None) -> Path:
@@ -70,7 +70,7 @@ def _script() -> str:
 
 
 def _policy(script: str) -> str:
-    """What a browser may do for this page: run this one script, show embedded pictures."""
+    """The content security policy: only this script and embedded pictures are allowed."""
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return (
         f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
@@ -111,12 +111,11 @@ def _picture(picture: Picture) -> Markup:
         raise ConfigError(f"picture '{picture.title}' of the report is not a PNG")
     source = f"data:image/png;base64,{base64.b64encode(raw).decode()}"
     image = Markup(f'<img src="{source}" alt="{escape(picture.title)}">')
-    note = tag("p", picture.note, attrs={"class": "note"}) if picture.note else Markup("")
-    return tag("figure", tag("figcaption", picture.title), image, note)
+    return tag("figure", tag("figcaption", picture.title), image, note(picture.note))
 
 
 def _histories(data: ReportData) -> Markup:
-    """Places that the script draws in, and what it draws."""
+    """The element that the script draws edges in, and their data."""
     if not data.edge_histories:
         return Markup("")
     drawn = [
@@ -160,13 +159,13 @@ def _viewer(episodes: Packed) -> Markup:
         return Markup("")
     said = [f"{episodes.episodes:,} episodes."]
     if episodes.left_out:
-        said.append(f"{episodes.left_out:,} more found no room in this file.")
+        said.append(f"{episodes.left_out:,} more did not fit into this file.")
     if episodes.bare:
-        said.append(f"{episodes.bare:,} screenshots found no room: their elements are drawn.")
+        said.append(f"{episodes.bare:,} screenshots did not fit: their elements are drawn.")
     return tag(
         "section",
         tag("h2", "Episodes", attrs={"id": "episodes"}),
-        tag("p", " ".join(said), attrs={"class": "note"}),
+        note(" ".join(said)),
         tag("div", attrs={"id": "viewer"}),
         Markup("<noscript><p>The viewer needs JavaScript.</p></noscript>"),
         *elements(episodes),

@@ -1,4 +1,4 @@
-"""A report's contents, read from a run's folder: whatever is there, and a word on what is not."""
+"""Reads the contents of a report from a run's folder, and lists what the folder lacks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from swarm_ui.report.contents import (
     Series,
     credit_map,
 )
-from swarm_ui.report.totals import Tally, filled_columns
+from swarm_ui.report.totals import RunTotals, filled_columns
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.reader import open_jsonl
 from swarm_ui.trace.records import Episode
@@ -34,7 +34,7 @@ Line = dict[str, Any]
 
 
 def gathered(run: Path) -> ReportData:
-    """All that a run's folder has to show. Nothing is played or computed anew.
+    """The report of a run's folder. No episode is played again.
 
     Args:
         run: the folder. Of its parts (settings, measurements, episodes, edges) any may be missing
@@ -47,10 +47,11 @@ def gathered(run: Path) -> ReportData:
         raise ConfigError(f"no run to report at '{run}': there is no such directory")
     missing: list[str] = []
     sets, lines = _sets(run, missing), _metrics(run, missing)
-    tally = _results(run, missing) or Tally.of_episodes(sets)
-    found = (tally.success(), _measures(run), tally.cost(), _training(lines))
+    tested, measures = _results(run, missing)
+    totals = tested or RunTotals.of_episodes(sets)
+    found = (totals.success(), measures, totals.cost(), _training(lines))
     tables = [table for table in found if table]
-    family = tally.families()
+    family = totals.families()
     history = _history(lines, missing)
     credit = _credit(lines) or _played(sets)
     if not any(part.episodes for part in sets):
@@ -62,7 +63,7 @@ def gathered(run: Path) -> ReportData:
         missing.append("Learning curves: the run has no measurements of iterations.")
     return ReportData(
         title=run.resolve().name,
-        summary=_summary(tally),
+        summary=_summary(totals),
         facts=_facts(run, missing),
         tables=tuple(tables),
         curves=curves,
@@ -74,21 +75,21 @@ def gathered(run: Path) -> ReportData:
 
 
 def filled(data: ReportData, run: Path) -> ReportData:
-    """``data`` with what the run's folder has beside it.
+    """``data``, completed with the contents of the run's folder.
 
     Words, tables, graphs and pictures of ``data`` stay; where it has tables, they tell the
     success, and where one is of cost, the cost of tests. Curves and heat maps of the folder take
     the place of those with the same title, for they have intervals.
     """
     if not (run / "config.json").is_file():
-        return data  # Not a run: a report of episodes from anywhere.
+        return data  # The folder holds no run.
     found = gathered(run)
     curves = {curve.title: curve for curve in (*data.curves, *found.curves)}
     maps = {drawn.title: drawn for drawn in (*data.heat_maps, *found.heat_maps)}
-    told: tuple[str, ...] = ("Success",) if data.tables else ()
+    covered: tuple[str, ...] = ("Success",) if data.tables else ()
     if any(table.title.startswith("Cost") for table in data.tables):
-        told = ("Success", "Cost of tested", "Cost of kept")
-    tables = [table for table in found.tables if not table.title.startswith(told)]
+        covered = ("Success", "Cost of tested", "Cost of kept")
+    tables = [table for table in found.tables if not table.title.startswith(covered)]
     return msgspec.structs.replace(
         data,
         facts=data.facts or found.facts,
@@ -102,7 +103,7 @@ def filled(data: ReportData, run: Path) -> ReportData:
 
 
 class TraceFile:
-    """Episodes of a trace file, read one at a time, and again each time it is gone through."""
+    """The episodes of a trace file. Each iteration reads the file again, one episode at a time."""
 
     def __init__(self, path: Path, count: int) -> None:
         self._path, self._count = path, count
@@ -120,7 +121,7 @@ class TraceFile:
 
 
 def _sets(run: Path, missing: list[str]) -> tuple[EpisodeSet, ...]:
-    """Every trace file, up to the first line of it that cannot be read."""
+    """The episodes of every trace file, up to the first line that cannot be read."""
     found = []
     for path in sorted((run / "traces").glob("*.jsonl"), key=_testing_first):
         count = 0
@@ -140,42 +141,34 @@ def _testing_first(path: Path) -> tuple[bool, str]:
     return path.name.startswith("train"), path.name
 
 
-def _results(run: Path, missing: list[str]) -> Tally | None:
-    """What the run measured in all its tested episodes, of which it may have kept a few."""
+def _results(run: Path, missing: list[str]) -> tuple[RunTotals | None, ReportTable | None]:
+    """The totals of all tested episodes, kept or not, and the measures of the benchmark itself."""
     path = run / "results.json"
     if not path.is_file():
-        return None
+        return None, None
     try:
-        return Tally.of_results(json.loads(path.read_text(encoding="utf-8")))
+        document = json.loads(path.read_text(encoding="utf-8"))
+        return RunTotals.of_results(document), _measures(document)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         missing.append(f"Results: results.json cannot be read ({_line(error)}).")
-        return None
+        return None, None
 
 
-def _measures(run: Path) -> ReportTable | None:
-    """What the benchmark itself measures, where the run says it."""
-    try:
-        plans = json.loads((run / "results.json").read_text(encoding="utf-8"))["plans"]
-        found = {
-            plan["name"]: {
-                m["name"]: Estimate(
-                    value=m["value"], low=m["low"], high=m["high"], count=m["tasks"]
-                )
-                for m in plan["measures"]
-            }
-            for plan in plans
-            if plan.get("measures")
-        }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None  # what is wrong with the file is told once, by the tally
-    if not found:
-        return None
+def _measures(results: Line) -> ReportTable | None:
+    measured = [plan for plan in results.get("plans") or () if plan.get("measures")]
+    found: dict[str, dict[str, Estimate]] = {}
+    for plan in measured:
+        column = found[plan["name"]] = {}
+        for m in plan["measures"]:
+            estimate = Estimate(value=m["value"], low=m["low"], high=m["high"], count=m["tasks"])
+            column[m["name"]] = estimate
     names = dict.fromkeys(name for column in found.values() for name in column)
-    rows = tuple((name, *(column.get(name) for column in found.values())) for name in names)
+    if not names:
+        return None
     return ReportTable(
         title="Measures of the benchmark, %",
         columns=("measure", *found),
-        rows=rows,
+        rows=tuple((name, *(column.get(name) for column in found.values())) for name in names),
         note="95 % intervals: bootstrap over tasks; n: tasks.",
     )
 
@@ -207,9 +200,9 @@ def _facts(run: Path, missing: list[str]) -> tuple[tuple[str, str], ...]:
 
 
 def _settings(values: Line, name: str) -> list[tuple[str, str]]:
-    """Settings in a line, and those of each section in one of its own; without what is not set."""
+    """The settings on one line, and a further line for each section. Unset ones are left out."""
     said = {k: v for k, v in values.items() if v not in (None, "", [], {}, False)}
-    plain = ", ".join(f"{k} {_told(v)}" for k, v in said.items() if not isinstance(v, dict))
+    plain = ", ".join(f"{k} {_described(v)}" for k, v in said.items() if not isinstance(v, dict))
     facts = [(name, plain)] if plain else []
     for section, inner in said.items():
         if isinstance(inner, dict):
@@ -217,22 +210,22 @@ def _settings(values: Line, name: str) -> list[tuple[str, str]]:
     return facts
 
 
-def _told(value: object) -> str:
+def _described(value: object) -> str:
     if value is True:
         return "yes"
-    return " ".join(map(_told, value)) if isinstance(value, list) else str(value)
+    return " ".join(map(_described, value)) if isinstance(value, list) else str(value)
 
 
-def _summary(tally: Tally) -> str:
-    outcomes = [v for tasks in tally.outcomes.values() for kept in tasks.values() for v in kept]
-    masked = sum(cost.masked for cost in tally.costs.values())
-    which = "kept" if tally.kept else "tested"
+def _summary(totals: RunTotals) -> str:
+    outcomes = [v for tasks in totals.outcomes.values() for kept in tasks.values() for v in kept]
+    masked = sum(cost.masked for cost in totals.costs.values())
+    which = "kept" if totals.kept else "tested"
     said = f"{sum(v == 1.0 for v in outcomes)} of {len(outcomes)} {which} episodes were solved."
     return said + (f" {masked} more were masked by faults." if masked else "")
 
 
 def _iterations(lines: Sequence[Line]) -> list[Line]:
-    """Lines of iterations, the last one of each where a run was taken up again."""
+    """The lines of iterations. A resumed run may repeat one; the last line of each counts."""
     found = {
         line["iteration"]: line
         for line in lines
@@ -281,7 +274,7 @@ def _curve(title: str, y: str, lines: list[tuple[str, list[CurvePoint]]], note: 
 
 
 def _training(lines: Sequence[Line]) -> ReportTable | None:
-    """Cost of each iteration of training: all of it, not only of the episodes that were kept."""
+    """The cost of each training iteration, over all its episodes, kept or not."""
     work = {line.get("iteration"): line for line in lines if line.get("kind") == "rollouts"}
     names = ("decisions", "calls", "prompt_tokens", "completion_tokens")
     seconds = ("rollout_seconds", "update_seconds", "cpu_seconds")
@@ -299,7 +292,7 @@ def _training(lines: Sequence[Line]) -> ReportTable | None:
 
 
 def _credit(lines: Sequence[Line]) -> list[HeatMap]:
-    """Mean credit by round and agent: of the first, the last and some iterations between."""
+    """Mean credit by round and agent for the first, the last and some other iterations."""
     found = {line["iteration"]: line for line in lines if line.get("kind") == "credit"}
     order = sorted(found)
     step = max(1, -(-len(order) // _MOST_MAPS))
@@ -316,15 +309,13 @@ def _credit(lines: Sequence[Line]) -> list[HeatMap]:
 
 
 def _played(sets: Sequence[EpisodeSet]) -> list[HeatMap]:
-    for part in sets:
-        found = credit_map(part.episodes, title=f"Mean credit, {part.name}")
-        if found is not None:
-            return [found]
-    return []
+    maps = (credit_map(part.episodes, title=f"Mean credit, {part.name}") for part in sets)
+    first = next((found for found in maps if found is not None), None)
+    return [] if first is None else [first]
 
 
 def _history(lines: Sequence[Line], missing: list[str]) -> tuple[EdgeHistory, ...]:
-    """Learned edge probabilities; for edges that are drawn, the share of graphs that had each."""
+    """The learned edge probabilities, or how many of the drawn graphs had each edge."""
     done = _iterations(lines)
     agents = {name for line in lines if line.get("kind") == "credit" for name in line["agents"]}
     learned = [line for line in done if line.get("edge_probabilities")]

@@ -1,4 +1,4 @@
-"""What many episodes add up to, counted one at a time."""
+"""Success and cost of many episodes, counted one episode at a time."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from swarm_ui.report.contents import EpisodeSet, Estimate, HeatMap, ReportTable,
 from swarm_ui.trace.records import Episode
 
 MOST_FAMILIES = 24
-"""More tasks than these are put together by the first word of their names."""
+"""More tasks than these are grouped by the first word of their names."""
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W_]+")
 _ITERATION = re.compile(r"-\d{3,}$")
 
 
 class Cost(msgspec.Struct, kw_only=True):
-    """Work of some episodes; masked ones too, for they were paid for."""
+    """The cost of some episodes, masked ones included."""
 
     episodes: int = 0
     masked: int = 0
     decisions: int | None = 0
-    """``None`` here and below: not recorded."""
+    """``None``, here and below, means not recorded."""
     calls: int | None = 0
     prompt: int | None = 0
     completion: int | None = 0
@@ -32,43 +32,42 @@ class Cost(msgspec.Struct, kw_only=True):
     seconds: float | None = 0.0
 
 
-class Tally:
-    """Outcomes by task and by set, and what they cost."""
+class RunTotals:
+    """Outcomes and cost, by set and by task."""
 
     def __init__(self, *, kept: bool) -> None:
         self.kept = kept
-        """Whether these are only the episodes that a run kept, not all that it tested."""
+        """Whether these are only the kept episodes, not all tested ones."""
         self.costs: dict[str, Cost] = {}
         self.outcomes: dict[str, dict[str, list[float]]] = {}
-        """Of unmasked episodes, by set and task."""
+        """Outcomes of unmasked episodes, by set and task."""
         self.splits: dict[str, str] = {}
-        """Of sets that are known to be parts of a split, such as one seed's."""
+        """The split of each set, where it is known."""
 
     @classmethod
-    def of_episodes(cls, sets: Iterable[EpisodeSet]) -> Tally:
-        tally = cls(kept=True)
+    def of_episodes(cls, sets: Iterable[EpisodeSet]) -> RunTotals:
+        totals = cls(kept=True)
         for part in sets:
             name = set_name(part.name)
-            cost = tally.costs.setdefault(name, Cost())
-            tally.outcomes.setdefault(name, {})
+            cost = totals.costs.setdefault(name, Cost())
+            totals.outcomes.setdefault(name, {})
             for episode in part.episodes:
-                tally._count(name, episode.task, episode.success)
+                totals._count(name, episode.task, episode.success)
                 _spent(cost, episode)
-        return tally
+        return totals
 
     @classmethod
-    def of_results(cls, results: Mapping[str, Any]) -> Tally | None:
-        """Of a run's ``results.json``, as the commands or the demos write it; ``None`` if it is
-        neither."""
-        tally = cls(kept=False)
+    def of_results(cls, results: Mapping[str, Any]) -> RunTotals | None:
+        """The totals of a ``results.json`` of a command or a demo; ``None`` for other contents."""
+        totals = cls(kept=False)
         for part in (*(results.get("plans") or ()), *(results.get("arms") or ())):
             work = part.get("work") or part
             name = str(part.get("name") or f"{part.get('split', '')}-{part.get('arm', '')}")
-            tally.outcomes.setdefault(name, {})
+            totals.outcomes.setdefault(name, {})
             if part.get("name") and part.get("split"):
-                tally.splits[name] = str(part["split"])
+                totals.splits[name] = str(part["split"])
             prompt, completion = work.get("prompt_tokens"), work.get("completion_tokens")
-            tally.costs[name] = Cost(
+            totals.costs[name] = Cost(
                 decisions=work.get("decisions", work.get("steps")),
                 calls=work.get("calls"),
                 prompt=prompt,
@@ -77,8 +76,8 @@ class Tally:
                 seconds=work.get("seconds"),
             )
             for job, outcome in zip(part["jobs"], part["outcomes"], strict=True):
-                tally._count(name, str(job[0]), outcome)
-        return tally if tally.outcomes else None
+                totals._count(name, str(job[0]), outcome)
+        return totals if totals.outcomes else None
 
     def _count(self, name: str, task: str, outcome: float | None) -> None:
         self.costs[name].episodes += 1
@@ -109,8 +108,8 @@ class Tally:
         if not rows:
             return None
         note = (
-            f"{self._warning}95 % intervals: Wilson. Masked episodes, which a fault took, are left "
-            "out. Episodes of training are sampled and may be guided: not comparable with tests."
+            f"{self._warning}95 % intervals: Wilson. Episodes masked by a fault are left "
+            "out. Training episodes are sampled and may be guided: do not compare them with tests."
         )
         columns = ("episodes", "success, %", "masked")
         return ReportTable(title=f"Success of {self._which}", columns=columns, rows=tuple(rows),
@@ -167,7 +166,7 @@ class Tally:
 
 
 def filled_columns(table: ReportTable) -> ReportTable:
-    """The table without columns that nothing is known of."""
+    """The table without its empty columns."""
     kept = [k for k in range(len(table.columns)) if any(row[k] is not None for row in table.rows)]
     return msgspec.structs.replace(
         table,
@@ -189,7 +188,7 @@ def _spent(cost: Cost, episode: Episode) -> None:
 
 
 def set_name(stem: str) -> str:
-    """Name of a set of episodes: the iterations of training are one set."""
+    """The name of a set of episodes. All iterations of training are one set."""
     return _ITERATION.sub("", stem)
 
 

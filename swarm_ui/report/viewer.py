@@ -1,4 +1,4 @@
-"""Episodes as the data the viewer's script reads."""
+"""Converts episodes to the data of the viewer's script."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 
 Json = dict[str, object]
 KeepPicture = Callable[[bytes], int | None]
-"""Puts a PNG into the page and returns its number; ``None``: there is no room for it."""
+"""Adds a PNG to the page and returns its number, or ``None`` beyond the budget."""
 
 
 def embedded(data: object) -> Markup:
-    """JSON that can stand inside a script element: no ``<``, ``>`` or ``&`` is left in it."""
+    """JSON for a script element: ``<``, ``>`` and ``&`` are escaped."""
     text = compact(data)
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -30,12 +30,12 @@ def embedded(data: object) -> Markup:
 
 
 def compact(data: object) -> str:
-    """JSON without blanks, in ASCII. Raises ``ValueError`` for numbers that are not finite."""
+    """ASCII JSON without spaces. Raises ``ValueError`` for numbers that are not finite."""
     return json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
 def viewer_episode(episode: Episode, keep: KeepPicture) -> Json:
-    """All that the viewer shows of an episode, once it is opened."""
+    """The data of one episode, shown when it is opened."""
     return {
         "environment": episode.environment,
         "fault": episode.fault,
@@ -45,7 +45,7 @@ def viewer_episode(episode: Episode, keep: KeepPicture) -> Json:
 
 
 def index_entry(episode: Episode, name: str, chunk: int) -> list[object]:
-    """What the list shows and filters by: task, seed, policy, set, outcome, goal, steps; chunk."""
+    """A row of the list: task, seed, policy, set, outcome, goal, steps and chunk."""
     first = episode.steps[0].trace.observation if episode.steps else None
     return [
         episode.task,
@@ -60,7 +60,7 @@ def index_entry(episode: Episode, name: str, chunk: int) -> list[object]:
 
 
 def outcome(episode: Episode) -> str:
-    """``"solved"``, ``"failed"``, or ``"masked"`` where a fault took the episode."""
+    """``"solved"``, ``"failed"``, or ``"masked"`` for an episode that a fault ended."""
     if episode.fault is not None or episode.success is None:
         return "masked"
     return "solved" if episode.success else "failed"
@@ -74,7 +74,7 @@ def _step(step: StepRecord, keep: KeepPicture) -> Json:
         "app": seen.app,
         "png": keep(png) if png is not None and png.startswith(_PNG) else None,
         "elements": [_element(e) for e in seen.elements],
-        "past": [_told(p.action, p.label) for p in seen.history[-4:]],
+        "past": [_described(p.action, p.label) for p in seen.history[-4:]],
         "agents": list(trace.agents),
         "rounds": trace.rounds,
         "edges": [list(edge) for edge in trace.edges],
@@ -83,8 +83,8 @@ def _step(step: StepRecord, keep: KeepPicture) -> Json:
         "why": list(step.rationale),
         "undecided": trace.undecided,
         "ballot": _ballot(trace),
-        "decision": _told(trace.action, _label(trace.action, seen)) if trace.action else None,
-        "executed": _told(done, _label(done, seen)) if done and done != trace.action else None,
+        "decision": _described(trace.action, _label(trace.action, seen)) if trace.action else None,
+        "executed": _described(done, _label(done, seen)) if done and done != trace.action else None,
         "index": done.index if done else None,
         "note": step.note,
         "reward": _finite(step.reward),
@@ -121,7 +121,7 @@ def _message(message: Message, step: StepRecord) -> Json:
         "sender": message.sender,
         "round": message.round,
         "text": message.content,
-        "action": _told(message.action, _label(message.action, step.trace.observation))
+        "action": _described(message.action, _label(message.action, step.trace.observation))
         if message.action
         else None,
         "chosen": _same(message.action, step.trace.action),
@@ -144,7 +144,7 @@ def _finite(value: float) -> float | None:
 
 
 def _heard(call: Call, trace: Trace) -> list[int | str]:
-    """Places of the messages it heard among the trace's messages; ids of those that are lost."""
+    """The indices of the messages it heard; ids of those that the trace lacks."""
     place = {message.id: k for k, message in enumerate(trace.messages)}
     return [place.get(id, id) for id in call.heard]
 
@@ -172,7 +172,7 @@ def _ballot_text(key: str, trace: Trace) -> str:
         action = msgspec.json.decode(key, type=Action)
     except (msgspec.DecodeError, ValueError):
         return key
-    return _told(action, _label(action, trace.observation))
+    return _described(action, _label(action, trace.observation))
 
 
 def _label(action: Action | None, seen: Observation) -> str:
@@ -180,7 +180,7 @@ def _label(action: Action | None, seen: Observation) -> str:
     return element.label if element else ""
 
 
-def _told(action: Action, label: str) -> str:
-    """An action for people: with the label of what it acts on, as the screen has it."""
+def _described(action: Action, label: str) -> str:
+    """An action as text, with the label of its element."""
     named = action if action.target or not label else msgspec.structs.replace(action, target=label)
     return str(named)

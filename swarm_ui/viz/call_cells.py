@@ -1,4 +1,4 @@
-"""What the pictures of a trace show of a call: colours, short words, tooltips."""
+"""How pictures of a trace show one call: its colour, its short text and its tooltip."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from swarm_ui.trace.records import Call, Trace
 from swarm_ui.viz.svg import AMBER, GREY, INK, RED, SMALL, WORDS, Box, group, rect, text
 from swarm_ui.viz.svg_text import clipped, listed, width
 
-# Told apart by colour-blind readers too, on light and on dark; red is kept for failures.
+# Colour-blind readers can tell these apart, on light and on dark pages. Red marks failures only.
 _PALETTE = ("#4c8dff", "#e8912d", "#3fae6a", "#b974e8", "#2fb5c4", "#d978a8", "#a3952f", "#8f7a66")
 _BARS, BAR = 6, 15.0
 SIZE = 184.0, 52.0
@@ -24,11 +24,11 @@ SIZE = 184.0, 52.0
 
 @dataclass(slots=True)
 class Cell:
-    """One call, made or skipped."""
+    """One call. ``call`` is ``None`` if it was skipped."""
 
     id: str
     name: str
-    """Without the names around it."""
+    """The node's name, without the names of the graphs around it."""
     round: int
     call: Call | None = None
     message: Message | None = None
@@ -44,7 +44,7 @@ class Palette(NamedTuple):
 
 
 def palette(trace: Trace) -> Palette:
-    """Colours in the order of the ballot's weights, then as proposals were made."""
+    """Assign colours by the weights of the ballot, then in the order of the proposals."""
     order: dict[ActionKey, None] = {}
     for action, _ in votes(trace.ballot):
         if isinstance(action, Action):
@@ -56,7 +56,7 @@ def palette(trace: Trace) -> Palette:
 
 
 def votes(ballot: Mapping[str, float]) -> list[tuple[Action | str, float]]:
-    """What was voted for, heaviest first; as it is written where it is no action."""
+    """The entries of a ballot, heaviest first. An entry that is no action stays text."""
     found: list[tuple[Action | str, float]] = []
     for written, weight in sorted(ballot.items(), key=lambda item: -item[1]):
         try:
@@ -67,7 +67,7 @@ def votes(ballot: Mapping[str, float]) -> list[tuple[Action | str, float]]:
 
 
 def proposal(cell: Cell) -> str:
-    """What a call came to, on one line."""
+    """The result of a call on one line."""
     call, message = cell.call, cell.message
     if call is None:
         return "skipped"
@@ -81,7 +81,7 @@ def proposal(cell: Cell) -> str:
 
 
 def figures(call: Call) -> str:
-    """Confidence, tokens and time, as far as they are known."""
+    """Confidence, tokens and seconds of a call, where they are known."""
     found = []
     if call.logprob is not None:
         found.append(
@@ -102,7 +102,7 @@ def _short(count: int) -> str:
 
 
 def seconds(time: float) -> str:
-    """``"85 ms"``, ``"2.41 s"``; less than a tenth of a millisecond is said so."""
+    """A duration such as ``"85 ms"`` or ``"2.41 s"``; the smallest is ``"<0.1 ms"``."""
     if time < 1e-4:
         return "<0.1 ms"
     if time < 0.01:
@@ -112,8 +112,8 @@ def seconds(time: float) -> str:
     )
 
 
-def told(cell: Cell, most: int) -> str:
-    """The tooltip of a call, message and all, each part cut to ``most`` characters."""
+def tooltip_text(cell: Cell, most: int) -> str:
+    """The tooltip of a call with its message. Each part is cut to ``most`` characters."""
     call, message = cell.call, cell.message
     lines = [f"{cell.name}, round {cell.round}"]
     if call is None:
@@ -121,7 +121,7 @@ def told(cell: Cell, most: int) -> str:
     if call.error is not None:
         lines.append(f"failed: {clipped(call.error, most)}")
     if call.rescued is not None:
-        lines.append(f"failed: {clipped(call.rescued, most)}\nits fallback spoke in its name")
+        lines.append(f"failed: {clipped(call.rescued, most)}\nits fallback answered instead")
     if call.adapter is not None:
         lines.append(f"adapter {call.adapter}")
     if call.heard:
@@ -144,45 +144,45 @@ def told(cell: Cell, most: int) -> str:
 def size(cell: Cell) -> tuple[float, float]:
     """Width and height of the box of a call, in pixels."""
     ballot = None if cell.call is None else cell.call.ballot
-    return (218.0, 42 + bars(ballot) * BAR) if ballot else SIZE
+    return (218.0, 42 + ballot_rows(ballot) * BAR) if ballot else SIZE
 
 
-def bars(ballot: Mapping[str, float]) -> int:
-    """Lines that a ballot takes."""
+def ballot_rows(ballot: Mapping[str, float]) -> int:
+    """The number of lines that a ballot needs."""
     return min(len(ballot), _BARS) + (len(ballot) > _BARS)
 
 
-def draw(cell: Cell, box: Box, colours: Palette, *, last: bool, most: int) -> str:
-    """The box of a call. ``last``: it closes the graph; ``most``: characters of a tooltip."""
+def draw_call(cell: Cell, box: Box, colours: Palette, *, last: bool, most: int) -> str:
+    """Draw the box of a call. ``last``: the call closes the graph. ``most``: see `tooltip_text`."""
     call = cell.call
     room = box.width - 20
     x, y = box.x + 12, box.y + 16
     if call is None:
-        outline = rect(box, GREY, depth=0.04, dash="2 3", thick=1.0)
+        outline = rect(box, GREY, alpha=0.04, dash="2 3", thick=1.0)
         name = text(x, y, cell.name, room=room, bold=True)
-        return group(told(cell, most), outline, name, _words(cell, x, y), opacity=0.5)
+        return group(tooltip_text(cell, most), outline, name, _words(cell, x, y), opacity=0.5)
     failed, rescued = call.error is not None, call.rescued is not None
     edge = RED if failed else AMBER if rescued else INK
     fill = RED if failed else AMBER if rescued else GREY
-    depth = 0.2 if failed or rescued else 0.16 if last else 0.08
+    alpha = 0.2 if failed or rescued else 0.16 if last else 0.08
     thick = 1.6 if failed or rescued or last else 1.0
-    marks = [rect(box, fill, depth=depth, stroke=edge, thick=thick, radius=8)]
+    parts = [rect(box, fill, alpha=alpha, stroke=edge, thick=thick, radius=8)]
     action = None if cell.message is None else cell.message.action
     if action is not None and not failed:
         stripe = Box(box.x + 3.5, box.y + 6, 3.5, box.height - 12)
-        marks.append(rect(stripe, colours.of(action), depth=1.0, stroke=None, radius=1.5))
+        parts.append(rect(stripe, colours.of(action), alpha=1.0, stroke=None, radius=1.5))
     badge = "failed" if failed else "rescued" if rescued else ""
     if badge:
-        marks.append(
+        parts.append(
             text(box.right - 9, y, badge, size=SMALL, anchor="end", colour=edge, bold=True)
         )
-    marks.append(text(x, y, cell.name, room=room - (44 if badge else 0), bold=True))
+    parts.append(text(x, y, cell.name, room=room - (44 if badge else 0), bold=True))
     if call.ballot:
-        marks.append(ballot(call.ballot, Box(x, box.y + 23, room, 0), colours))
+        parts.append(draw_ballot(call.ballot, Box(x, box.y + 23, room, 0), colours))
     else:
-        marks.append(_words(cell, x, y))
-    marks.append(text(x, box.bottom - 7, figures(call), size=SMALL, room=room, opacity=0.7))
-    return group(told(cell, most), *marks)
+        parts.append(_words(cell, x, y))
+    parts.append(text(x, box.bottom - 7, figures(call), size=SMALL, room=room, opacity=0.7))
+    return group(tooltip_text(cell, most), *parts)
 
 
 def _words(cell: Cell, x: float, y: float) -> str:
@@ -193,27 +193,27 @@ def _words(cell: Cell, x: float, y: float) -> str:
 
 
 def _share(weight: float, top: float) -> float:
-    """Length of a bar."""
+    """The length of a bar in pixels."""
     return max(2.0, 44 * weight / top) if top > 0 and isfinite(weight) else 2.0
 
 
-def ballot(weights: Mapping[str, float], room: Box, colours: Palette) -> str:
-    """Bars, heaviest first, from the top of the room given."""
+def draw_ballot(weights: Mapping[str, float], room: Box, colours: Palette) -> str:
+    """Draw a bar for each entry of a ballot, heaviest first, from the top of ``room``."""
     entries = votes(weights)
     top = max((weight for _, weight in entries if isfinite(weight)), default=0.0)
     written = [
         f"{weight:.0f}" if float(weight).is_integer() else f"{weight:.2f}" for _, weight in entries
     ]
     aside = max((width(figure, SMALL) for figure in written[:_BARS]), default=0.0) + 6
-    marks: list[str] = []
+    parts: list[str] = []
     for k, (voted, weight) in enumerate(entries[:_BARS]):
         y = room.y + k * BAR
         colour = colours.of(voted) if isinstance(voted, Action) else GREY
         bar = Box(room.x, y + 1, _share(weight, top), BAR - 5)
-        marks.append(
+        parts.append(
             group(
                 f"{voted}: {weight:.4g}",
-                rect(bar, colour, depth=1.0, stroke=None, radius=2),
+                rect(bar, colour, alpha=1.0, stroke=None, radius=2),
                 text(room.x + 50, y + 10, written[k], size=SMALL, bold=True),
                 text(
                     room.x + 52 + aside,
@@ -226,5 +226,5 @@ def ballot(weights: Mapping[str, float], room: Box, colours: Palette) -> str:
         )
     if len(entries) > _BARS:
         rest = f"and {len(entries) - _BARS} more"
-        marks.append(text(room.x + 50, room.y + _BARS * BAR + 10, rest, size=SMALL, opacity=0.7))
-    return "".join(marks)
+        parts.append(text(room.x + 50, room.y + _BARS * BAR + 10, rest, size=SMALL, opacity=0.7))
+    return "".join(parts)

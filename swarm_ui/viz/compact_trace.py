@@ -1,4 +1,4 @@
-"""A trace of many calls as a picture: a square a call, in the colour of its proposal."""
+"""A trace with many calls: each call is a square in the colour of its proposal."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from swarm_ui.viz.svg import (
     text,
 )
 from swarm_ui.viz.svg_text import number, width
-from swarm_ui.viz.trace_panels import Panel
+from swarm_ui.viz.trace_panels import Panel, PanelDrawing
 
-_MOST_CELLS, _MOST_ROWS, _TOLD = 1000, 40, 160
+_MOST_CELLS, _MOST_ROWS, _MOST_CHARACTERS = 1000, 40, 160
 _SIDE, _STEP, _WIDE = 16.0, 20.0, 44.0
 
 
 def compact(
     canvas: Canvas, trace: Trace, panels: Sequence[Panel], colours: Palette, x: float, y: float
 ) -> tuple[float, float]:
-    """Draw all panels, one below the other; width and height of what was drawn."""
+    """Draw all panels, one below the other; returns the width and height of the drawing."""
     left, wide, top = _MOST_CELLS, 0.0, y
     for panel in panels:
         cells = list(panel.cells.values())[:left]
@@ -43,98 +43,72 @@ def compact(
         if panel.prefix:
             canvas.over.append(text(x, y + 10, panel.title, size=WORDS, bold=True))
             y += 22
-        names = list(dict.fromkeys(cell.name for cell in cells))
-        draw = _table if len(names) <= _MOST_ROWS and len(panel.rounds) > 1 else _blocks
-        size = draw(canvas, panel, cells, names, colours, (x, y))
+        few = len({cell.name for cell in cells}) <= _MOST_ROWS
+        draw = _table if few and len(panel.rounds) > 1 else _blocks
+        size = draw(PanelDrawing(canvas, panel, colours, x, y), cells)
         wide, y = max(wide, size[0]), y + size[1] + 14
     if trace.ballot:
         canvas.over.append(text(x, y + 10, "ballot", size=WORDS, bold=True))
-        canvas.over.append(call_cells.ballot(trace.ballot, Box(x, y + 18, 400, 0), colours))
-        y += 26 + call_cells.bars(trace.ballot) * call_cells.BAR
+        canvas.over.append(call_cells.draw_ballot(trace.ballot, Box(x, y + 18, 400, 0), colours))
+        y += 26 + call_cells.ballot_rows(trace.ballot) * call_cells.BAR
     rest = sum(len(panel.cells) for panel in panels) - (_MOST_CELLS - left)
     note = (
-        "a square a call, in the colour of its proposal; a cross failed, amber edges were rescued, "
-        "dashed ones skipped; who heard whom is in the tooltips"
+        "each square is a call in the colour of its proposal; a cross: failed; amber: rescued; "
+        "dashed: skipped; tooltips say who heard whom"
     )
     note = f"{rest:,} more calls are not drawn; {note}" if rest else note
     canvas.over.append(text(x, y + 10, note, size=SMALL, opacity=0.75))
     return max(wide, width(note, SMALL)), y + 16 - top
 
 
-def _table(
-    canvas: Canvas,
-    panel: Panel,
-    cells: Sequence[Cell],
-    names: Sequence[str],
-    colours: Palette,
-    corner: tuple[float, float],
-) -> tuple[float, float]:
-    """A row a name, a column a round."""
-    x, y = corner
+def _table(drawing: PanelDrawing, cells: Sequence[Cell]) -> tuple[float, float]:
+    """Draw a row for each name and a column for each round."""
+    x, y, over = drawing.x, drawing.y, drawing.canvas.over
+    names, rounds = list(dict.fromkeys(cell.name for cell in cells)), drawing.panel.rounds
     room = min(160.0, max(width(name, NAME) for name in names) + 4)
-    rounds = panel.rounds
     for k, round in enumerate(rounds):
         middle = x + room + 10 + k * _WIDE + _WIDE / 2
-        canvas.over.append(text(middle, y + 10, f"r{round}", size=SMALL, anchor="middle"))
+        over.append(text(middle, y + 10, f"r{round}", size=SMALL, anchor="middle"))
     row = {name: y + 18 + k * _STEP for k, name in enumerate(names)}
     for name in names:
-        canvas.over.append(text(x, row[name] + 12, name, size=WORDS, room=room))
+        over.append(text(x, row[name] + 12, name, size=WORDS, room=room))
     for cell in cells:
         left = x + room + 12 + rounds.index(cell.round) * _WIDE
-        canvas.over.append(_square(cell, Box(left, row[cell.name], _WIDE - 4, _SIDE), colours))
+        box = Box(left, row[cell.name], _WIDE - 4, _SIDE)
+        over.append(_square(cell, box, drawing.colours))
     return room + 10 + len(rounds) * _WIDE, 18 + len(names) * _STEP
 
 
-def _blocks(
-    canvas: Canvas,
-    panel: Panel,
-    cells: Sequence[Cell],
-    names: Sequence[str],
-    colours: Palette,
-    corner: tuple[float, float],
-) -> tuple[float, float]:
-    """A block of squares a round, in the order of the calls, line by line."""
-    x, y = corner
-    across = max(8, ceil(sqrt(len(names)) * 1.3))
-    place: dict[tuple[int, bool], int] = {}
-    high = 0.0
-    blocks = [(round, last) for round in panel.rounds for last in (False, True)]
-    blocks = [b for b in blocks if any(_block(panel, cell) == b for cell in cells)]
-    left = x
-    starts: dict[tuple[int, bool], float] = {}
-    for block in blocks:
-        count = sum(_block(panel, cell) == block for cell in cells)
-        starts[block] = left
-        heading = "after the last round" if block[1] else f"round {block[0]}"
-        canvas.over.append(text(left, y + 10, heading, size=SMALL))
-        left += max(min(across, count) * _STEP, width(heading, SMALL)) + 18
+def _blocks(drawing: PanelDrawing, cells: Sequence[Cell]) -> tuple[float, float]:
+    """Draw a block of squares for each round, in the order of the calls, line by line."""
+    x, y, over = drawing.x, drawing.y, drawing.canvas.over
+    across = max(8, ceil(sqrt(len({cell.name for cell in cells})) * 1.3))
+    blocks: dict[tuple[int, bool], list[Cell]] = {}
     for cell in cells:
-        block = _block(panel, cell)
-        k = place[block] = place.get(block, -1) + 1
-        box = Box(starts[block] + k % across * _STEP, y + 18 + k // across * _STEP, _SIDE, _SIDE)
-        canvas.over.append(_square(cell, box, colours))
-        high = max(high, box.bottom - y)
+        blocks.setdefault((cell.round, drawing.panel.closes(cell)), []).append(cell)
+    left, high = x, 0.0
+    for (round, last), inside in sorted(blocks.items(), key=lambda item: item[0]):
+        heading = "after the last round" if last else f"round {round}"
+        over.append(text(left, y + 10, heading, size=SMALL))
+        for k, cell in enumerate(inside):
+            box = Box(left + k % across * _STEP, y + 18 + k // across * _STEP, _SIDE, _SIDE)
+            over.append(_square(cell, box, drawing.colours))
+            high = max(high, box.bottom - y)
+        left += max(min(across, len(inside)) * _STEP, width(heading, SMALL)) + 18
     return left - x - 18, high
 
 
-def _block(panel: Panel, cell: Cell) -> tuple[int, bool]:
-    return cell.round, panel.closes(cell)
-
-
 def _square(cell: Cell, box: Box, colours: Palette) -> str:
-    call = cell.call
-    told = call_cells.told(cell, _TOLD)
+    call, tooltip = cell.call, call_cells.tooltip_text(cell, _MOST_CHARACTERS)
     if call is None:
-        return group(told, rect(box, GREY, depth=0.04, dash="2 2", radius=3, thick=0.8))
+        return group(tooltip, rect(box, GREY, alpha=0.04, dash="2 2", radius=3, thick=0.8))
     if call.error is not None:
         x, y = box.x + box.width / 2, box.middle
         cross = f"M{number(x - 4)} {number(y - 4)}l8 8m0 -8l-8 8"
         mark = tag("path", d=cross, stroke=RED, stroke_width=2)
-        return group(told, rect(box, RED, depth=0.25, stroke=RED, radius=3), mark)
+        return group(tooltip, rect(box, RED, alpha=0.25, stroke=RED, radius=3), mark)
     action = None if cell.message is None else cell.message.action
-    edge = AMBER if call.rescued is not None else INK
-    thick = 2.4 if call.rescued is not None else 0.6
-    depth = 0.1 if action is None else 0.8
-    return group(
-        told, rect(box, colours.of(action), depth=depth, stroke=edge, thick=thick, radius=3)
-    )
+    edge, thick = (INK, 0.6) if call.rescued is None else (AMBER, 2.4)
+    alpha = 0.1 if action is None else 0.8
+    colour = colours.of(action)
+    return group(tooltip, rect(box, colour, alpha=alpha, stroke=edge, thick=thick, radius=3))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from swarm_ui.viz.layered_layout import Layout, Link
+from swarm_ui.graph.topology import Edge
+from swarm_ui.viz.layered_layout import Layout
 from swarm_ui.viz.svg import Box
 from swarm_ui.viz.svg_text import number
 
@@ -17,16 +18,16 @@ class Line(NamedTuple):
 
     curve: str
     places: list[Point]
-    """Where on its last stretch, which it shares with no other line, a word can stand."""
+    """Places for a label on the last stretch, which belongs to this line alone."""
 
 
-def lines(layout: Layout, links: Iterable[Link]) -> dict[Link, Line]:
-    """A curve for each link; those that end at one box end beside each other."""
+def lines(layout: Layout, links: Iterable[Edge]) -> dict[Edge, Line]:
+    """A curve for each link. Curves that end at one box end beside each other."""
     pairs = list(links)
-    ends: dict[str, list[Link]] = {}
+    ends: dict[str, list[Edge]] = {}
     for link in pairs:
         ends.setdefault(link[1], []).append(link)
-    port: dict[Link, float] = {}
+    port: dict[Edge, float] = {}
     for listener, arriving in ends.items():
         box = layout.box(listener)
         arriving.sort(key=lambda link: _before(layout, link).middle)
@@ -37,12 +38,12 @@ def lines(layout: Layout, links: Iterable[Link]) -> dict[Link, Line]:
     return {link: _line(layout, link, port[link]) for link in pairs}
 
 
-def _before(layout: Layout, link: Link) -> Box:
-    """The last box or passage before the listener's."""
+def _before(layout: Layout, link: Edge) -> Box:
+    """The box or passage in the column before the listener."""
     return layout.boxes[link[0], layout.column[link[1]] - 1]
 
 
-def _line(layout: Layout, link: Link, end: float) -> Line:
+def _line(layout: Layout, link: Edge, end: float) -> Line:
     sender, listener = link
     first, last = layout.column[sender], layout.column[listener]
     box = layout.boxes[sender, first]
@@ -64,7 +65,7 @@ def _line(layout: Layout, link: Link, end: float) -> Line:
 
 
 def bend(x: float, y: float, to_x: float, to_y: float) -> str:
-    """From one point to another, leaving and arriving level."""
+    """The path from one point to another that starts and ends horizontally."""
     half = (x + to_x) / 2
     if abs(to_y - y) < 0.05:
         return f"H{number(to_x)}"

@@ -1,4 +1,4 @@
-"""A graph with many nodes as a picture: dots without names, which are in the tooltips."""
+"""A graph with many nodes: each node is a dot with its name in the tooltip."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def dots(
     drawn: Sequence[Edge],
     weights: Mapping[Edge, float],
 ) -> Point:
-    """Draw it and say how large it is. What there is no room for is counted in the caption.
+    """Draw the graph; returns the width and height. The caption counts what was left out.
 
-    ``drawn``: edges worth a line; others go from all agents to one node.
+    ``drawn``: edges with a line of their own. The other edges go from all agents to one node.
     """
     columns = _columns(graph, depth)
     apart = len(drawn) < len(graph.edges)
@@ -38,14 +38,14 @@ def dots(
         listeners.setdefault(edge[0], []).append(edge)
     for sender, own in listeners.items():
         curves = "".join(_line(place[a], place[b]) for a, b in own)
-        told = tag("title", plain(f"{sender} → {listed([b for _, b in own])}"))
+        tooltip = tag("title", plain(f"{sender} → {listed([b for _, b in own])}"))
         strength = max([weights.get(edge, 1.0) for edge in own])
         canvas.lines.append(
-            tag("path", told, d=curves, class_="swarm-edge", opacity=opacity * strength)
+            tag("path", tooltip, d=curves, class_="swarm-edge", opacity=opacity * strength)
         )
     closing = frozenset(graph.closing)
     if apart:
-        _crowd(canvas, graph, place, [n for n in closing if n in place], set(edges))
+        _collectors(canvas, graph, place, [n for n in closing if n in place], set(edges))
     for name in shown_in_order(graph, shown):
         canvas.over.append(_dot(graph, name, place[name], radius, last=name in closing))
     notes = [f"{len(graph.nodes):,} nodes, {len(graph.edges):,} edges"]
@@ -66,26 +66,26 @@ def dots(
     return wide, size[1] + 14
 
 
-def _crowd(
+def _collectors(
     canvas: Canvas,
     graph: Dag,
     place: Mapping[str, Point],
     closing: Sequence[str],
     joined: set[Edge],
 ) -> None:
-    """A frame around all agents, and one arrow to each node that hears them all."""
+    """Draw a frame around all agents and an arrow from it to each node that hears them all."""
     inside = [place[name] for name in graph.agents if name in place]
     x, y = min(a for a, _ in inside) - 11, min(b for _, b in inside) - 11
     wide, high = max(a for a, _ in inside) + 11 - x, max(b for _, b in inside) + 11 - y
     around = Box(x, y, wide, high)
-    told = f"all {len(graph.agents):,} agents"
-    canvas.below.append(group(told, frame(around, dash="2 3")))
+    tooltip = f"all {len(graph.agents):,} agents"
+    canvas.below.append(group(tooltip, frame(around, dash="2 3")))
     for name in sorted(closing, key=place.__getitem__):
         if any(listener == name for _, listener in joined):
             continue
         to_x, to_y = place[name]
         start = (around.right, max(around.y + 10, min(around.bottom - 10, to_y)))
-        heard = f"{name} hears {told}"
+        heard = f"{name} hears {tooltip}"
         canvas.lines.append(arrow(_line(start, (to_x - 9, to_y)), heard, thick=2.0))
 
 
@@ -94,7 +94,7 @@ def shown_in_order(graph: Dag, shown: set[str]) -> list[str]:
 
 
 def _columns(graph: Dag, depth: Mapping[str, int]) -> list[list[str]]:
-    """Names by column, each near those it hears."""
+    """Names by column. A name stands near its predecessors."""
     found: list[list[str]] = [[] for _ in range(max(depth.values()) + 1)]
     for name in list(graph.nodes)[:_MOST_DOTS]:
         found[depth[name]].append(name)
@@ -117,7 +117,7 @@ def _mean(values: Sequence[float]) -> float:
 def _places(
     columns: Sequence[Sequence[str]], apart: frozenset[str]
 ) -> tuple[dict[str, Point], float, Point]:
-    """Where each dot is, how large the dots are, and how large the picture is.
+    """The place of each dot, the radius of the dots, and the size of the picture.
 
     Names in ``apart`` stand a little further right.
     """
@@ -143,10 +143,15 @@ def _line(start: Point, end: Point) -> str:
 
 
 def _dot(graph: Dag, name: str, place: Point, radius: float, *, last: bool) -> str:
+<<<<<<< HEAD
     told = name + (
         f"\nhears {listed(graph.predecessors[name])}" if graph.predecessors[name] else ""
     )
     told += "\nthe output" if name == graph.output else ""
+=======
+    tooltip = name + (f"\nhears {listed(graph.heard[name])}" if graph.heard[name] else "")
+    tooltip += "\nthe output" if name == graph.output else ""
+>>>>>>> viz
     nested = isinstance(graph.nodes[name], Dag)
     mark = tag(
         "circle",
@@ -159,4 +164,4 @@ def _dot(graph: Dag, name: str, place: Point, radius: float, *, last: bool) -> s
         stroke_width=2.0 if name == graph.output else 0.8,
         stroke_dasharray="2 1" if nested else None,
     )
-    return group(told, mark)
+    return group(tooltip, mark)

@@ -1,4 +1,4 @@
-"""Probable edges as a picture: arcs over a line of nodes, or a matrix where they are many."""
+"""Edge probabilities as a picture: arcs over a row of nodes, or a matrix for many nodes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.topology import Edge
+from swarm_ui.viz.curves import Point
 from swarm_ui.viz.svg import (
     BLUE,
     INK,
@@ -23,9 +24,9 @@ from swarm_ui.viz.svg import (
 from swarm_ui.viz.svg_text import number, width
 
 MOST_ARCS = 8
-"""With more nodes it is a matrix."""
+"""More nodes than these are drawn as a matrix."""
 _NAMED, _FIGURED, _MOST_CELLS = 40, 16, 64
-_MARGIN, _HIGH = 14.0, 30.0
+_MARGIN, _HIGH, _RISE = 14.0, 30.0, 30.0
 
 
 def edges_svg(
@@ -36,14 +37,14 @@ def edges_svg(
 ) -> str:
     """Edges with their probabilities as an SVG document.
 
-    Up to eight nodes: arcs above run forwards in ``order``, arcs below backwards, the more
-    probable the thicker. More nodes: a matrix, senders down and listeners across; beyond 64 nodes
-    a cell stands for several edges and shows their mean.
+    Up to eight nodes are drawn as a row: arcs above run forwards in ``order``, arcs below run
+    backwards, and a more probable edge is thicker. More nodes are drawn as a matrix with senders
+    down and listeners across. Beyond 64 nodes a cell shows the mean of several edges.
 
     Args:
         probabilities: of each edge that may occur.
         order: all nodes, first speaker first.
-        chosen: edges of the most probable graph, in blue.
+        chosen: edges of the most probable graph, drawn in blue.
         title: a line above.
 
     Raises:
@@ -52,14 +53,26 @@ def edges_svg(
     _check(probabilities, order)
     canvas = Canvas()
     top = _MARGIN + (22 if title else 0)
-    few = len(order) <= MOST_ARCS
-    draw = _arcs if few else _matrix
-    wide, high = draw(canvas, probabilities, order, frozenset(chosen), top)
+    if len(order) <= MOST_ARCS:
+        wide, high = _arcs(canvas, probabilities, order, frozenset(chosen), top)
+    else:
+        wide, high = _matrix(canvas, probabilities, order, frozenset(chosen), top)
     wide = max(wide, 240.0)
     if title:
         line = text(_MARGIN, _MARGIN + 11, title, size=WORDS, room=wide - 2 * _MARGIN, opacity=0.85)
         canvas.over.append(group(title, line))
     return canvas.document(wide, high, title or f"{len(probabilities)} edges")
+
+
+def arcs_svg(probabilities: Mapping[Edge, float], order: Sequence[str], label: str) -> str:
+    """Any number of nodes in a row, close together, with arcs that carry no figures.
+
+    ``label`` describes the picture to screen readers. Raises ``ConfigError`` as `edges_svg` does.
+    """
+    _check(probabilities, order)
+    canvas = Canvas()
+    size = _arcs(canvas, probabilities, order, frozenset(), 0.0, figures=False)
+    return canvas.document(*size, label)
 
 
 def _check(probabilities: Mapping[Edge, float], order: Sequence[str]) -> None:
@@ -80,44 +93,56 @@ def _arcs(
     order: Sequence[str],
     chosen: frozenset[Edge],
     top: float,
+    *,
+    figures: bool = True,
 ) -> tuple[float, float]:
+    """Draw the row of nodes and its arcs; returns the width and height of the picture."""
     size = min(150.0, max((width(name, NAME) for name in order), default=0.0) + 22)
-    step = max(size + 26, 96.0)
+    step = max(size + 26, 96.0) if figures else size + 10
     place = {name: k for k, name in enumerate(order)}
     spans = [place[b] - place[a] for a, b in probabilities]
     above, below = max([0, *spans]), -min([0, *spans])
-    rise = 30.0
-    line = top + 10 + rise * above
+    line = top + 10 + _RISE * above
     for edge in sorted(probabilities, key=lambda e: (probabilities[e], e)):
-        _arc(canvas, edge, probabilities[edge], edge in chosen, place, (step, size, line, rise))
+        chance, picked = probabilities[edge], edge in chosen
+        tooltip = _tooltip(edge, chance, picked)
+        curve, middle = _arc(place[edge[0]], place[edge[1]], step, size, line)
+        drawn = arrow(
+            curve,
+            tooltip,
+            colour=BLUE if picked or not figures else INK,
+            thick=0.8 + (3.0 if figures else 1.0) * chance,
+            opacity=0.2 + 0.75 * chance,
+        )
+        canvas.lines.append(drawn)
+        if figures:
+            near = [(middle[0] + shift, middle[1]) for shift in (0.0, -14.0, 14.0)]
+            canvas.label(near, f"{chance:.2f}", tooltip, opacity=0.45 + 0.55 * chance)
     for name, k in place.items():
         box = Box(_MARGIN + k * step, line, size, _HIGH)
         label = text(box.x + size / 2, box.middle + 4, name, anchor="middle", room=size - 12)
         canvas.over.append(group(name, rect(box, BLUE), label))
     wide = 2 * _MARGIN + (len(order) - 1) * step + size
-    return wide, line + _HIGH + rise * below + 10 + _MARGIN
+    return wide, line + _HIGH + _RISE * below + 10 + _MARGIN
 
 
-def _arc(
-    canvas: Canvas,
-    edge: Edge,
-    chance: float,
-    chosen: bool,
-    place: Mapping[str, int],
-    room: tuple[float, float, float, float],
-) -> None:
-    """Above the line to the right, below it to the left; the longer, the higher."""
-    step, size, line, rise = room
-    start, end = place[edge[0]], place[edge[1]]
+def _tooltip(edge: Edge, chance: float, chosen: bool) -> str:
+    return f"{edge[0]} → {edge[1]}: {chance:.3f}" + ", in the most probable graph" * chosen
+
+
+def _arc(start: int, end: int, step: float, size: float, line: float) -> tuple[str, Point]:
+    """The curve of an arc and its middle.
+
+    Arcs to the right stand above the line, arcs to the left below it. A longer arc is higher.
+    """
     ahead = end > start
     side = 1 if ahead else -1
-    spread = min(size * 0.36, 40.0)
     reach = abs(end - start)
-    aside = side * spread * (1.05 - 0.85 * reach / MOST_ARCS)  # so that arcs nest
+    aside = side * min(size * 0.36, 40.0) * (1.05 - 0.85 * min(1.0, reach / MOST_ARCS))
     x = _MARGIN + start * step + size / 2 + aside
     to_x = _MARGIN + end * step + size / 2 - aside
     y = line if ahead else line + _HIGH
-    peak = y - side * rise * reach
+    peak = y - side * _RISE * reach
     # A bend of this kind reaches three quarters of the way to its control points.
     control = y + (peak - y) / 0.75
     lean = side * min(step * 0.3, 34.0)
@@ -125,19 +150,7 @@ def _arc(
         f"M{number(x)} {number(y)}C{number(x + lean * 0.4)} {number(control)} "
         f"{number(to_x - lean * 0.4)} {number(control)} {number(to_x)} {number(y)}"
     )
-    told = f"{edge[0]} → {edge[1]}: {chance:.3f}" + (", in the most probable graph" * chosen)
-    canvas.lines.append(
-        arrow(
-            curve,
-            told,
-            colour=BLUE if chosen else INK,
-            thick=0.8 + 3.0 * chance,
-            opacity=0.2 + 0.75 * chance,
-        )
-    )
-    middle = (x + to_x) / 2
-    near = [(middle + shift, peak) for shift in (0.0, -14.0, 14.0)]
-    canvas.label(near, f"{chance:.2f}", told, opacity=0.45 + 0.55 * chance)
+    return curve, ((x + to_x) / 2, peak)
 
 
 # -- many nodes -------------------------------------------------------------------------------
@@ -163,12 +176,14 @@ def _matrix(
         _levels(canvas, _means(probabilities, order, shown), side, (left, high))
     extent = shown * side
     outline = Box(left, high, extent, extent)
-    canvas.over.append(rect(outline, INK, depth=0.0, radius=0, thick=0.6))
-    says = "rows send, columns listen, in the most probable order"
+    canvas.over.append(rect(outline, INK, alpha=0.0, radius=0, thick=0.6))
+    caption = "rows send, columns listen, in the most probable order"
     if count > shown:
-        says += f"; {count:,} nodes, a cell is the mean of about {(count / shown) ** 2:.0f} edges"
-    canvas.over.append(text(_MARGIN, high + extent + 18, says, size=SMALL, opacity=0.75))
-    wide = max(left + extent, width(says, SMALL) + _MARGIN) + _MARGIN
+        caption += (
+            f"; {count:,} nodes, a cell is the mean of about {(count / shown) ** 2:.0f} edges"
+        )
+    canvas.over.append(text(_MARGIN, high + extent + 18, caption, size=SMALL, opacity=0.75))
+    wide = max(left + extent, width(caption, SMALL) + _MARGIN) + _MARGIN
     return wide + room * 0.35, high + extent + 18 + _MARGIN
 
 
@@ -194,16 +209,15 @@ def _cells(
     for (a, b), chance in probabilities.items():
         box = Box(corner[0] + place[b] * side, corner[1] + place[a] * side, side, side)
         picked = (a, b) in chosen
-        told = f"{a} → {b}: {chance:.3f}" + (", in the most probable graph" * picked)
-        marks = [rect(box.grown(-1), BLUE, depth=chance, stroke=None, radius=2)]
+        parts = [rect(box.grown(-1), BLUE, alpha=chance, stroke=None, radius=2)]
         if picked:
-            marks.append(rect(box.grown(-1.5), BLUE, depth=0.0, stroke=BLUE, thick=1.6, radius=2))
+            parts.append(rect(box.grown(-1.5), BLUE, alpha=0.0, stroke=BLUE, thick=1.6, radius=2))
         if side >= 30:
             figure = f"{chance:.2f}".removeprefix("0") if chance < 0.995 else "1"
-            marks.append(
+            parts.append(
                 text(box.x + side / 2, box.middle + 3.5, figure, size=SMALL, anchor="middle")
             )
-        canvas.over.append(group(told, *marks))
+        canvas.over.append(group(_tooltip((a, b), chance, picked), *parts))
 
 
 def _means(
@@ -223,7 +237,7 @@ def _levels(
     side: float,
     corner: tuple[float, float],
 ) -> None:
-    """All cells of about the same probability as one path."""
+    """Draw all cells with about the same probability as one path."""
     level: dict[int, list[str]] = {}
     across = number(side)
     for (row, column), chance in sorted(means.items()):

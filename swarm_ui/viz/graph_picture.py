@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from swarm_ui.graph.dag import Dag
-from swarm_ui.graph.topology import Edge, topological
+from swarm_ui.graph.topology import Edge
 from swarm_ui.node import Condition, Node
 from swarm_ui.viz.curves import Line, lines
 from swarm_ui.viz.dot_graph import dots
-from swarm_ui.viz.layered_layout import Layout, layered
+from swarm_ui.viz.layered_layout import Layout, layered, longest_paths
 from swarm_ui.viz.svg import BLUE, NAME, SMALL, Box, Canvas, arrow, frame, group, rect, text
 from swarm_ui.viz.svg_text import cut, listed, number, width
 
 MOST_BOXES, MOST_LINES = 40, 400
 """More nodes or edges than that are drawn as dots."""
-_EXPANDED = 40  # nodes, those inside nested graphs too, of a picture that shows what is inside
-_DEEP = 3  # nested graphs that are shown one inside the other
-_CROWD = 6  # more agents than that, if all are heard, are heard along one arrow
+_EXPANDED = 40  # nested graphs are opened if no more nodes than these result in all
+_DEEP = 3  # levels of nested graphs that are opened
+_MOST_SEPARATE = 6  # more agents than these share one arrow to a node that hears them all
 _MARGIN, _TITLE, _LONGEST = 14.0, 22.0, 170.0
 
 
 def graph_svg(graph: Dag, weights: Mapping[Edge, float] | None = None) -> str:
     """The graph as an SVG document.
 
-    Votes are round, the output has a thick outline, a nested graph is a frame (or, where that
-    would be too much, a box with two outlines); an edge with a condition is dashed.
+    Votes are round, and the output has a thick outline. A nested graph is a frame, or a box with
+    two outlines if there is no room for its nodes. An edge with a condition is dashed.
 
     Args:
         graph: what to draw.
@@ -35,7 +36,7 @@ def graph_svg(graph: Dag, weights: Mapping[Edge, float] | None = None) -> str:
     canvas = Canvas()
     shown = _sketch(graph, weights or {}, 0, _total(graph) <= _EXPANDED)
     if shown is None:
-        drawn = _drawn(graph, _crowd(graph, weights or {}))
+        drawn = _drawn(graph, _collectors(graph, weights or {}))
         size = dots(canvas, graph, depths(graph), drawn, weights or {})
     else:
         shown.draw(canvas, _MARGIN, _MARGIN)
@@ -45,17 +46,9 @@ def graph_svg(graph: Dag, weights: Mapping[Edge, float] | None = None) -> str:
 
 
 def depths(graph: Dag) -> dict[str, int]:
-    """Column of each node: the length of the longest path to it; votes after all agents."""
-    depth: dict[str, int] = {}
-    closing = frozenset(graph.closing)
-    last = -1
-    for agents_first in (True, False):
-        for name in topological(graph.predecessors):
-            if (name in closing) is not agents_first:
-                low = -1 if agents_first else last
-                depth[name] = 1 + max([low, *(depth[s] for s in graph.predecessors[name])])
-        last = max(depth.values(), default=-1)
-    return depth
+    """Column of each node: the length of the longest path to it. Votes come after all agents."""
+    after_agents = itertools.product(graph.agents, graph.closing)
+    return longest_paths(graph.nodes, [*graph.edges, *after_agents])
 
 
 def _total(graph: Dag) -> int:
@@ -64,13 +57,13 @@ def _total(graph: Dag) -> int:
 
 
 class _Sketch(NamedTuple):
-    """A graph laid out, ready to be drawn anywhere."""
+    """A graph with its layout, which can be drawn at any place."""
 
     graph: Dag
     weights: Mapping[Edge, float]
     layout: Layout
     inside: Mapping[str, _Sketch]
-    crowd: tuple[str, ...]
+    collectors: tuple[str, ...]
     """Closing nodes that hear all agents along one arrow."""
     framed: bool
     """Whether there is a frame around the agents."""
@@ -81,7 +74,7 @@ class _Sketch(NamedTuple):
         low = _TITLE if self.framed else 0.0
         side = 8.0 if self.framed else 0.0
         layout = self.layout.moved(x + side, y + low)
-        drawn = lines(layout, _drawn(self.graph, self.crowd))
+        drawn = lines(layout, _drawn(self.graph, self.collectors))
         if self.framed:
             self._frame(canvas, layout)
         for edge, line in drawn.items():
@@ -92,20 +85,20 @@ class _Sketch(NamedTuple):
     def _edge(self, canvas: Canvas, edge: Edge, line: Line) -> None:
         graph, (sender, listener) = self.graph, edge
         weight, condition = self.weights.get(edge), graph.when.get(edge)
-        told = f"{sender} → {listener}"
+        tooltip = f"{sender} → {listener}"
         heard = graph.predecessors[listener]
         if len(heard) > 1:
-            told += f"\nheard as number {heard.index(sender) + 1} of {len(heard)}"
+            tooltip += f"\nheard as number {heard.index(sender) + 1} of {len(heard)}"
         if condition is not None:
-            told += f"\nonly {condition_name(condition)}"
+            tooltip += f"\nonly {condition_name(condition)}"
         if weight is not None:
-            told += f"\nprobability {weight:.3f}"
+            tooltip += f"\nprobability {weight:.3f}"
         last = listener in graph.closing
         strength = (0.4 if last else 0.75) if weight is None else 0.2 + 0.75 * weight
         canvas.lines.append(
             arrow(
                 line.curve,
-                told,
+                tooltip,
                 opacity=0.85 if condition is not None and weight is None else strength,
                 thick=1.2 if weight is None else 0.8 + 1.8 * weight,
                 dash=None if condition is None else "5 3",
@@ -114,52 +107,52 @@ class _Sketch(NamedTuple):
         words = [] if condition is None else [cut(condition_name(condition), 110, SMALL)]
         words += [] if weight is None else [f"{weight:.2f}"]
         if words:
-            canvas.label(line.places, ", ".join(words), told)
+            canvas.label(line.places, ", ".join(words), tooltip)
 
     def _node(self, canvas: Canvas, name: str, box: Box) -> None:
         graph, node = self.graph, self.graph.nodes[name]
         last = name in graph.closing
         thick = 2.4 if name == graph.output else 1.2
-        told = _told(graph, name)
+        tooltip = _tooltip(graph, name)
         inner = self.inside.get(name)
         if inner is not None:
             title = text(box.x + 10, box.y + 15, name, room=box.width - 20, bold=True)
             note = _note(graph, name)
             below = text(box.x + 10, box.bottom - 6, note, size=SMALL, opacity=0.8) if note else ""
-            outline = rect(box, BLUE, depth=0.05, radius=10, thick=thick)
-            canvas.over.append(group(told, outline, title, below))
+            outline = rect(box, BLUE, alpha=0.05, radius=10, thick=thick)
+            canvas.over.append(group(tooltip, outline, title, below))
             inner.draw(canvas, box.x + 12, box.y + 26)
             return
         radius = min(box.height / 2, 17.0) if last else 6.0
-        marks = [rect(box, BLUE, depth=0.34 if last else 0.16, radius=radius, thick=thick)]
+        parts = [rect(box, BLUE, alpha=0.34 if last else 0.16, radius=radius, thick=thick)]
         if isinstance(node, Dag):
-            marks.append(rect(box.grown(-3.5), BLUE, depth=0.0, radius=max(3.0, radius - 3)))
+            parts.append(rect(box.grown(-3.5), BLUE, alpha=0.0, radius=max(3.0, radius - 3)))
         note = _note(graph, name)
         x, y, room = box.x + box.width / 2, box.middle + 4, box.width - 14
-        marks.append(text(x, y - 7 if note else y, name, anchor="middle", room=room))
+        parts.append(text(x, y - 7 if note else y, name, anchor="middle", room=room))
         if note:
             below = text(x, y + 8, note, size=SMALL, anchor="middle", room=room, opacity=0.8)
-            marks.append(below)
-        canvas.over.append(group(told, *marks))
+            parts.append(below)
+        canvas.over.append(group(tooltip, *parts))
 
     def _frame(self, canvas: Canvas, layout: Layout) -> None:
-        """Around the agents: how often they speak, and whom all of them vote with."""
+        """Draw the frame around the agents, with the rounds, and the arrows that start at it."""
         graph = self.graph
         last = max((layout.column[name] for name in graph.agents), default=0)
         boxes = [box for (_, column), box in layout.boxes.items() if column <= last]
         x, y = min(b.x for b in boxes) - 8, min(b.y for b in boxes) - 8
         wide, high = max(b.right for b in boxes) + 8 - x, max(b.bottom for b in boxes) + 8 - y
         around = Box(x, y, wide, high)
-        told = f"all {len(graph.agents)} agents"
-        says = []
+        tooltip = f"all {len(graph.agents)} agents"
+        caption = []
         if graph.rounds > 1:
-            says.append(f"{graph.rounds} rounds")
-            told += f" speak {graph.rounds} times, and hear their own last message"
-        if self.crowd:
-            says.append(f"all {len(graph.agents)} are heard")
-        label = text(x + 8, y - 5, ", ".join(says), size=SMALL, opacity=0.8)
-        canvas.below.append(group(told, frame(around, dash="2 3"), label))
-        for name in self.crowd:
+            caption.append(f"{graph.rounds} rounds")
+            tooltip += f" speak {graph.rounds} times, and hear their own last message"
+        if self.collectors:
+            caption.append(f"all {len(graph.agents)} are heard")
+        label = text(x + 8, y - 5, ", ".join(caption), size=SMALL, opacity=0.8)
+        canvas.below.append(group(tooltip, frame(around, dash="2 3"), label))
+        for name in self.collectors:
             box = layout.box(name)
             half = (around.right + box.x) / 2
             start = min(max(box.middle, around.y + 12), around.bottom - 12)
@@ -172,9 +165,9 @@ class _Sketch(NamedTuple):
 
 
 def _sketch(graph: Dag, weights: Mapping[Edge, float], deep: int, expand: bool) -> _Sketch | None:
-    """The graph laid out; ``None`` if it is too large for boxes."""
-    crowd = _crowd(graph, weights)
-    drawn = _drawn(graph, crowd)
+    """The layout of the graph, or ``None`` if the graph is too large for boxes."""
+    collectors = _collectors(graph, weights)
+    drawn = _drawn(graph, collectors)
     if len(graph.nodes) > MOST_BOXES or len(drawn) > MOST_LINES:
         return None
     inside: dict[str, _Sketch] = {}
@@ -187,15 +180,22 @@ def _sketch(graph: Dag, weights: Mapping[Edge, float], deep: int, expand: bool) 
     words = [condition_name(c) for c in graph.when.values()] + ["0.00"] * bool(weights)
     gap = max([44.0, *(min(110.0, width(w, SMALL)) + 44 for w in words)])
     layout = layered(depths(graph), drawn, size, (gap, 20.0))
-    framed = graph.rounds > 1 or bool(crowd)
+    framed = graph.rounds > 1 or bool(collectors)
     wide = layout.width + (16.0 if framed else 0.0)
     return _Sketch(
-        graph, weights, layout, inside, crowd, framed, wide, layout.height + _TITLE * framed * 1.5
+        graph,
+        weights,
+        layout,
+        inside,
+        collectors,
+        framed,
+        wide,
+        layout.height + _TITLE * framed * 1.5,
     )
 
 
-def _crowd(graph: Dag, weights: Mapping[Edge, float]) -> tuple[str, ...]:
-    if len(graph.agents) <= _CROWD:
+def _collectors(graph: Dag, weights: Mapping[Edge, float]) -> tuple[str, ...]:
+    if len(graph.agents) <= _MOST_SEPARATE:
         return ()
     agents = frozenset(graph.agents)
     special = {listener for _, listener in (*graph.when, *weights)}
@@ -206,10 +206,10 @@ def _crowd(graph: Dag, weights: Mapping[Edge, float]) -> tuple[str, ...]:
     )
 
 
-def _drawn(graph: Dag, crowd: tuple[str, ...]) -> list[Edge]:
-    """Edges that have a line of their own."""
+def _drawn(graph: Dag, collectors: tuple[str, ...]) -> list[Edge]:
+    """The edges that are drawn as lines of their own."""
     agents = frozenset(graph.agents)
-    return [edge for edge in graph.edges if edge[1] not in crowd or edge[0] not in agents]
+    return [edge for edge in graph.edges if edge[1] not in collectors or edge[0] not in agents]
 
 
 def _size(graph: Dag, name: str, inside: _Sketch | None) -> tuple[float, float]:
@@ -222,7 +222,7 @@ def _size(graph: Dag, name: str, inside: _Sketch | None) -> tuple[float, float]:
 
 
 def _note(graph: Dag, name: str) -> str:
-    """The small print of a node: its adapter, its size, who speaks if it fails."""
+    """The second line of a node: its adapter, its size and its fallback."""
     node, fallback = graph.nodes[name], graph.fallbacks.get(name)
     adapter: str | None = getattr(node, "adapter", None)
     notes = [] if adapter is None else [adapter]
@@ -237,28 +237,28 @@ def _called(node: Node) -> str:
     return str(getattr(node, "id", type(node).__name__))
 
 
-def _told(graph: Dag, name: str) -> str:
+def _tooltip(graph: Dag, name: str) -> str:
     """The tooltip of a node."""
     node = graph.nodes[name]
-    told_ = [f"{name} ({type(node).__name__})"]
+    lines = [f"{name} ({type(node).__name__})"]
     if _called(node) != name:
-        told_.append(f"is {_called(node)}")
+        lines.append(f"is {_called(node)}")
     adapter: str | None = getattr(node, "adapter", None)
     if adapter is not None:
-        told_.append(f"adapter {adapter}")
+        lines.append(f"adapter {adapter}")
     if isinstance(node, Dag):
-        told_.append(f"{len(node.nodes)} nodes, {len(node.edges)} edges, rounds {node.rounds}")
+        lines.append(f"{len(node.nodes)} nodes, {len(node.edges)} edges, rounds {node.rounds}")
     if graph.predecessors[name]:
-        told_.append(f"hears {listed(graph.predecessors[name])}")
+        lines.append(f"hears {listed(graph.predecessors[name])}")
     if name in graph.fallbacks:
-        told_.append(f"if it fails, {_called(graph.fallbacks[name])} speaks in its name")
+        lines.append(f"if it fails, {_called(graph.fallbacks[name])} answers instead")
     if name == graph.output:
-        told_.append("the output")
-    return "\n".join(told_)
+        lines.append("the output")
+    return "\n".join(lines)
 
 
 def condition_name(condition: Condition) -> str:
-    """``"if urgent"`` for a function called so; functions without a name are ``"if (…)"``."""
+    """``"if urgent"`` for a function named ``urgent``, and ``"if (…)"`` for a lambda."""
     name = str(getattr(condition, "__name__", type(condition).__name__))
     if name.lower() == "otherwise":
         return "otherwise"

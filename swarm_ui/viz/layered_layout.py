@@ -1,4 +1,4 @@
-"""Boxes in columns, left to right, with room for long lines: no line runs through a box."""
+"""Boxes in columns from left to right. Long lines have passages, so none crosses a box."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from bisect import bisect_right, insort
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from swarm_ui.errors import GraphError
+from swarm_ui.graph.topology import Edge, predecessors, topological
 from swarm_ui.viz.svg import Box
 
 Slot = tuple[str, int]
-"""A box in its own column, or in a later one the place where its long lines pass."""
-Link = tuple[str, str]
+"""A name and a column: the box itself, or a passage for its lines in a later column."""
 
 _SWEEPS = 6
 
 
 class Layout(NamedTuple):
-    """Where everything is."""
+    """The places of all boxes and passages."""
 
     boxes: Mapping[Slot, Box]
-    """Flat ones where lines pass."""
+    """Boxes of height 0 are passages."""
     column: Mapping[str, int]
     spans: Sequence[tuple[float, float]]
     """Left and right of each column."""
@@ -37,17 +38,34 @@ class Layout(NamedTuple):
         )
 
 
+def ordered(before: Mapping[str, Sequence[str]]) -> list[str]:
+    """Names in topological order, or in the order given where a file holds a cycle."""
+    try:
+        return topological(before)
+    except GraphError:
+        return list(before)
+
+
+def longest_paths(names: Iterable[str], edges: Iterable[Edge]) -> dict[str, int]:
+    """The number of edges on the longest path to each name."""
+    before = predecessors(names, edges)
+    depth: dict[str, int] = {}
+    for name in ordered(before):
+        depth[name] = 1 + max((depth.get(sender, -1) for sender in before[name]), default=-1)
+    return depth
+
+
 def layered(
     column: Mapping[str, int],
-    links: Iterable[Link],
+    links: Iterable[Edge],
     size: Mapping[str, tuple[float, float]],
     gap: tuple[float, float],
 ) -> Layout:
-    """Lay boxes out so that few lines cross and lines are nearly straight.
+    """Place boxes so that few lines cross and most lines are nearly straight.
 
     Args:
-        column: of each name, in an order that settles ties.
-        links: who is joined to whom, always to a later column.
+        column: the column of each name; ties are broken by the order of the names.
+        links: pairs of names; the second stands in a later column.
         size: width and height of each box.
         gap: between columns and between boxes.
     """
@@ -73,11 +91,11 @@ def layered(
 
 
 def _slots(
-    column: Mapping[str, int], links: Sequence[Link]
+    column: Mapping[str, int], links: Sequence[Edge]
 ) -> tuple[list[list[Slot]], list[tuple[Slot, Slot]]]:
-    """What stands or passes in each column, and which slots of neighbouring columns are joined.
+    """The slots of each column, and the pairs of slots in neighbouring columns that are joined.
 
-    All long lines of one sender pass together.
+    All long lines of one sender share their passages.
     """
     reach = dict(column)
     for sender, listener in links:
@@ -95,7 +113,7 @@ def _slots(
 
 
 def _untangled(slots: list[list[Slot]], joints: Sequence[tuple[Slot, Slot]]) -> list[list[Slot]]:
-    """The slots of each column in the order, of those tried, with the fewest crossings."""
+    """Order the slots of each column: the order with the fewest crossings of those tried."""
     left: dict[Slot, list[Slot]] = {slot: [] for column in slots for slot in column}
     right: dict[Slot, list[Slot]] = {slot: [] for column in slots for slot in column}
     for a, b in joints:
@@ -141,7 +159,7 @@ def _settled(
     tall: Mapping[Slot, float],
     gap: float,
 ) -> dict[Slot, float]:
-    """Height (of the middle) of each slot, near what it is joined to."""
+    """The vertical centre of each slot, close to the slots that it is joined to."""
     near: dict[Slot, list[Slot]] = {slot: [] for column in slots for slot in column}
     for a, b in joints:
         near[a].append(b)
@@ -159,7 +177,7 @@ def _settled(
 def _pulled(
     slot: Slot, near: Sequence[Slot], tall: Mapping[Slot, float], centre: Mapping[Slot, float]
 ) -> float:
-    """Where a slot would stand by itself; lines pull at lines more, so long ones are straight."""
+    """The centre a slot is drawn to. Passages weigh more, which keeps long lines straight."""
     weight = [1.0 if tall[slot] or tall[t] else 6.0 for t in near]
     if not near:
         return centre[slot]
@@ -169,13 +187,13 @@ def _pulled(
 def _spread(
     wanted: Sequence[float], column: Sequence[Slot], tall: Mapping[Slot, float], gap: float
 ) -> list[float]:
-    """Heights as near as can be to those wanted (least squares), in order and not too close."""
+    """Centres near the wanted ones (least squares), in order and with gaps between the boxes."""
     offsets = [0.0]
     for above, below in itertools.pairwise(column):
         lines = not tall[above] and not tall[below]
         room = gap * 0.5 if lines else gap * 0.75 if not tall[above] or not tall[below] else gap
         offsets.append(offsets[-1] + (tall[above] + tall[below]) / 2 + room)
-    # Once each has its offset taken away, heights must not fall: pool neighbours that would.
+    # Without their offsets the centres must not decrease: neighbours that would are pooled.
     pools: list[tuple[float, int]] = []
     for height, offset in zip(wanted, offsets, strict=True):
         pools.append((height - offset, 1))

@@ -1,29 +1,29 @@
-"""The calls of several rounds: a column a round, a row an agent, then what closes the graph."""
+"""Calls of several rounds: a column per round, a row per agent, then the closing calls."""
 
 from __future__ import annotations
 
-from swarm_ui.graph.topology import predecessors
+from swarm_ui.graph.topology import Edge, predecessors
 from swarm_ui.viz import call_cells
 from swarm_ui.viz.curves import bend
-from swarm_ui.viz.layered_layout import Link
+from swarm_ui.viz.layered_layout import longest_paths, ordered
 from swarm_ui.viz.svg import GREY, WORDS, Box, rect, text
 from swarm_ui.viz.svg_text import number
-from swarm_ui.viz.trace_panels import GAP, Panel, Stage, depths, ordered
+from swarm_ui.viz.trace_panels import GAP, Panel, PanelDrawing
 
 _HEAD, _PAD, _ACROSS, _SHORTEST = 24.0, 12.0, 44.0, 15.0
 
 
-def grid(stage: Stage) -> tuple[float, float]:
-    """Draw them; width and height of what was drawn."""
-    panel = stage.panel
+def grid(drawing: PanelDrawing) -> tuple[float, float]:
+    """Draw the calls; returns the width and height of the drawing."""
+    panel = drawing.panel
     rows = _rows(panel)
     reach = _reach(panel, rows)
-    place, size = _boxes(stage, rows, max(reach.values(), default=0.0))
+    place, size = _boxes(drawing, rows, max(reach.values(), default=0.0))
     column = {id: k for id, (k, _) in place.items()}
-    # A file may say what cannot have been: that somebody heard a later round.
+    # A damaged file may say that a call heard a later round.
     heard = [link for link in panel.heard if column[link[0]] <= column[link[1]]]
     box = {id: b for id, (_, b) in place.items()}
-    bottom = stage.y + size[1]
+    bottom = drawing.y + size[1]
     ports = _ports(panel, heard, box, column)
     spans = {k: (b.x, b.right) for k, b in place.values()}
     for link in heard:
@@ -37,14 +37,14 @@ def grid(stage: Stage) -> tuple[float, float]:
             )
         else:
             curve = _detour(link, panel, box, column, spans, end, bottom)
-        stage.arrow(link, curve)
+        drawing.arrow(link, curve)
     for id in panel.cells:
-        stage.cell(id, box[id])
+        drawing.cell(id, box[id])
     return size
 
 
 def _rows(panel: Panel) -> dict[str, int]:
-    """A row for each agent, below all it hears within a round."""
+    """The row of each agent, below the agents that it hears within a round."""
     cells = panel.cells
     names = list(dict.fromkeys([*panel.agents, *(c.name for c in cells.values())]))
     names = [name for name in names if name in panel.agents]
@@ -61,9 +61,9 @@ def _rows(panel: Panel) -> dict[str, int]:
     return {name: k for k, name in enumerate(ordered(predecessors(names, links)))}
 
 
-def _reach(panel: Panel, rows: dict[str, int]) -> dict[Link, float]:
-    """How far each line within a round swings out to the left, longer ones further."""
-    inside: dict[Link, int] = {}
+def _reach(panel: Panel, rows: dict[str, int]) -> dict[Edge, float]:
+    """How far each line within a round bends to the left. Longer lines bend further."""
+    inside: dict[Edge, int] = {}
     for a, b in panel.heard:
         sender, listener = panel.cells[a], panel.cells[b]
         both = sender.name in rows and listener.name in rows
@@ -75,46 +75,48 @@ def _reach(panel: Panel, rows: dict[str, int]) -> dict[Link, float]:
 
 
 def _boxes(
-    stage: Stage, rows: dict[str, int], reach: float
+    drawing: PanelDrawing, rows: dict[str, int], reach: float
 ) -> tuple[dict[str, tuple[int, Box]], tuple[float, float]]:
-    """Column and box of each call, and the size of the whole; bands and headings are drawn."""
-    panel = stage.panel
+    """Draw bands and headings; returns the column and box of each call and the whole size."""
+    panel = drawing.panel
     wide, high = call_cells.SIZE
     gutter = reach + 10 if reach else 0.0
     tall = max(1, len(rows)) * (high + GAP) - GAP
-    top = stage.y + _HEAD + _PAD
+    top = drawing.y + _HEAD + _PAD
     place: dict[str, tuple[int, Box]] = {}
-    x = stage.x
+    x = drawing.x
     for k, round in enumerate(panel.rounds):
-        band = Box(x, stage.y + _HEAD, gutter + wide + 2 * _PAD, tall + 2 * _PAD)
+        band = Box(x, drawing.y + _HEAD, gutter + wide + 2 * _PAD, tall + 2 * _PAD)
         left = x + _PAD + gutter
-        stage.canvas.below.append(rect(band, GREY, depth=0.08, stroke=None, radius=10))
-        heading = text(left + wide / 2, stage.y + 16, f"round {round}", size=WORDS, anchor="middle")
-        stage.canvas.over.append(heading)
+        drawing.canvas.below.append(rect(band, GREY, alpha=0.08, stroke=None, radius=10))
+        heading = text(
+            left + wide / 2, drawing.y + 16, f"round {round}", size=WORDS, anchor="middle"
+        )
+        drawing.canvas.over.append(heading)
         for cell in panel.cells.values():
             if cell.round == round and cell.name in rows:
                 y = top + rows[cell.name] * (high + GAP)
                 place[cell.id] = k, Box(left, y, wide, high)
         x = band.right + _ACROSS
-    x, deep = _closing(stage, place, x, top + tall / 2)
+    x, deep = _closing(drawing, place, x, top + tall / 2)
     low = max(tall + _PAD, deep - top + _PAD) + _HEAD + _PAD
-    return place, (x - _ACROSS - stage.x, low)
+    return place, (x - _ACROSS - drawing.x, low)
 
 
 def _closing(
-    stage: Stage, place: dict[str, tuple[int, Box]], x: float, middle: float
+    drawing: PanelDrawing, place: dict[str, tuple[int, Box]], x: float, middle: float
 ) -> tuple[float, float]:
-    """Place the calls that close the graph, right of all rounds; where they end."""
-    panel = stage.panel
+    """Place the closing calls right of all rounds; returns their right and lower end."""
+    panel = drawing.panel
     last = {id: cell for id, cell in panel.cells.items() if id not in place}
     links = [(a, b) for a, b in panel.heard if a in last and b in last]
-    found = depths(list(last), links)
+    found = longest_paths(list(last), links)
     first = len(panel.rounds)
     deep = 0.0
     for depth in sorted(set(found.values())):
         here = {id: call_cells.size(last[id]) for id in last if found[id] == depth}
         y = middle - (sum(high + GAP for _, high in here.values()) - GAP) / 2
-        y = max(y, stage.y + _HEAD)
+        y = max(y, drawing.y + _HEAD)
         for id, (wide, high) in here.items():
             place[id] = first + depth, Box(x, y, wide, high)
             y += high + GAP
@@ -127,14 +129,14 @@ def _closing(
 
 
 def _ports(
-    panel: Panel, heard: list[Link], box: dict[str, Box], column: dict[str, int]
-) -> dict[Link, float]:
+    panel: Panel, heard: list[Edge], box: dict[str, Box], column: dict[str, int]
+) -> dict[Edge, float]:
     """How high each line ends at its listener's box: own memory in the middle, what was said in
     the same round above it, the nearest first, so that those lines do not cross."""
-    ends: dict[str, list[Link]] = {}
+    ends: dict[str, list[Edge]] = {}
     for link in heard:
         ends.setdefault(link[1], []).append(link)
-    found: dict[Link, float] = {}
+    found: dict[Edge, float] = {}
     for id, links in ends.items():
         there = box[id]
         inside = [link for link in links if column[link[0]] == column[id]]
@@ -153,7 +155,7 @@ def _ports(
 
 
 def _arc(sender: Box, listener: Box, end: float, reach: float) -> str:
-    """Out to the left of the sender and back into the listener from the left."""
+    """A curve that leaves the sender and enters the listener on the left side."""
     start = sender.bottom - 11 if sender.y < listener.y else sender.y + 11
     swing = sender.x - reach / 0.75
     return (
@@ -163,7 +165,7 @@ def _arc(sender: Box, listener: Box, end: float, reach: float) -> str:
 
 
 def _detour(
-    link: Link,
+    link: Edge,
     panel: Panel,
     box: dict[str, Box],
     column: dict[str, int],
@@ -171,7 +173,7 @@ def _detour(
     end: float,
     bottom: float,
 ) -> str:
-    """Between two rows past the rounds in between, or below all where a vote stands there."""
+    """A line that passes other rounds between two rows, or below everything beside a vote."""
     sender, listener = box[link[0]], box[link[1]]
     first, last = column[link[0]], column[link[1]]
     share = (panel.cells[link[0]].round + 1) / (len(panel.rounds) + 1)

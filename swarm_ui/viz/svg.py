@@ -1,23 +1,24 @@
-"""SVG as text: what all pictures share.
+"""The SVG elements that all pictures share, as text.
 
-Every text is escaped on its way in. Colours stand on light and on dark pages: lines and words
-take the colour of the page's own text, fills are half transparent.
+Every text is escaped. Colours fit light and dark pages: lines and words have the colour of the
+page's text, and fills are half transparent.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
-from swarm_ui.viz.svg_text import OWN, cut, number, plain, quoted, sound, width
+from swarm_ui.viz.svg_text import PICTURE_ID, cut, number, plain, quoted, width, xml_safe
 
 INK = "currentColor"
 BLUE, RED, AMBER, GREY = "#5b8def", "#e5484d", "#d9930d", "#8b919a"
 NAME, WORDS, SMALL = 12.0, 11.0, 9.5
-"""Font sizes in pixels: names, what is said, figures."""
+"""Font sizes in pixels: names, messages, figures."""
 
-# Only where the picture is a file of its own: in a page, the page's own colour is taken.
+# `svg:root` matches in a file of its own only; inside a page the page's colour is used.
 _STYLE = (
     "<style>svg:root{color:#24292f}"
     "@media(prefers-color-scheme:dark){svg:root{color:#e6edf3}}"
@@ -26,7 +27,7 @@ _STYLE = (
 
 
 class Box(NamedTuple):
-    """Where something is drawn: left, top, width, height in pixels."""
+    """A rectangle: left, top, width and height in pixels."""
 
     x: float
     y: float
@@ -43,7 +44,7 @@ class Box(NamedTuple):
 
     @property
     def middle(self) -> float:
-        """Half way down."""
+        """The vertical centre."""
         return self.y + self.height / 2
 
     def moved(self, x: float, y: float) -> Box:
@@ -62,9 +63,9 @@ class Box(NamedTuple):
 
 
 class Canvas:
-    """What is drawn so far: frames below, lines above them, boxes and words on top.
+    """The elements of a picture in three layers: frames, lines above them, boxes and text on top.
 
-    Lines are interrupted where a word stands on them.
+    Lines are interrupted behind a label.
     """
 
     __slots__ = ("_gaps", "_labels", "below", "lines", "over")
@@ -77,9 +78,9 @@ class Canvas:
         self._gaps: list[Box] = []
 
     def label(
-        self, places: Sequence[tuple[float, float]], words: str, told: str, opacity: float = 0.9
+        self, places: Sequence[tuple[float, float]], words: str, tooltip: str, opacity: float = 0.9
     ) -> None:
-        """Words on a line, at the first of the places (their middle) that is still free."""
+        """Write a label on a line, centred at the first of ``places`` that is still free."""
         wide = width(words, SMALL) + 4
         boxes = [Box(x - wide / 2, y - 6, wide, 12) for x, y in places]
         free = (b for b in boxes if not any(b.meets(gap) for gap in self._gaps))
@@ -88,11 +89,11 @@ class Canvas:
         shown = text(
             box.x + wide / 2, box.middle + 3.3, words, size=SMALL, anchor="middle", opacity=opacity
         )
-        self._labels.append(group(told, shown))
+        self._labels.append(group(tooltip, shown))
 
     def document(self, wide: float, high: float, label: str) -> str:
-        """The whole as an SVG document of that size in pixels; ``label`` is read out aloud."""
-        parts = [_STYLE, _tips(), *self.below]
+        """The picture as an SVG document. ``label`` describes it to screen readers."""
+        parts = [_STYLE, _arrow_heads(), *self.below]
         if self._gaps:
             holes = "".join(
                 tag("rect", x=b.x, y=b.y, width=b.width, height=b.height, fill="#000")
@@ -105,12 +106,12 @@ class Canvas:
                     "mask",
                     whole + holes,
                     stroke="none",
-                    id=f"gap-{OWN}",
+                    id=f"gap-{PICTURE_ID}",
                     maskUnits="userSpaceOnUse",
                     **frame,
                 )
             )
-            parts.append(tag("g", "".join(self.lines), mask=f"url(#gap-{OWN})"))
+            parts.append(tag("g", "".join(self.lines), mask=f"url(#gap-{PICTURE_ID})"))
         else:
             parts.extend(self.lines)
         body = "\n".join([*parts, *self.over, *self._labels])
@@ -119,9 +120,9 @@ class Canvas:
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {number(wide)} {number(high)}" '
             f'width="{number(wide)}" height="{number(high)}" role="img" style="max-width:none" '
             f'font-family="Helvetica, Arial, sans-serif" fill="none" stroke="{INK}" '
-            f'aria-label="{quoted(sound(label))}">'
+            f'aria-label="{quoted(xml_safe(label))}">'
         )
-        return f"{head}\n{body.replace(OWN, own)}\n</svg>"
+        return f"{head}\n{body.replace(PICTURE_ID, own)}\n</svg>"
 
 
 def scrolling(picture: str) -> str:
@@ -130,7 +131,7 @@ def scrolling(picture: str) -> str:
 
 
 def tag(name: str, body: str = "", /, **attributes: str | float | None) -> str:
-    """One element around markup; ``stroke_width`` is written ``stroke-width``, ``None`` not."""
+    """One element. ``stroke_width`` is written ``stroke-width``; ``None`` is left out."""
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{quoted(value)}"'
         for key, value in attributes.items()
@@ -139,9 +140,9 @@ def tag(name: str, body: str = "", /, **attributes: str | float | None) -> str:
     return f"<{name}{written}>{body}</{name}>" if body else f"<{name}{written}/>"
 
 
-def group(told: str, *parts: str, opacity: float | None = None) -> str:
-    """Some marks with a tooltip."""
-    title = tag("title", plain(told)) if told else ""
+def group(tooltip: str, *parts: str, opacity: float | None = None) -> str:
+    """Several elements with one tooltip."""
+    title = tag("title", plain(tooltip)) if tooltip else ""
     return tag("g", title + "".join(parts), opacity=opacity)
 
 
@@ -149,13 +150,13 @@ def rect(
     box: Box,
     colour: str,
     *,
-    depth: float = 0.16,
+    alpha: float = 0.16,
     stroke: str | None = INK,
     thick: float = 1.2,
     radius: float = 6.0,
     dash: str | None = None,
 ) -> str:
-    """A box filled with a colour of some depth (opacity)."""
+    """A filled box. ``alpha`` is the opacity of the fill."""
     return tag(
         "rect",
         x=box.x,
@@ -164,7 +165,7 @@ def rect(
         height=box.height,
         rx=radius,
         fill=colour,
-        fill_opacity=depth,
+        fill_opacity=alpha,
         stroke="none" if stroke is None else stroke,
         stroke_width=None if stroke is None else thick,
         stroke_dasharray=dash,
@@ -183,7 +184,7 @@ def text(
     colour: str = INK,
     opacity: float | None = None,
 ) -> str:
-    """One line of words, cut to ``room`` pixels."""
+    """One line of text, cut to ``room`` pixels."""
     shown = words if room is None else cut(words, room, size)
     return tag(
         "text",
@@ -201,25 +202,25 @@ def text(
 
 def arrow(
     curve: str,
-    told: str,
+    tooltip: str,
     *,
     colour: str = INK,
     opacity: float = 0.75,
     thick: float = 1.2,
     dash: str | None = None,
 ) -> str:
-    """A line with a head and a tooltip."""
+    """A line with an arrow head and a tooltip."""
     head = "red" if colour == RED else "blue" if colour == BLUE else "ink"
     return tag(
         "path",
-        tag("title", plain(told)),
+        tag("title", plain(tooltip)),
         d=curve,
         class_="swarm-edge",
         stroke=None if colour == INK else colour,
         stroke_width=thick,
         stroke_dasharray=dash,
         opacity=opacity,
-        marker_end=f"url(#{head}-{OWN})",
+        marker_end=f"url(#{head}-{PICTURE_ID})",
     )
 
 
@@ -236,7 +237,20 @@ def frame(box: Box, *, dash: str | None = None, opacity: float = 0.45) -> str:
     return tag("path", d=path, opacity=opacity, stroke_dasharray=dash, fill=GREY, fill_opacity=0.07)
 
 
-def _tips() -> str:
+def ticks(low: float, high: float, about: int, *, whole: bool = False) -> list[float]:
+    """About that many round (or ``whole``) numbers that cover ``[low, high]``: ticks of an axis."""
+    if not high > low:
+        low, high = low - (abs(low) or 1.0) / 2, low + (abs(low) or 1.0) / 2
+    raw = (high - low) / max(1, about - 1)
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(m * power for m in (1.0, 2.0, 2.5, 5.0, 10.0) if m * power >= raw * 0.999)
+    if whole:
+        step = max(1.0, float(math.ceil(step)))
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return [k * step for k in range(first, last + 1)]
+
+
+def _arrow_heads() -> str:
     """Heads of arrows, one for each colour of line."""
     heads = (("ink", INK), ("red", RED), ("blue", BLUE))
     return tag(
@@ -245,7 +259,7 @@ def _tips() -> str:
             tag(
                 "marker",
                 tag("path", d="M0 0L8 4L0 8z", fill=colour, stroke="none"),
-                id=f"{name}-{OWN}",
+                id=f"{name}-{PICTURE_ID}",
                 viewBox="0 0 8 8",
                 refX=7,
                 refY=4,

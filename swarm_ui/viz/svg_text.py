@@ -1,4 +1,4 @@
-"""Words in a picture: escaped, measured and cut."""
+"""Text in a picture: escaping, measuring and cutting."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import unicodedata
 from collections.abc import Iterable
 from html import escape
 
-OWN = "\0"
-"""Stands for the picture's own name in ids; no text of a user can hold it."""
+PICTURE_ID = "\0"
+"""A placeholder for the picture's hash in ids. No text of a user can contain it."""
 
 _NARROW = frozenset("ijlI|'.,:;! ’‘")
 _SLIM = frozenset('frt()[]{}/\\-"*“”')
@@ -15,24 +15,24 @@ _BROAD = frozenset("mwMW@%—…")
 
 
 def number(value: float) -> str:
-    """A length to a tenth of a pixel."""
+    """A length, rounded to a tenth of a pixel."""
     return f"{round(value, 1) + 0.0:.1f}".removesuffix(".0")
 
 
 def quoted(value: str | float) -> str:
-    """A value as it can stand in a quoted attribute."""
+    """A value, escaped for a quoted attribute."""
     if isinstance(value, str):
-        return escape(sound(value, keep=OWN))
+        return escape(xml_safe(value, keep=PICTURE_ID))
     return number(value) if abs(value) >= 1 else f"{value:.2f}".rstrip("0").rstrip(".") or "0"
 
 
 def plain(words: str) -> str:
-    """Words as they can stand between tags."""
-    return escape(sound(words), quote=False)
+    """Text, escaped for the place between two tags."""
+    return escape(xml_safe(words), quote=False)
 
 
-def sound(words: str, keep: str = "") -> str:
-    """Without what no XML file may hold: control characters, lone surrogates."""
+def xml_safe(words: str, keep: str = "") -> str:
+    """Replace characters that XML forbids: control characters and lone surrogates."""
     if words.isprintable():
         return words
     return "".join(c if c in "\t\n\r" or c in keep or _allowed(ord(c)) else "\ufffd" for c in words)
@@ -43,7 +43,7 @@ def _allowed(code: int) -> bool:
 
 
 def width(words: str, size: float) -> float:
-    """About how wide words are, in pixels; rather too much than too little."""
+    """An upper estimate of the width of a text in pixels."""
     return size * sum(map(_em, words))
 
 
@@ -62,7 +62,7 @@ def _em(character: str) -> float:
 
 
 def cut(words: str, room: float, size: float) -> str:
-    """Words on one line that fit into ``room`` pixels, ``…`` at the end of what does not."""
+    """A text on one line, cut to ``room`` pixels. A cut text ends with ``…``."""
     left, kept = room, 0
     head = words[:400]
     short = " ".join(head.split())
@@ -78,14 +78,14 @@ def cut(words: str, room: float, size: float) -> str:
 
 
 def clipped(words: str, most: int) -> str:
-    """The first ``most`` characters, and how many there were."""
+    """The first ``most`` characters; a text that was cut ends with its full length."""
     if len(words) <= most:
         return words
     return f"{words[:most]}… ({len(words):,} characters)"
 
 
 def listed(names: Iterable[str], most: int = 12) -> str:
-    """Names with commas, and how many more there are."""
+    """The first names, joined by commas, and the number of the others."""
     found = list(names)
     more = f" and {len(found) - most} more" if len(found) > most else ""
     return ", ".join(found[:most]) + more

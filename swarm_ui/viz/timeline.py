@@ -1,9 +1,9 @@
-"""When each call of a trace was made, as a picture."""
+"""The calls of a trace over time."""
 
 from __future__ import annotations
 
 from swarm_ui.trace.records import Call, Trace
-from swarm_ui.viz.call_cells import Cell, Palette, palette, seconds, told
+from swarm_ui.viz.call_cells import Cell, Palette, palette, seconds, tooltip_text
 from swarm_ui.viz.svg import (
     AMBER,
     GREY,
@@ -17,6 +17,7 @@ from swarm_ui.viz.svg import (
     rect,
     tag,
     text,
+    ticks,
 )
 from swarm_ui.viz.svg_text import number, width
 from swarm_ui.viz.trace_panels import panels
@@ -25,9 +26,9 @@ _MARGIN, _WIDE, _MOST_ROWS, _MOST_CALLS = 14.0, 620.0, 60, 1000
 
 
 def timeline_svg(trace: Trace) -> str:
-    """A row a node, a bar a call, from left to right as time went, as an SVG document.
+    """The calls over time as an SVG document: a row for each node and a bar for each call.
 
-    What overlaps ran at the same time. The first 1,000 calls of the first 60 nodes are drawn.
+    Bars that overlap ran at the same time. The first 1,000 calls of the first 60 nodes are drawn.
     """
     canvas = Canvas()
     cells = [cell for panel in panels(trace) for cell in panel.cells.values()]
@@ -66,27 +67,17 @@ def _bar(cell: Cell, call: Call, box: Box, colours: Palette) -> str:
     action = None if cell.message is None else cell.message.action
     colour = RED if failed else colours.of(action)
     edge = RED if failed else AMBER if rescued else INK
-    mark = rect(box, colour, depth=0.6, stroke=edge, thick=1.8 if rescued else 0.8, radius=3)
-    return group(told(cell, 160), mark)
+    mark = rect(box, colour, alpha=0.6, stroke=edge, thick=1.8 if rescued else 0.8, radius=3)
+    return group(tooltip_text(cell, 160), mark)
 
 
 def _axis(canvas: Canvas, span: float, left: float, top: float, bottom: float) -> None:
-    """Round times: five ticks or so."""
-    raw = span / 5
-    size = 10.0 ** (len(f"{int(raw)}") - 1) if raw >= 1 else _power(raw)
-    tick = next(m * size for m in (1, 2, 5, 10) if m * size >= raw * 0.999)
-    for k in range(int(span / tick * 1.0001) + 1):
-        x = left + k * tick / span * _WIDE
-        canvas.below.append(
-            tag("path", d=f"M{number(x)} {number(top)}V{number(bottom)}", opacity=0.2, stroke=GREY)
-        )
-        words = "0" if k == 0 else seconds(k * tick)
+    """Draw about six ticks at round times."""
+    for time in ticks(0.0, span, 6):
+        if time > span * 1.0001:
+            break
+        x = left + time / span * _WIDE
+        line = f"M{number(x)} {number(top)}V{number(bottom)}"
+        canvas.below.append(tag("path", d=line, opacity=0.2, stroke=GREY))
+        words = seconds(time) if time else "0"
         canvas.over.append(text(x, bottom + 14, words, size=SMALL, anchor="middle", opacity=0.75))
-
-
-def _power(value: float) -> float:
-    """The power of ten at or below a number in (0, 1)."""
-    power = 1.0
-    while power > value:
-        power /= 10
-    return power

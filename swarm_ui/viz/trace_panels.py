@@ -1,41 +1,40 @@
-"""The calls of a trace by the graph they were made in, and what joins them."""
+"""The calls of a trace, grouped by the graph that made them, and the messages between them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from swarm_ui.errors import GraphError
-from swarm_ui.graph.topology import predecessors, topological
+from swarm_ui.graph.topology import Edge
 from swarm_ui.trace.records import Trace
 from swarm_ui.viz import call_cells
 from swarm_ui.viz.call_cells import Cell, Palette
 from swarm_ui.viz.curves import lines
-from swarm_ui.viz.layered_layout import Link, layered
+from swarm_ui.viz.layered_layout import layered, longest_paths
 from swarm_ui.viz.svg import INK, RED, Box, Canvas, arrow, group, tag
 
 GAP = 20.0
-"""Between boxes, top to bottom, in pixels."""
-_AIR = 8.0
-_TOLD = 2000  # characters of each part of a tooltip
+"""The vertical gap between boxes in pixels."""
+_TOP_SPACE = 8.0
+_MOST_CHARACTERS = 2000  # characters of each part of a tooltip
 
 
 @dataclass(slots=True)
 class Panel:
-    """The calls of one graph: the whole one (``""``), or one that stood in it as a node."""
+    """The calls of one graph: of the whole graph (prefix ``""``) or of a nested one."""
 
     prefix: str
-    """Of the message ids: ``"team:1/"``."""
+    """The prefix of the message ids, such as ``"team:1/"``."""
     agents: Sequence[str]
-    """Names that speak every round."""
-    edges: Sequence[Link]
-    """Between agents, as far as known."""
+    """Names of the nodes that are called in every round."""
+    edges: Sequence[Edge]
+    """Edges between agents, as far as they are known."""
     cells: dict[str, Cell] = field(default_factory=dict)
     """By message id."""
 
     @property
     def title(self) -> str:
-        """Which call it was inside."""
+        """The call of the outer graph that these calls belong to."""
         name, _, round = self.prefix.removesuffix("/").rpartition(":")
         return f"inside {name}, round {round}"
 
@@ -44,8 +43,8 @@ class Panel:
         return sorted({cell.round for cell in self.cells.values()})
 
     @property
-    def heard(self) -> list[Link]:
-        """Messages that travelled between these calls, by their ids."""
+    def heard(self) -> list[Edge]:
+        """Pairs of message ids: the message that was heard, and the one that it influenced."""
         return [
             (heard, cell.id)
             for cell in self.cells.values()
@@ -59,7 +58,7 @@ class Panel:
 
 
 def panels(trace: Trace) -> list[Panel]:
-    """All calls by the graph they were made in, the outermost first; skipped ones too."""
+    """All calls, skipped ones too, grouped by their graph. The outermost graph comes first."""
     said = {message.id: message for message in trace.messages}
     found: dict[str, Panel] = {"": Panel("", trace.agents, trace.edges)}
     made = {call.message: call for call in trace.calls}
@@ -77,34 +76,34 @@ def panels(trace: Trace) -> list[Panel]:
 
 
 def _speakers(panel: Panel) -> list[str]:
-    """Names inside a nested graph that speak every round: those heard before the last one."""
+    """The agents of a nested graph: the names with calls before the last round."""
     last = max(panel.rounds)
     early = dict.fromkeys(cell.name for cell in panel.cells.values() if cell.round < last)
     return list(early or dict.fromkeys(cell.name for cell in panel.cells.values()))
 
 
 @dataclass(slots=True)
-class Stage:
-    """Where a panel is drawn."""
+class PanelDrawing:
+    """A panel and the place where it is drawn."""
 
     canvas: Canvas
     panel: Panel
     colours: Palette
     x: float
     y: float
-    strength: float
-    """Opacity of its lines: the more there are, the less."""
+    strength: float = 0.7
+    """The opacity of its lines."""
 
-    def arrow(self, link: Link, curve: str) -> None:
-        """A message on its way."""
+    def arrow(self, link: Edge, curve: str) -> None:
+        """Draw the arrow of a message."""
         sender, listener = self.panel.cells[link[0]], self.panel.cells[link[1]]
         own = sender.name == listener.name
         failed = sender.call is not None and sender.call.error is not None
-        told = f"{listener.id} heard {sender.id}" + (", a failure" if failed else "")
+        tooltip = f"{listener.id} heard {sender.id}" + (", a failure" if failed else "")
         self.canvas.lines.append(
             arrow(
                 curve,
-                f"{told} (its own)" if own else told,
+                f"{tooltip} (its own)" if own else tooltip,
                 colour=RED if failed else INK,
                 opacity=0.4 if own else self.strength,
                 thick=1.0 if own else 1.2,
@@ -115,65 +114,46 @@ class Stage:
     def cell(self, id: str, box: Box) -> None:
         cell = self.panel.cells[id]
         last = self.panel.closes(cell)
-        self.canvas.over.append(call_cells.draw(cell, box, self.colours, last=last, most=_TOLD))
+        self.canvas.over.append(
+            call_cells.draw_call(cell, box, self.colours, last=last, most=_MOST_CHARACTERS)
+        )
 
 
 # -- one round: a layered graph ---------------------------------------------------------------
 
 
-def layers(stage: Stage) -> tuple[float, float]:
-    """Draw the calls of one round, each right of all it heard; width and height of the picture."""
-    panel = stage.panel
+def layers(drawing: PanelDrawing) -> tuple[float, float]:
+    """Draw the calls of one round, each right of its predecessors; returns width and height."""
+    panel = drawing.panel
     heard = panel.heard
     silent = _silent(panel, heard)
     column = _columns(panel, [*heard, *silent])
     size = {id: call_cells.size(cell) for id, cell in panel.cells.items()}
     joined = [link for link in [*heard, *silent] if column[link[0]] < column[link[1]]]
-    layout = layered(column, joined, size, (54.0, GAP)).moved(stage.x, stage.y + _AIR)
+    layout = layered(column, joined, size, (54.0, GAP)).moved(drawing.x, drawing.y + _TOP_SPACE)
     drawn = lines(layout, joined)
     for link in joined:
         if link in silent:
-            told = f"nothing travelled from {link[0]} to {link[1]}"
+            tooltip = f"nothing travelled from {link[0]} to {link[1]}"
             dots = tag("path", d=drawn[link].curve, opacity=0.4, stroke_dasharray="1 4")
-            stage.canvas.lines.append(group(told, dots))
+            drawing.canvas.lines.append(group(tooltip, dots))
         else:
-            stage.arrow(link, drawn[link].curve)
+            drawing.arrow(link, drawn[link].curve)
     for id in panel.cells:
-        stage.cell(id, layout.box(id))
-    return layout.width, layout.height + _AIR
+        drawing.cell(id, layout.box(id))
+    return layout.width, layout.height + _TOP_SPACE
 
 
-def _silent(panel: Panel, heard: Sequence[Link]) -> list[Link]:
-    """Edges over which nothing travelled."""
+def _silent(panel: Panel, heard: Sequence[Edge]) -> list[Edge]:
+    """The edges that carried no message."""
     ids = {cell.name: cell.id for cell in panel.cells.values()}
     found = [(ids[a], ids[b]) for a, b in panel.edges if a in ids and b in ids]
     there = set(heard)
     return [link for link in found if link not in there]
 
 
-def _columns(panel: Panel, links: Sequence[Link]) -> dict[str, int]:
-    """Column of each call: the length of the longest path to it; closing ones after the others."""
-    found = depths(list(panel.cells), links)
-    last = [id for id, cell in panel.cells.items() if panel.closes(cell)]
-    low = 1 + max([found[id] for id in found if id not in last], default=-1)
-    shift = max([0, *(low - found[id] for id in last)])
-    found |= {id: found[id] + shift for id in last}
-    used = {c: k for k, c in enumerate(sorted(set(found.values())))}
-    return {id: used[c] for id, c in found.items()}
-
-
-def depths(ids: Sequence[str], links: Sequence[Link]) -> dict[str, int]:
-    """Length of the longest path to each."""
-    before = predecessors(ids, links)
-    found: dict[str, int] = {}
-    for id in ordered(before):
-        found[id] = 1 + max([-1, *(found.get(s, -1) for s in before[id])])
-    return found
-
-
-def ordered(before: Mapping[str, Sequence[str]]) -> list[str]:
-    """Everyone after whom they hear; as they come where a file says what cannot have been."""
-    try:
-        return topological(before)
-    except GraphError:
-        return list(before)
+def _columns(panel: Panel, links: Sequence[Edge]) -> dict[str, int]:
+    """Column of each call: the length of the longest path to it. Closing calls come last."""
+    closing = {id: panel.closes(cell) for id, cell in panel.cells.items()}
+    last = [(a, b) for a in closing for b in closing if closing[b] and not closing[a]]
+    return longest_paths(closing, [*links, *last])

@@ -1,4 +1,4 @@
-"""A trace as a picture, round by round: who said what, who heard whom, what was decided."""
+"""A trace as a picture: the calls of each round, the messages between them, the decision."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from swarm_ui.viz.compact_trace import compact
 from swarm_ui.viz.round_grid import grid
 from swarm_ui.viz.svg import GREY, NAME, RED, SMALL, WORDS, Box, Canvas, frame, rect, tag, text
 from swarm_ui.viz.svg_text import clipped, cut, plain, width
-from swarm_ui.viz.trace_panels import Panel, Stage, layers, panels
+from swarm_ui.viz.trace_panels import Panel, PanelDrawing, layers, panels
 
 MOST_CALLS = 40
-"""Traces with more calls are drawn small, a square a call."""
+"""In traces with more calls, each call is drawn as a small square."""
 _MARGIN, _LINE = 14.0, 20.0
-_NARROWEST, _WIDEST = 460.0, 760.0  # as far as the caption has a say
+_NARROWEST, _WIDEST = 460.0, 760.0  # limits of the width that the caption may ask for
 
 Words = tuple[str, str]
-"""A line of the caption and the colour of the mark before it, or none."""
+"""A line of the caption and the colour of the square before it; ``""`` for none."""
 
 
 def trace_svg(trace: Trace) -> str:
     """One decision as an SVG document.
 
-    Columns are rounds; with one round, a layered graph. A stripe has the colour of the proposal;
-    full lines are messages heard, dashed ones an agent's own memory, dotted ones edges over which
-    nothing travelled. Failed calls are red, those whose fallback spoke amber, skipped ones faint.
-    The whole message (up to 2,000 characters) is in the tooltip.
+    Each round is a column; a single round is drawn as a layered graph. The stripe of a box has the
+    colour of the proposal. Full lines are messages, dashed lines an agent's own last message, and
+    dotted lines edges that carried nothing. A failed call is red, a call that its fallback answered
+    is amber, and a skipped call is faint. The tooltip has up to 2,000 characters of the message.
     """
     canvas = Canvas()
     found, colours, caption = panels(trace), palette(trace), _caption(trace)
@@ -45,11 +45,11 @@ def trace_svg(trace: Trace) -> str:
 
 
 def _panel(canvas: Canvas, panel: Panel, colours: Palette, y: float) -> tuple[float, float]:
-    """Draw the calls of one graph; width and height of what was drawn."""
+    """Draw the calls of one graph; returns the width and height of the drawing."""
     inner = bool(panel.prefix)
     corner = (_MARGIN + 12, y + 24) if inner else (_MARGIN, y)
-    stage = Stage(canvas, panel, colours, *corner, 0.7 if len(panel.heard) <= 60 else 0.45)
-    size = grid(stage) if len(panel.rounds) > 1 else layers(stage)
+    drawing = PanelDrawing(canvas, panel, colours, *corner, 0.7 if len(panel.heard) <= 60 else 0.45)
+    size = grid(drawing) if len(panel.rounds) > 1 else layers(drawing)
     if not inner:
         return size
     around = Box(_MARGIN, y, max(size[0], width(panel.title, WORDS)) + 24, size[1] + 36)
@@ -59,7 +59,7 @@ def _panel(canvas: Canvas, panel: Panel, colours: Palette, y: float) -> tuple[fl
 
 
 def _caption(trace: Trace) -> list[Words]:
-    """The goal, the decision, the figures."""
+    """The lines of the caption: the goal, the decision and the figures."""
     failed = sum(call.error is not None for call in trace.calls)
     rescued = sum(call.rescued is not None for call in trace.calls)
     tokens = sum(c.usage.prompt_tokens + c.usage.completion_tokens for c in trace.calls)
@@ -89,7 +89,7 @@ def _decision(trace: Trace) -> Words:
     proposed = any(message.action is not None for message in trace.messages)
     failed = any(call.error is not None for call in trace.calls)
     if not (proposed or failed) and trace.messages and trace.messages[-1].content.strip():
-        # A graph of functions that decides nothing is no failure.
+        # A graph of functions may answer without an action; that is no failure.
         return f"answer: {trace.messages[-1].content}", GREY
     return trace.undecided or "", RED
 
@@ -99,7 +99,7 @@ def _write(canvas: Canvas, caption: list[Words], wide: float) -> None:
         x, y = _MARGIN, _MARGIN + 11 + _LINE * k
         if colour:
             dot = Box(x, y - 9.5, 10, 10)
-            canvas.over.append(rect(dot, colour, depth=1.0, stroke=None, radius=2))
+            canvas.over.append(rect(dot, colour, alpha=1.0, stroke=None, radius=2))
             x += 16
         room = wide + _MARGIN - x
         size = NAME + 1 if k == 1 else NAME if k == 0 else SMALL + 0.5
@@ -110,5 +110,5 @@ def _write(canvas: Canvas, caption: list[Words], wide: float) -> None:
 
 
 def _whole(words: str, room: float, size: float) -> str:
-    """A tooltip where the words were cut."""
+    """A tooltip with the whole text, if the text was cut."""
     return tag("title", plain(clipped(words, 2000))) if cut(words, room, size) != words else ""

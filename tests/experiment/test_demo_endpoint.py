@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
-from demo_runs import SCRIPT, environment, without
+from demo_runs import demo, without
 from loopback import Loopback, Reply
 
 from swarm_ui.trace.jsonl import read_jsonl
@@ -22,13 +21,8 @@ def answer(body: dict[str, Any]) -> Reply:
 
 
 async def run(cwd: Path, *arguments: str, **extra: str) -> tuple[int, str, str]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, str(SCRIPT), *arguments, cwd=cwd, env=environment(**extra),
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
-    out, err = await process.communicate()
-    assert process.returncode is not None
-    return process.returncode, out.decode(), err.decode()
+    done = await asyncio.to_thread(demo, *arguments, cwd=cwd, **extra)
+    return done.returncode, done.stdout, done.stderr
 
 
 async def test_one_agent_against_the_team(tmp_path: Path) -> None:

@@ -146,6 +146,7 @@ def wait_for(path: Path, process: subprocess.Popen[str]) -> None:
 def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
     run = tmp_path / "run"
     small = ["--quick", "--iterations", 3, "--episodes", 8, "--episodes-test", 4]
+    small += ["--processes", 1]  # each process imports torch
     with started(*small, "--out", run, cwd=tmp_path) as process:
         wait_for(run / "checkpoints" / "iteration-0001", process)
         process.send_signal(signal.SIGINT)

@@ -19,18 +19,24 @@ from trainer_child import config
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.edges.files import load_edges
 
-KILLS = 30
 LONGEST = 0.4
 """Seconds; a few iterations."""
 
 
-@pytest.fixture
-def forking(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+@pytest.fixture(scope="module")
+def stderr_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the children wrote to their standard error."""
+    return tmp_path_factory.mktemp("children") / "stderr.txt"
+
+
+@pytest.fixture(scope="module")
+def forking(stderr_file: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that trains in forked children, which can be killed."""
     with (
-        (tmp_path / "said.txt").open("w") as said,
-        children("optim/trainer_child.py", stderr=said) as it,
+        stderr_file.open("w") as stderr,
+        children("optim/trainer_child.py", stderr=stderr) as process,
     ):
-        yield it
+        yield process
 
 
 def trained_under_fire(
@@ -48,11 +54,12 @@ def trained_under_fire(
         kills += 1
 
 
-def test_killed_30_times_the_weights_are_those_of_an_uninterrupted_run(
-    forking: subprocess.Popen[str], tmp_path: Path
+@pytest.mark.parametrize("times", [6, pytest.param(30, marks=pytest.mark.slow)])
+def test_a_killed_run_ends_with_the_weights_of_an_uninterrupted_one(
+    forking: subprocess.Popen[str], tmp_path: Path, times: int
 ) -> None:
     rng, kills, seed = random.Random(0), 0, 0
-    while kills < KILLS:
+    while kills < times:
         seed += 1
         folder = tmp_path / str(seed)
         folder.mkdir()
@@ -76,13 +83,13 @@ def assert_as_if_quiet(folder: Path, beside: Path, seed: int) -> None:
 
 
 def test_a_full_disk_ends_it_and_the_same_run_goes_on_when_there_is_room(
-    forking: subprocess.Popen[str], tmp_path: Path
+    forking: subprocess.Popen[str], stderr_file: Path, tmp_path: Path
 ) -> None:
     where = (7, tmp_path / "run", tmp_path / "adapters")
     # state.json, with the history in it, grows with every iteration: some checkpoints fit.
     assert say(forking, "run", *where, 16_000) == "started"
     assert say(forking, "wait") == "1"
-    said = (tmp_path / "said.txt").read_text().strip().splitlines()[-1]
+    said = stderr_file.read_text().strip().splitlines()[-1]
     assert "ConfigError: cannot write the checkpoint of iteration" in said
     assert "File too large" in said
     whole = sorted(path.name for path in (tmp_path / "run" / "checkpoints").glob("iteration-*"))

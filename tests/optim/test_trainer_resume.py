@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +14,7 @@ import pytest
 import torch
 from learning_fakes import TinyModel
 from learning_run import CONFIG, run
+from warm_python import run_warm
 
 from swarm_ui.errors import ConfigError, LearningError
 from swarm_ui.optim.metrics import IterationMetrics
@@ -29,20 +28,10 @@ def weights(model: TinyModel) -> list[torch.Tensor]:
 
 
 def killed(folder: Path, phase: str, iteration: int) -> None:
-    process = subprocess.run(
-        [
-            sys.executable,
-            str(ROOT / "tests" / "optim" / "learning_run.py"),
-            str(folder),
-            phase,
-            str(iteration),
-        ],
-        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/tests/support", "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    script = ROOT / "tests" / "optim" / "learning_run.py"
+    env = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/tests/support", "OMP_NUM_THREADS": "1"}
+    words = [str(script), str(folder), phase, str(iteration)]
+    process = run_warm(words, cwd=folder.parent, env=env, timeout=120)
     assert process.returncode == -signal.SIGKILL, process.stderr
 
 

@@ -6,8 +6,10 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
+from warm_python import run_warm
 
 ROOT = Path(__file__).resolve().parents[2]
 DEMOS = ROOT / "demos"
@@ -25,15 +27,17 @@ def environment(**extra: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in paths if p), **extra}
 
 
-def demo(*arguments: object, cwd: Path, **extra: str) -> subprocess.CompletedProcess[str]:
-    """Run the demo's script to its end."""
+def demo(*arguments: object, cwd: Path, **extra: str) -> CompletedProcess[str]:
+    """Run the demo's script to its end.
+
+    With a ``PYTHONPATH``, which may hide modules, it runs in a fresh interpreter.
+    """
+    words = [str(SCRIPT), *map(str, arguments)]
+    fresh, env = "PYTHONPATH" in extra, environment(**extra)
+    if not fresh:
+        return run_warm(words, cwd=cwd, env=env, timeout=300)
     return subprocess.run(
-        [sys.executable, str(SCRIPT), *map(str, arguments)],
-        cwd=cwd,
-        env=environment(**extra),
-        capture_output=True,
-        text=True,
-        timeout=300,
+        [sys.executable, *words], cwd=cwd, env=env, capture_output=True, text=True, timeout=300
     )
 
 

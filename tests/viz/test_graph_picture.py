@@ -71,7 +71,7 @@ def test_a_fallback_an_adapter_and_the_output_are_noted() -> None:
     graph = graph.with_fallback("agent_0", Sleeper("backup"))
     picture = Picture(graph._repr_svg_())
     assert "actor@7 · else backup" in picture.texts
-    assert any("if it fails, backup speaks in its name" in title for title in picture.titles)
+    assert any("if it fails, backup answers instead" in title for title in picture.titles)
     thick = [float(picture.box(name).get("stroke-width", 0)) for name in ("vote", "agent_0")]
     assert thick[0] > thick[1]
 

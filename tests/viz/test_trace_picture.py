@@ -120,7 +120,7 @@ def test_failed_rescued_and_skipped_calls_are_marked() -> None:
         for title in picture.titles
     )
     assert picture.box("web, round 0").get("stroke") == AMBER
-    assert any("its fallback spoke in its name" in title for title in picture.titles)
+    assert any("its fallback answered instead" in title for title in picture.titles)
     assert picture.box("mail, round 0").get("stroke-dasharray")
     assert {"failed", "rescued", "skipped"} <= set(picture.texts)
     assert picture.arrow("end:0 heard phone:0, a failure").get("stroke") == RED

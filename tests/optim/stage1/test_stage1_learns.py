@@ -33,21 +33,21 @@ def test_training_learns_to_act_on_screens_it_has_not_seen() -> None:
     mix = Mix(questions=0.1, pages=0.0, devices=1.0, demonstrations=0.0, overheard_lessons=0.0)
     model = LocalModel.untrained(ScreenTokenizer(), width=48, layers=2, heads=4, seed=0)
     unseen = Stream(999, KNOWN, mix)
-    lessons = [unseen.draw(questions=0.0) for _ in range(200)]
+    lessons = [unseen.draw(questions=0.0) for _ in range(100)]
     assert all(isinstance(lesson, Lesson) for lesson in lessons)
     before = exact(model, lessons)  # type: ignore[arg-type]
     told: list[Progress] = []
     end = train(
         model,
         Stream(0, KNOWN, mix),
-        Stage1Config(steps=450, tokens_per_batch=1500, learning_rate=6e-3),
+        Stage1Config(steps=200, tokens_per_batch=1500, learning_rate=6e-3),
         report=told.append,
     )
     after = exact(model, lessons)  # type: ignore[arg-type]
     assert before < 0.2
     assert after > before + 0.25
-    assert end.step == 450
-    assert [p.step for p in told] == list(range(50, 451, 50))
+    assert end.step == 200
+    assert [p.step for p in told] == list(range(50, 201, 50))
     assert end.loss < told[0].loss / 2
 
 
