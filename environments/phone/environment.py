@@ -8,13 +8,13 @@ import msgspec
 
 from swarm_ui.action import Action, ActionType
 from swarm_ui.environment import Step
-from swarm_ui.environments.phone.device.actions import act
+from swarm_ui.environments.phone.assignment import Assignment, assign
 from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.schema import same_text
 from swarm_ui.environments.phone.expert.solver import FAR, Intent, distance, solve
-from swarm_ui.environments.phone.expert.subgoals import repairs
-from swarm_ui.environments.phone.goal import same
+from swarm_ui.environments.phone.expert.subgoals import subgoals
 from swarm_ui.environments.phone.tasks import TEMPLATES
-from swarm_ui.environments.phone.tasks.assignment import Assignment, assign
+from swarm_ui.environments.phone.ui.actions import act
 from swarm_ui.environments.phone.ui.layout import View, long_view, view
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Element, Observation, Past
@@ -30,7 +30,7 @@ ACTIONS: tuple[ActionType, ...] = (
 )
 """What an agent is told it can do; ``open_app`` is accepted too."""
 
-WHOLE_ACTIONS: tuple[ActionType, ...] = (
+FULL_DEVICE_ACTIONS: tuple[ActionType, ...] = (
     *ACTIONS,
     "long_press",
     "swipe",
@@ -139,7 +139,7 @@ class PhoneEnvironment:
         """``reset`` without a coroutine."""
         self._assignment = assign(task, seed)
         self._setting = self._option
-        if self._setting.long and self._assignment.template.whole:
+        if self._setting.long and self._assignment.template.full_device:
             raise ConfigError(f"phone: long screens are for core templates, not for {task!r}")
         self._device = self._assignment.start.clone()
         self._steps = 0
@@ -202,7 +202,7 @@ class PhoneEnvironment:
     def expert(self) -> Action:
         """What the reference solver does in the present state."""
         assignment = self._running()
-        return self._action(solve(assignment.aim, assignment.start, self._device))
+        return self._action(solve(assignment.goal, assignment.start, self._device))
 
     def grade(self, action: Action) -> float:
         """1.0 if the solver needs fewer actions after ``action`` than before, else 0.0.
@@ -212,7 +212,7 @@ class PhoneEnvironment:
         """
         assignment = self._running()
         if action.action_type == "status":
-            right = solve(assignment.aim, assignment.start, self._device)
+            right = solve(assignment.goal, assignment.start, self._device)
             return 1.0 if right.kind == action.goal_status else 0.0
         after = self._device.clone()
         act(after, self._view, action)
@@ -227,25 +227,25 @@ class PhoneEnvironment:
     def picture(self) -> bytes:
         """The present screen as a PNG."""
         if self._device.system is not None:
-            from swarm_ui.environments.phone.render.full_screenshot import draw_whole
+            from swarm_ui.environments.phone.render.full_screenshot import draw_full_screen
 
-            return draw_whole(self._view)
+            return draw_full_screen(self._view)
         from swarm_ui.environments.phone.render.screenshot import draw_screen
 
         return draw_screen(self._view)
 
     def _far(self, assignment: Assignment, device: Device) -> int:
-        return distance(assignment.aim, assignment.start, device, FAR)
+        return distance(assignment.goal, assignment.start, device, FAR)
 
     def _success(self, assignment: Assignment, device: Device, declared: str) -> bool:
-        aim = assignment.aim
-        if aim.infeasible:
+        goal = assignment.goal
+        if goal.infeasible:
             return declared == "infeasible"
-        if declared != "complete" or repairs(aim, assignment.start, device):
+        if declared != "complete" or subgoals(goal, assignment.start, device):
             return False
-        if aim.answer is None:
+        if goal.answer is None:
             return True
-        return device.answer is not None and same(device.answer, aim.answer)
+        return device.answer is not None and same_text(device.answer, goal.answer)
 
     def _running(self, *, ended: bool = False) -> Assignment:
         if self._assignment is None or (self._ended and not ended):
@@ -265,11 +265,11 @@ class PhoneEnvironment:
 
     def _observation(self, assignment: Assignment) -> Observation:
         return Observation(
-            goal=assignment.goal,
+            goal=assignment.text,
             elements=self._view.elements,
             app=self._view.title,
             history=self._told(),
-            actions=ACTIONS if self._device.system is None else WHOLE_ACTIONS,
+            actions=ACTIONS if self._device.system is None else FULL_DEVICE_ACTIONS,
             png=self.picture() if self._screenshots else None,
         )
 

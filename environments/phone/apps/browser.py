@@ -5,13 +5,13 @@ Which pages there are is part of the episode. It works only while wifi is on.
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.device.app import App
+from swarm_ui.environments.phone.apps.app import App
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.effects import Copy, Flip, Go
-from swarm_ui.environments.phone.device.gestures import Download, Search
+from swarm_ui.environments.phone.device.full_effects import Download, Search
 from swarm_ui.environments.phone.device.schema import Field, Table
-from swarm_ui.environments.phone.parameters import Draw
-from swarm_ui.environments.phone.ui.screen import Path, Screen, Widget
+from swarm_ui.environments.phone.device.screen import Path, Screen, Widget
+from swarm_ui.environments.phone.parameters import Sampler
 
 ROOT = Screen("browser")
 PAGE = Table(
@@ -34,7 +34,7 @@ def page_path(key: int) -> Path:
     return PAGE.path("detail", key)
 
 
-def build(device: Device, screen: Screen) -> list[Widget]:
+def widgets(device: Device, screen: Screen) -> list[Widget]:
     if screen.kind == "missing":
         return [Widget("label", "page not found")]
     pages = device.tables["page"]
@@ -70,23 +70,23 @@ def _page(device: Device, key: int) -> list[Widget]:
     return widgets
 
 
-def record(draw: Draw, table: Table) -> dict[str, str]:
+def sample(sampler: Sampler) -> dict[str, str]:
     return {
-        "address": draw.address(),
-        "name": draw.phrase(2),
-        "phone": draw.phone(),
-        "price": draw.amount(),
-        "opens": draw.time(),
-        "file": draw.title(),
-        "size": draw.count(),
-        "bookmarked": draw.pick(("off", "off", "on")),
+        "address": sampler.address(),
+        "name": sampler.phrase(2),
+        "phone": sampler.phone(),
+        "price": sampler.amount(),
+        "opens": sampler.time(),
+        "file": sampler.title(),
+        "size": sampler.number(),
+        "bookmarked": sampler.pick(("off", "off", "on")),
     }
 
 
 BROWSER = App(
     name="browser",
-    build=build,
-    record=record,
+    widgets=widgets,
+    sample=sample,
     tables=(PAGE,),
     needs={"list": "wifi", "detail": "wifi", "missing": "wifi"},
 )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.device.app import App
+from swarm_ui.environments.phone.apps.app import App
+from swarm_ui.environments.phone.apps.record_screens import PAGE, UNPAGED_ROWS, form, pages_of
 from swarm_ui.environments.phone.device.device import Device, Row
 from swarm_ui.environments.phone.device.effects import Back, Copy, Flip, Go, Update
-from swarm_ui.environments.phone.device.gestures import PutFileBack, Trash
+from swarm_ui.environments.phone.device.full_effects import MoveToTrash, RestoreFile
 from swarm_ui.environments.phone.device.schema import Field, Table
-from swarm_ui.environments.phone.parameters import Draw
-from swarm_ui.environments.phone.ui.record_screens import PAGE, WHOLE, form, pages_of
-from swarm_ui.environments.phone.ui.screen import Path, Screen, Widget, Zone
+from swarm_ui.environments.phone.device.screen import Path, Screen, Widget, Zone
+from swarm_ui.environments.phone.parameters import Sampler
 
 ROOT = Screen("files")
 FOLDERS = ("documents", "downloads", "pictures", "recordings")
@@ -64,7 +64,7 @@ def file_list(
 ) -> list[Widget]:
     """Files to open, a page of them if there are many."""
     shown = list(rows.items())
-    if long := len(shown) > WHOLE:
+    if long := len(shown) > UNPAGED_ROWS:
         shown = shown[device.page * PAGE : (device.page + 1) * PAGE]
     widgets = [
         Widget(
@@ -91,7 +91,7 @@ def file_screen(device: Device, screen: Screen) -> list[Widget]:
     if screen.kind == "confirm":
         return [
             Widget("dialog", f"move {row['name']} to trash ?", zone="dialog"),
-            Widget("button", "move to trash", effect=Trash(key)),
+            Widget("button", "move to trash", effect=MoveToTrash(key)),
             Widget("button", "cancel", effect=Back()),
         ]
     size = f"{row['size']} mb"
@@ -102,7 +102,7 @@ def file_screen(device: Device, screen: Screen) -> list[Widget]:
             0, Widget("image", "", description=f"{row['kind']} {row['name']}", zone="hero")
         )
     if row["folder"] == TRASH:
-        return [*widgets, Widget("button", "restore", effect=PutFileBack(key))]
+        return [*widgets, Widget("button", "restore", effect=RestoreFile(key))]
     flip = Flip(FILE, key, "starred")
     widgets.append(Widget("switch", "starred", None, row["starred"] == "on", flip))
     draft = {"name": row["name"], "folder": row["folder"]}
@@ -113,7 +113,7 @@ def file_screen(device: Device, screen: Screen) -> list[Widget]:
     return widgets
 
 
-def build(device: Device, screen: Screen) -> list[Widget]:
+def widgets(device: Device, screen: Screen) -> list[Widget]:
     if screen.kind == "folder":
         return file_list(device, "files", in_folder(device, screen.of))
     if screen.row:
@@ -131,24 +131,24 @@ def last_of_app(device: Device, screen: Screen) -> int:
     return 0 if screen.kind != "list" else pages_of(len(of_app(device, screen.app))) - 1
 
 
-def record(draw: Draw, table: Table) -> dict[str, str]:
-    return file_in(draw, draw.pick(FOLDERS))
+def sample(sampler: Sampler) -> dict[str, str]:
+    return random_file(sampler, sampler.pick(FOLDERS))
 
 
-def file_in(draw: Draw, where: str) -> dict[str, str]:
+def random_file(sampler: Sampler, where: str) -> dict[str, str]:
     """A random file of a folder."""
-    kind = draw.pick(KINDS[where])
+    kind = sampler.pick(KINDS[where])
     camera = kind in ("photo", "video")
     return {
-        "name": draw.title(),
+        "name": sampler.title(),
         "folder": where,
         "kind": kind,
-        "size": draw.count(),
-        "starred": draw.pick(("off", "off", "on")),
+        "size": sampler.number(),
+        "starred": sampler.pick(("off", "off", "on")),
         "was": "",
         "lens": "back" if camera else "",
         "flash": "off" if camera else "",
     }
 
 
-FILES = App(name="files", build=build, record=record, tables=(FILE,), last=_last)
+FILES = App(name="files", widgets=widgets, sample=sample, tables=(FILE,), last=_last)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from swarm_ui.environments.phone.apps.app import App
 from swarm_ui.environments.phone.apps.files import file_list, file_screen, last_of_app, of_app
 from swarm_ui.environments.phone.apps.messages import MESSAGE
-from swarm_ui.environments.phone.device.app import App
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.gestures import Share
-from swarm_ui.environments.phone.device.schema import Table
-from swarm_ui.environments.phone.parameters import Draw
-from swarm_ui.environments.phone.ui.screen import Screen, Widget
+from swarm_ui.environments.phone.device.full_effects import Share
+from swarm_ui.environments.phone.device.screen import Screen, Widget
 
 
-def build(device: Device, screen: Screen) -> list[Widget]:
+def widgets(device: Device, screen: Screen) -> list[Widget]:
     if not screen.row:
         return file_list(device, "gallery", of_app(device, "gallery"), "tile")
     widgets = file_screen(device, screen)
@@ -23,13 +21,8 @@ def build(device: Device, screen: Screen) -> list[Widget]:
     return widgets
 
 
-def record(draw: Draw, table: Table) -> dict[str, str]:
-    return {}
-
-
 GALLERY = App(
     name="gallery",
-    build=build,
-    record=record,
+    widgets=widgets,
     last=last_of_app,
 )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.device.app import App
+from swarm_ui.environments.phone.apps.app import App
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.effects import Copy, Flip, Go
-from swarm_ui.environments.phone.device.gestures import Search
+from swarm_ui.environments.phone.device.full_effects import Search
 from swarm_ui.environments.phone.device.schema import Field, Table
-from swarm_ui.environments.phone.parameters import Draw
-from swarm_ui.environments.phone.ui.screen import Path, Screen, Widget
+from swarm_ui.environments.phone.device.screen import Path, Screen, Widget
+from swarm_ui.environments.phone.parameters import Sampler
 
 ROOT = Screen("maps")
 PLACE = Table(
@@ -31,7 +31,7 @@ def route_path(key: int) -> Path:
     return (*PLACE.path("detail", key), Screen("maps", "route", "place", key))
 
 
-def build(device: Device, screen: Screen) -> list[Widget]:
+def widgets(device: Device, screen: Screen) -> list[Widget]:
     if screen.kind == "missing":
         return [Widget("label", "no results")]
     if not screen.row:
@@ -63,16 +63,18 @@ def _first(device: Device) -> list[Widget]:
     ]
 
 
-def record(draw: Draw, table: Table) -> dict[str, str]:
+def sample(sampler: Sampler) -> dict[str, str]:
     return {
-        "place": draw.phrase(2),
-        "street": draw.street(),
-        "phone": draw.phone(),
-        "closes": draw.time(),
-        "foot": draw.count(),
-        "car": draw.count(),
-        "saved": draw.pick(("off", "off", "on")),
+        "place": sampler.phrase(2),
+        "street": sampler.street(),
+        "phone": sampler.phone(),
+        "closes": sampler.time(),
+        "foot": sampler.number(),
+        "car": sampler.number(),
+        "saved": sampler.pick(("off", "off", "on")),
     }
 
 
-MAPS = App(name="maps", build=build, record=record, tables=(PLACE,), needs={"route": "location"})
+MAPS = App(
+    name="maps", widgets=widgets, sample=sample, tables=(PLACE,), needs={"route": "location"}
+)

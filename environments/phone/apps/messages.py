@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.device.app import App
-from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.effects import Go
-from swarm_ui.environments.phone.device.effects import Insert as Send
-from swarm_ui.environments.phone.device.gestures import Pick
-from swarm_ui.environments.phone.device.schema import Field, Table
-from swarm_ui.environments.phone.parameters import Draw
-from swarm_ui.environments.phone.ui.record_screens import (
+from swarm_ui.environments.phone.apps.app import App
+from swarm_ui.environments.phone.apps.record_screens import (
     PAGE,
-    WHOLE,
+    UNPAGED_ROWS,
     form,
     pages_of,
     record_screen,
 )
-from swarm_ui.environments.phone.ui.screen import Path, Screen, Widget
+from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.effects import Go
+from swarm_ui.environments.phone.device.effects import Insert as Send
+from swarm_ui.environments.phone.device.full_effects import PickValue
+from swarm_ui.environments.phone.device.schema import Field, Table
+from swarm_ui.environments.phone.device.screen import Path, Screen, Widget
+from swarm_ui.environments.phone.parameters import Sampler
 
 MESSAGE = Table(
     name="message",
     app="messages",
-    fields=(Field("to"), Field("text")),
+    fields=(
+        Field("to", sample=Sampler.first_name),
+        Field("text", sample=Sampler.phrase),
+    ),
     trail=(Screen("messages"),),
     add="compose",
     save="send",
@@ -36,7 +39,7 @@ def reply_path(row: int) -> Path:
     return (*MESSAGE.path("detail", row), MESSAGE.screen("reply", row))
 
 
-def build(device: Device, screen: Screen) -> list[Widget]:
+def widgets(device: Device, screen: Screen) -> list[Widget]:
     if screen.kind == "reply":
         return form(MESSAGE, device.draft, Send(MESSAGE))
     if screen.kind == "pick":
@@ -54,9 +57,9 @@ def build(device: Device, screen: Screen) -> list[Widget]:
 def _pick(device: Device) -> list[Widget]:
     """Contacts, to fill in who a message goes to."""
     rows = list(device.tables["contact"].values())
-    if long := len(rows) > WHOLE:
+    if long := len(rows) > UNPAGED_ROWS:
         rows = rows[device.page * PAGE : (device.page + 1) * PAGE]
-    widgets = [Widget("item", row["name"], effect=Pick("to", row["name"])) for row in rows]
+    widgets = [Widget("item", row["name"], effect=PickValue("to", row["name"])) for row in rows]
     if long:
         widgets.append(Widget("label", "more", scrollable=True))
     return widgets or [Widget("label", "empty")]
@@ -66,14 +69,9 @@ def _last(device: Device, screen: Screen) -> int:
     return pages_of(len(device.tables["contact"])) - 1 if screen == PICK else 0
 
 
-def record(draw: Draw, table: Table) -> dict[str, str]:
-    return {"to": draw.first(), "text": draw.phrase(2)}
-
-
 MESSAGES = App(
     name="messages",
-    build=build,
-    record=record,
+    widgets=widgets,
     tables=(MESSAGE,),
     needs={"pick": "contacts"},
     last=_last,

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from swarm_ui.environments.phone.device.app import App, Setting
+from swarm_ui.environments.phone.apps.app import App, Setting
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.effects import FlipSetting, Go, SetSetting
-from swarm_ui.environments.phone.device.gestures import Grant
-from swarm_ui.environments.phone.device.schema import Table
+from swarm_ui.environments.phone.device.full_effects import Grant
+from swarm_ui.environments.phone.device.screen import Path, Screen, Widget
 from swarm_ui.environments.phone.device.system import System
-from swarm_ui.environments.phone.parameters import Draw
-from swarm_ui.environments.phone.ui.screen import Path, Screen, Widget
 
 ROOT = Screen("settings")
 SWITCHES: Mapping[str, tuple[str, ...]] = {
@@ -53,7 +51,7 @@ def _places() -> dict[str, Setting]:
     return places
 
 
-def build(device: Device, screen: Screen) -> list[Widget]:
+def widgets(device: Device, screen: Screen) -> list[Widget]:
     if screen.kind == "category":
         return _category(device, screen.of)
     if screen.kind == "choice":
@@ -75,14 +73,14 @@ def build(device: Device, screen: Screen) -> list[Widget]:
     return widgets
 
 
-def _permissions(around: System, screen: Screen) -> list[Widget]:
+def _permissions(system: System, screen: Screen) -> list[Widget]:
     """Every permission asked for so far or set beforehand, or the answers one can have."""
     if screen.kind == "permissions":
         return [
             Widget("item", key, _ANSWERS[value], effect=Go(Screen("settings", "grant", key)))
-            for key, value in around.grants.items()
+            for key, value in system.grants.items()
         ]
-    now = around.grants.get(screen.of, "ask")
+    now = system.grants.get(screen.of, "ask")
     return [
         Widget("radio", _ANSWERS[value], None, value == now, Grant(screen.of, value))
         for value in ("allow", "ask", "deny")
@@ -109,8 +107,4 @@ def _category(device: Device, category: str) -> list[Widget]:
     return widgets
 
 
-def record(draw: Draw, table: Table) -> dict[str, str]:
-    return {}
-
-
-SETTINGS = App(name="settings", build=build, record=record, settings=_places())
+SETTINGS = App(name="settings", widgets=widgets, settings=_places())

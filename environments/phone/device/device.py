@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from swarm_ui.environments.phone.device.screen import Path, Screen
 from swarm_ui.environments.phone.device.system import System
-from swarm_ui.environments.phone.ui.screen import Path, Screen
 
 Row = Mapping[str, str]
 """One record; switches and check boxes hold ``"on"`` or ``"off"``."""
@@ -53,7 +53,7 @@ class Device:
         self.answer: str | None = None
         self.next_row = 1
         self.system: System | None = None
-        """What a whole phone has around its apps; ``None``: home screen and apps are all."""
+        """What a whole phone has system its apps; ``None``: home screen and apps are all."""
         self.focus = ""
         """Field that the on-screen keyboard types into; empty: no keyboard is shown."""
         self.moves = 0

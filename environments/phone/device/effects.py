@@ -6,7 +6,7 @@ import msgspec
 
 from swarm_ui.environments.phone.device.device import Device, Row
 from swarm_ui.environments.phone.device.schema import Table
-from swarm_ui.environments.phone.ui.screen import Screen
+from swarm_ui.environments.phone.device.screen import Screen
 
 
 class Launch(msgspec.Struct, frozen=True, gc=False):

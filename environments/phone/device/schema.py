@@ -1,12 +1,14 @@
-"""What kinds of records an app keeps, and the words on the screens that show them."""
+"""The kinds of records that an app stores, and the words on the screens that show them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
 
-from swarm_ui.environments.phone.ui.screen import Path, Screen
+from swarm_ui.environments.phone.device.screen import Path, Screen
+from swarm_ui.environments.phone.parameters import Sampler
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -16,6 +18,14 @@ class Field(msgspec.Struct, frozen=True):
     kind: Literal["text", "choice", "switch"] = "text"
     choices: tuple[str, ...] = ()
     default: str = ""
+    sample: Callable[[Sampler], str] | None = None
+    """Draws a random value; ``None``: one of ``choices``, or a switch that is mostly off."""
+
+    def random_value(self, sampler: Sampler) -> str:
+        """A value for a random record."""
+        if self.sample is not None:
+            return self.sample(sampler)
+        return sampler.pick(self.choices or ("off", "off", "on"))
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,3 +76,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
     def screen(self, kind: str, row: int = 0) -> Screen:
         return Screen(self.app, kind, self.name, row)
+
+
+def same_text(left: str, right: str) -> bool:
+    """Whether two texts are equal apart from case and repeated spaces."""
+    return left == right or left.casefold().split() == right.casefold().split()

@@ -1,4 +1,4 @@
-"""What a whole phone has around its apps: home screen, notifications, permissions, interruptions.
+"""What a whole phone has system its apps: home screen, notifications, permissions, interruptions.
 
 A device without a :class:`System` is the plain phone of the core templates.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from swarm_ui.environments.phone.ui.screen import Path, Screen
+from swarm_ui.environments.phone.device.screen import Path, Screen
 
 if TYPE_CHECKING:
     from swarm_ui.environments.phone.device.device import Device
@@ -61,7 +61,7 @@ class Interruption(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class System(msgspec.Struct, frozen=True, kw_only=True):
-    """State of the phone around its apps. Replaced, never changed."""
+    """State of the phone system its apps. Replaced, never changed."""
 
     favorites: tuple[str, ...]
     """Apps on the home screen; the others are in the drawer only."""

@@ -8,18 +8,20 @@ import msgspec
 
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.effects import Choose, Go, Launch
-from swarm_ui.environments.phone.device.gestures import PullShade, Search
-from swarm_ui.environments.phone.device.input import back, enter, write
+from swarm_ui.environments.phone.device.full_effects import PullShade, Search
+from swarm_ui.environments.phone.device.schema import same_text
+from swarm_ui.environments.phone.device.screen import Effect, Path, Widget
 from swarm_ui.environments.phone.device.system import DRAWER, HISTORY, SHADE
 from swarm_ui.environments.phone.expert.preconditions import (
-    clearing,
+    dismiss_dialog,
     lookup,
     lookups,
-    out_of_the_way,
+    unblock,
 )
-from swarm_ui.environments.phone.expert.subgoals import repairs
-from swarm_ui.environments.phone.goal import Goal, Repair, same
-from swarm_ui.environments.phone.ui.screen import Effect, Path, Widget
+from swarm_ui.environments.phone.expert.subgoal import Subgoal
+from swarm_ui.environments.phone.expert.subgoals import subgoals
+from swarm_ui.environments.phone.tasks.goal import Goal
+from swarm_ui.environments.phone.ui.input import back, enter, write
 from swarm_ui.environments.phone.ui.widgets import widgets
 
 FAR = 60
@@ -44,37 +46,37 @@ COMPLETE = Intent("complete")
 INFEASIBLE = Intent("infeasible")
 
 
-def solve(aim: Goal, start: Device, now: Device) -> Intent:
+def solve(goal: Goal, start: Device, now: Device) -> Intent:
     """The next intent of the reference solver.
 
     It uses nothing that could not have been seen: it looks up a value before it writes it
     elsewhere, and looks where something should be before it says that it is not there.
     """
-    open_repairs = repairs(aim, start, now)
-    told = aim.answer is None or (now.answer is not None and same(now.answer, aim.answer))
-    if not open_repairs and told and not aim.infeasible:
+    unmet = subgoals(goal, start, now)
+    told = goal.answer is None or (now.answer is not None and same_text(now.answer, goal.answer))
+    if not unmet and told and not goal.infeasible:
         return COMPLETE
     if now.system is not None:
-        if (dismissal := out_of_the_way(aim, now)) is not None:
+        if (dismissal := dismiss_dialog(goal, now)) is not None:
             return Intent("tap", _find(widgets(now), dismissal) or 0)
-        open_repairs = open_repairs or lookups(aim, now)
-    if not open_repairs:
-        if aim.infeasible:
-            return _look(now, aim.look) or INFEASIBLE
-        return _look(now, aim.look) or Intent("answer", text=aim.answer or "")
-    if len(open_repairs) == 1:
-        nearest = _stage(open_repairs[0], now)
+        unmet = unmet or lookups(goal, now)
+    if not unmet:
+        if goal.infeasible:
+            return _look(now, goal.look) or INFEASIBLE
+        return _look(now, goal.look) or Intent("answer", text=goal.answer or "")
+    if len(unmet) == 1:
+        nearest = _stage(unmet[0], now)
     else:
-        staged = [_stage(repair, now) for repair in open_repairs]
-        nearest = min(staged, key=lambda repair: _far(now.stack, repair.path))
+        staged = [_stage(subgoal, now) for subgoal in unmet]
+        nearest = min(staged, key=lambda subgoal: _far(now.stack, subgoal.path))
     return _go(now, nearest.path) or _work(nearest, now)
 
 
-def distance(aim: Goal, start: Device, now: Device, limit: int = FAR) -> int:
+def distance(goal: Goal, start: Device, now: Device, limit: int = FAR) -> int:
     """Actions the solver needs until it ends the episode, that last one included."""
     device = now.clone()
     for done in range(1, limit):
-        intent = solve(aim, start, device)
+        intent = solve(goal, start, device)
         if intent.kind in ("complete", "infeasible"):
             return done
         perform(device, intent)
@@ -109,23 +111,23 @@ def perform(device: Device, intent: Intent) -> None:
         device.page += 1 if kind == "down" else -1
 
 
-def _stage(repair: Repair, now: Device) -> Repair:
-    """The repair, or what must come before it: a look-up, or a way that has to be free."""
-    ready = _looked_up(repair, now)
-    return ready if now.system is None else clearing(now, ready.path) or ready
+def _stage(subgoal: Subgoal, now: Device) -> Subgoal:
+    """The subgoal, or what must come before it: a look-up, or a way that has to be free."""
+    ready = _looked_up(subgoal, now)
+    return ready if now.system is None else unblock(now, ready.path) or ready
 
 
-def _looked_up(repair: Repair, now: Device) -> Repair:
-    """The repair, or the look-up that must come before it."""
-    source = repair.source
+def _looked_up(subgoal: Subgoal, now: Device) -> Subgoal:
+    """The subgoal, or the look-up that must come before it."""
+    source = subgoal.source
     if source is None:
-        return repair
+        return subgoal
     known = source.value in now.copied or any(
-        wanted == source.value and same(now.draft.get(name, ""), wanted)
-        for name, wanted in repair.fields.items()
+        wanted == source.value and same_text(now.draft.get(name, ""), wanted)
+        for name, wanted in subgoal.fields.items()
     )
     if known or source.row not in now.tables[source.table]:
-        return repair
+        return subgoal
     return lookup(source, now)
 
 
@@ -136,7 +138,7 @@ def _look(now: Device, path: Path) -> Intent | None:
     last = path[-1]
     if last.row and last.row not in now.tables[last.of]:
         return None  # the record was deleted on the way and written again from memory
-    if now.system is not None and (first := clearing(now, path)) is not None:
+    if now.system is not None and (first := unblock(now, path)) is not None:
         return _go(now, first.path) or _work(first, now)
     return _go(now, path)
 
@@ -191,11 +193,11 @@ def _pull(now: Device, path: Path) -> Intent | None:
     return BACK if now.screen == HISTORY else Intent("shade")
 
 
-def _work(repair: Repair, now: Device) -> Intent:
-    """The next intent on the screen where the repair is made."""
+def _work(subgoal: Subgoal, now: Device) -> Intent:
+    """The next intent on the screen where the subgoal is made."""
     shown = widgets(now)
-    for name, wanted in repair.fields.items():
-        if same(now.draft.get(name, ""), wanted):
+    for name, wanted in subgoal.fields.items():
+        if same_text(now.draft.get(name, ""), wanted):
             continue
         for position, widget in enumerate(shown):
             if widget.field == name:
@@ -205,9 +207,9 @@ def _work(repair: Repair, now: Device) -> Intent:
                 if widget.checked:
                     break  # so by default
                 return Intent("tap", position)
-    if repair.tap is None:
+    if subgoal.tap is None:
         return COMPLETE
-    return _reach(now, repair.tap)
+    return _reach(now, subgoal.tap)
 
 
 def _reach(now: Device, effect: Effect) -> Intent:
@@ -241,7 +243,7 @@ def _aside(now: Device, shown: list[Widget], effect: Effect) -> Intent | None:
         if isinstance(search, Search) and search.app == target.app:
             row = now.tables[search.table].get(target.row)
             wanted = row[search.field] if row is not None else target.of
-            if not same(now.draft.get(search.field, ""), wanted):
+            if not same_text(now.draft.get(search.field, ""), wanted):
                 return Intent("type", position, wanted)
             return Intent("enter") if now.focus == search.field else Intent("tap", position)
     return None

@@ -6,8 +6,8 @@ import io
 
 from PIL import Image, ImageDraw
 
-from swarm_ui.environments.phone.device.keyboard import KEY_ROW, KEY_TOP, KEY_WIDTH, LETTERS
 from swarm_ui.environments.phone.render import icons, screenshot
+from swarm_ui.environments.phone.ui.keyboard import KEY_ROW, KEY_TOP, KEY_WIDTH, LETTERS
 from swarm_ui.environments.phone.ui.layout import HEIGHT, WIDTH, Box, View
 from swarm_ui.observation import Element
 
@@ -17,7 +17,7 @@ _KEYS, _SCRIM = "#d5d7df", "#8d8b96"
 _TOAST_DEPTH, _STATUS_DEPTH, _KEY_DEPTH = 3, 4, 6
 
 
-def draw_whole(view: View) -> bytes:
+def draw_full_screen(view: View) -> bytes:
     """PNG of the screen; elements stand where their ``bounds`` say."""
     elements = view.elements
     roles = {element.role for element in elements}

@@ -70,7 +70,7 @@ def app_color(name: str) -> str:
 
 
 def glyph(pen: Pen, name: str, left: int, top: int, color: str = _WHITE) -> bool:
-    """Draw an app's sign, 60 by 60 pixels; false: it has none."""
+    """Sampler an app's sign, 60 by 60 pixels; false: it has none."""
     for kind, numbers in _GLYPHS.get(name, ()):
         at = tuple(n + (left, top)[k % 2] for k, n in enumerate(numbers[:4]))
         if kind == "line":

@@ -1,4 +1,4 @@
-"""Tasks with what is around the apps: drawer, notifications, permissions, interruptions."""
+"""Tasks with what is system the apps: drawer, notifications, permissions, interruptions."""
 
 from __future__ import annotations
 
@@ -9,96 +9,103 @@ from swarm_ui.environments.phone.apps.contacts import CONTACT
 from swarm_ui.environments.phone.apps.expenses import EXPENSE
 from swarm_ui.environments.phone.apps.messages import MESSAGE, reply_path
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.gestures import system
+from swarm_ui.environments.phone.device.full_effects import system_of
+from swarm_ui.environments.phone.device.screen import Path
 from swarm_ui.environments.phone.device.system import DRAWER, SHADE, Interruption, Notice
-from swarm_ui.environments.phone.goal import Create, Dismiss, Front, Goal, Permit, Put
-from swarm_ui.environments.phone.parameters import Draw
-from swarm_ui.environments.phone.tasks.makers import create, edit, sample
+from swarm_ui.environments.phone.parameters import Sampler
+from swarm_ui.environments.phone.tasks.goal import (
+    AppInFront,
+    Configure,
+    Create,
+    Dismiss,
+    Goal,
+    Permit,
+)
+from swarm_ui.environments.phone.tasks.task_kinds import create, edit, sample
 from swarm_ui.environments.phone.tasks.template import Make, Template
-from swarm_ui.environments.phone.ui.screen import Path
 
 _NO_APP = ("bank", "atlas", "chess", "diary", "fitness", "email")
 
 
-def notify(draw: Draw, device: Device, app: str, text: str, path: Path) -> int:
+def notify(sampler: Sampler, device: Device, app: str, text: str, path: Path) -> int:
     """Put a notification into the shade."""
     key = device.next_row
     device.next_row = key + 1
-    device.system = system(device).notified(key, Notice(app, draw.noun(), text, path))
+    device.system = system_of(device).notified(key, Notice(app, sampler.noun(), text, path))
     return key
 
 
 def interrupted(make: Make, kind: str, app: str = "") -> Make:
     """The same task with a dialog that comes up before it is done."""
 
-    def made(draw: Draw, device: Device) -> Goal:
-        aim = make(draw, device)
-        one = Interruption(kind=kind, due=draw.pick((1, 2)), app=app)  # type: ignore[arg-type]
-        device.system = msgspec.structs.replace(system(device), pending=(one,))
-        return aim
+    def made(sampler: Sampler, device: Device) -> Goal:
+        goal = make(sampler, device)
+        one = Interruption(kind=kind, due=sampler.pick((1, 2)), app=app)  # type: ignore[arg-type]
+        device.system = msgspec.structs.replace(system_of(device), pending=(one,))
+        return goal
 
     return made
 
 
-def _open_hidden(draw: Draw, device: Device) -> Goal:
+def _open_hidden(sampler: Sampler, device: Device) -> Goal:
     """An app that is only in the drawer."""
-    favorites = system(device).favorites
-    app = draw.pick([name for name in device.installed if name not in favorites])
-    return Goal(words={"app": app}, wants=(Front(app=app),))
+    favorites = system_of(device).favorites
+    app = sampler.pick([name for name in device.installed if name not in favorites])
+    return Goal(words={"app": app}, wants=(AppInFront(app=app),))
 
 
-def _no_app(draw: Draw, device: Device) -> Goal:
-    return Goal(words={"app": draw.pick(_NO_APP)}, look=(DRAWER,), infeasible=True)
+def _no_app(sampler: Sampler, device: Device) -> Goal:
+    return Goal(words={"app": sampler.pick(_NO_APP)}, look=(DRAWER,), infeasible=True)
 
 
-def _battery(draw: Draw, device: Device) -> Goal:
-    return Goal(words={}, answer=system(device).battery)
+def _battery(sampler: Sampler, device: Device) -> Goal:
+    return Goal(words={}, answer=system_of(device).battery)
 
 
-def _read(draw: Draw, device: Device) -> Goal:
-    key = draw.pick(list(system(device).notices))
-    notice = system(device).notices[key]
+def _read(sampler: Sampler, device: Device) -> Goal:
+    key = sampler.pick(list(system_of(device).notices))
+    notice = system_of(device).notices[key]
     words = {"app": notice.app, "title": notice.title}
     return Goal(words=words, answer=notice.text, look=(SHADE,))
 
 
-def _dismiss(draw: Draw, device: Device) -> Goal:
-    key = draw.pick(list(system(device).notices))
-    notice = system(device).notices[key]
+def _dismiss(sampler: Sampler, device: Device) -> Goal:
+    key = sampler.pick(list(system_of(device).notices))
+    notice = system_of(device).notices[key]
     words = {"app": notice.app, "title": notice.title}
     return Goal(words=words, wants=(Dismiss(notice=key),))
 
 
-def _clear(draw: Draw, device: Device) -> Goal:
-    return Goal(words={}, wants=tuple(Dismiss(notice=key) for key in system(device).notices))
+def _clear(sampler: Sampler, device: Device) -> Goal:
+    return Goal(words={}, wants=tuple(Dismiss(notice=key) for key in system_of(device).notices))
 
 
-def _reply(draw: Draw, device: Device) -> Goal:
+def _reply(sampler: Sampler, device: Device) -> Goal:
     """The message that a notification is about is answered."""
-    row = sample(draw, MESSAGE)
+    row = sample(sampler, MESSAGE)
     key = device.insert("message", row)
-    notify(draw, device, "messages", f"{row['to']} : {row['text']}", MESSAGE.path("detail", key))
-    fields = {"to": row["to"], "text": draw.phrase(2)}
+    notify(sampler, device, "messages", f"{row['to']} : {row['text']}", MESSAGE.path("detail", key))
+    fields = {"to": row["to"], "text": sampler.phrase(2)}
     want = Create(table="message", fields=fields, path=reply_path(key))
     return Goal(words=fields, wants=(want,))
 
 
-def _stale(draw: Draw, device: Device) -> Goal:
+def _stale(sampler: Sampler, device: Device) -> Goal:
     """A notification still tells the time that the event had before it was moved."""
-    row = sample(draw, EVENT)
+    row = sample(sampler, EVENT)
     key = device.insert("event", row)
     path = EVENT.path("detail", key)
-    notify(draw, device, "calendar", f"{row['title']} at {draw.time()}", path)
+    notify(sampler, device, "calendar", f"{row['title']} at {sampler.time()}", path)
     return Goal(words={"title": row["title"]}, answer=row["time"], look=path)
 
 
 def _permit(value: str) -> Make:
-    def make(draw: Draw, device: Device) -> Goal:
-        around = system(device)
+    def make(sampler: Sampler, device: Device) -> Goal:
+        system = system_of(device)
         before = "deny" if value == "allow" else "allow"
         keys = ("camera camera", "messages contacts")
-        device.system = around.granted(keys[0], before).granted(keys[1], before)
-        key = draw.pick(keys)
+        device.system = system.granted(keys[0], before).granted(keys[1], before)
+        key = sampler.pick(keys)
         app, permission = key.split(" ")
         want = Permit(key=key, value=value)  # type: ignore[arg-type]
         return Goal(words={"app": app, "permission": permission}, wants=(want,))
@@ -106,9 +113,9 @@ def _permit(value: str) -> Make:
     return make
 
 
-def _saver(draw: Draw, device: Device) -> Goal:
-    key = draw.pick(("battery saver", "adaptive battery"))
-    return Goal(words={"switch": key}, wants=(Put(key=key, value="on"),))
+def _saver(sampler: Sampler, device: Device) -> Goal:
+    key = sampler.pick(("battery saver", "adaptive battery"))
+    return Goal(words={"switch": key}, wants=(Configure(key=key, value="on"),))
 
 
 SHELL_TEMPLATES = (

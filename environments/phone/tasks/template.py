@@ -8,8 +8,8 @@ from typing import Literal
 import msgspec
 
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.goal import Goal
-from swarm_ui.environments.phone.parameters import Draw
+from swarm_ui.environments.phone.parameters import Sampler
+from swarm_ui.environments.phone.tasks.goal import Goal
 
 TemplateSplit = Literal[
     "train",
@@ -23,7 +23,7 @@ TemplateSplit = Literal[
 ]
 """The first four are the core templates of the published study, on the plain phone; the extended
 ones run on a whole phone."""
-Make = Callable[[Draw, Device], Goal]
+Make = Callable[[Sampler, Device], Goal]
 
 
 class Template(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
     steps: int
     """Most actions the reference solver needs, the one that ends the episode not counted."""
     goals: tuple[str, ...]
-    """Phrasings, the plainest first; names in braces are filled from the aim's words."""
+    """Phrasings, the plainest first; names in braces are filled from the goal's words."""
     make: Make
     """Chooses parameters, puts what the task needs on the device, and says what is wanted."""
     tags: tuple[str, ...] = ()
@@ -46,8 +46,8 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
     """Least and most records in the tables of ``apps``."""
 
     @property
-    def whole(self) -> bool:
-        """Whether its device is a whole phone, with a drawer, notifications and so on."""
+    def full_device(self) -> bool:
+        """Whether it runs on a full device, with a drawer, notifications and so on."""
         return self.split.startswith("extended")
 
     @property

@@ -7,11 +7,11 @@ from functools import lru_cache
 from swarm_ui.environments.phone.apps import SCREENS
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.effects import Go, Launch
-from swarm_ui.environments.phone.device.gestures import PullShade
-from swarm_ui.environments.phone.device.keyboard import KEY_ROW, KEY_TOP, keyboard
+from swarm_ui.environments.phone.device.full_effects import PullShade
+from swarm_ui.environments.phone.device.screen import Widget, Zone
 from swarm_ui.environments.phone.device.system import DRAWER, System
-from swarm_ui.environments.phone.ui.interruptions import barred, dialog
-from swarm_ui.environments.phone.ui.screen import Widget, Zone
+from swarm_ui.environments.phone.ui.interruptions import blocked_screen, dialog
+from swarm_ui.environments.phone.ui.keyboard import KEY_ROW, KEY_TOP, keyboard
 from swarm_ui.observation import Element
 
 Box = tuple[int, int, int, int]
@@ -41,17 +41,17 @@ _GRID = {"icon": (4, 125, 150, 16, 92, 122), "tile": (3, 168, 190, 4, 156, 182)}
 _ALL_APPS = Widget("icon", "all apps", effect=Go(DRAWER), zone="icon")
 
 
-def seen(device: Device, around: System, title: str) -> list[Widget]:
+def seen(device: Device, system: System, title: str) -> list[Widget]:
     """All widgets in the order a person would read them."""
-    bar = _status(around.clock, around.battery, device.settings["wifi"], len(around.notices))
-    over = dialog(device, around)
+    bar = _status(system.clock, system.battery, device.settings["wifi"], len(system.notices))
+    over = dialog(device, system)
     if over is not None:
         return [*bar, *over]
     screen = device.screen
     if screen is None:
-        icons = [Widget("app", n, effect=Launch(n), zone="icon") for n in around.favorites]
+        icons = [Widget("app", n, effect=Launch(n), zone="icon") for n in system.favorites]
         return [*bar, *icons, _ALL_APPS]
-    content = barred(device, screen) or SCREENS[screen.app].build(device, screen)
+    content = blocked_screen(device, screen) or SCREENS[screen.app].build(device, screen)
     widgets = [*bar, _heading(title), *content]
     if device.focus:
         widgets.extend(keyboard(content, device.focus))
@@ -134,7 +134,7 @@ _DEPTHS |= {"toast": 3, "dialog": 8}
 """Levels that such a widget has above it in Android's own screens, as a rule."""
 
 
-def whole_element(index: int, widget: Widget, bounds: Box, focus: str) -> Element:
+def full_device_element(index: int, widget: Widget, bounds: Box, focus: str) -> Element:
     """A widget of a whole phone as AndroidWorld would list it."""
     field, role = widget.field, widget.role
     return Element(

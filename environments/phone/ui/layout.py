@@ -9,8 +9,8 @@ import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.ui.geometry import boxes, whole_element
-from swarm_ui.environments.phone.ui.screen import Widget
+from swarm_ui.environments.phone.device.screen import Widget
+from swarm_ui.environments.phone.ui.geometry import boxes, full_device_element
 from swarm_ui.environments.phone.ui.widgets import title, widgets
 from swarm_ui.environments.phone.word_pools import DISTRACTORS, FILLERS
 from swarm_ui.observation import Element, Role
@@ -118,7 +118,7 @@ def _whole(device: Device) -> View:
         shown.append(Widget("label", device.toast, zone="toast"))
     focus = device.focus
     places = boxes(tuple([widget.zone for widget in shown]))
-    elements = tuple([whole_element(k, w, places[k], focus) for k, w in enumerate(shown)])
+    elements = tuple([full_device_element(k, w, places[k], focus) for k, w in enumerate(shown)])
     return View(title(device), shown, tuple(range(len(shown))), elements)
 
 

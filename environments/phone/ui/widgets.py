@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from swarm_ui.environments.phone.apps import APPS, SCREENS, TABLES
+from swarm_ui.environments.phone.apps.record_screens import pages
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.effects import Launch
+from swarm_ui.environments.phone.device.screen import Widget
 from swarm_ui.environments.phone.device.system import SYSTEM_TITLES
 from swarm_ui.environments.phone.ui.geometry import seen
-from swarm_ui.environments.phone.ui.record_screens import pages
-from swarm_ui.environments.phone.ui.screen import Widget
 
 
 def widgets(device: Device) -> list[Widget]:

@@ -21,7 +21,7 @@ from swarm_ui.environments.androidworld.handset.screen.widgets import (
     item,
     told,
 )
-from swarm_ui.environments.phone.ui.screen import Screen, Widget
+from swarm_ui.environments.phone.device.screen import Screen, Widget
 
 
 class Browser(msgspec.Struct, frozen=True, kw_only=True):

@@ -29,7 +29,7 @@ from swarm_ui.environments.androidworld.handset.screen.widgets import (
     item,
 )
 from swarm_ui.environments.phone.device.device import Row
-from swarm_ui.environments.phone.ui.screen import Screen, Widget
+from swarm_ui.environments.phone.device.screen import Screen, Widget
 
 APP = "simple sms messenger"
 _BOXES = ("inbox", "sent")

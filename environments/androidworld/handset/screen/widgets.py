@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from swarm_ui.environments.androidworld.handset.handset import Control, Do, Handset, Line, Page
 from swarm_ui.environments.phone.device.effects import Back, Choose, Go
-from swarm_ui.environments.phone.ui.screen import Effect, Screen, Widget
+from swarm_ui.environments.phone.device.screen import Effect, Screen, Widget
 
 
 def button(text: str, effect: Effect, description: str = "") -> Widget:

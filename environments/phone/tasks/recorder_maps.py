@@ -7,20 +7,27 @@ from swarm_ui.environments.phone.apps.maps import PLACE, route_path
 from swarm_ui.environments.phone.apps.maps import ROOT as MAPS
 from swarm_ui.environments.phone.apps.recorder import RECORDING_PATH
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.gestures import Keep, system
-from swarm_ui.environments.phone.goal import At, Change, Create, Delete, Goal, Source
-from swarm_ui.environments.phone.parameters import Draw
-from swarm_ui.environments.phone.tasks.makers import sample
-from swarm_ui.environments.phone.tasks.storage import add_file
+from swarm_ui.environments.phone.device.full_effects import SaveCapture, system_of
+from swarm_ui.environments.phone.device.screen import Screen
+from swarm_ui.environments.phone.parameters import Sampler
+from swarm_ui.environments.phone.tasks.files_gallery import add_file
+from swarm_ui.environments.phone.tasks.goal import (
+    Change,
+    Create,
+    Delete,
+    Goal,
+    ScreenInFront,
+    Source,
+)
+from swarm_ui.environments.phone.tasks.task_kinds import sample
 from swarm_ui.environments.phone.tasks.template import Make, Template
-from swarm_ui.environments.phone.ui.screen import Screen
 
 
 def _record(*, denied: bool = False, starred: bool = False) -> Make:
-    def make(draw: Draw, device: Device) -> Goal:
+    def make(sampler: Sampler, device: Device) -> Goal:
         if denied:
-            device.system = system(device).granted("recorder microphone", "deny")
-        name = draw.title()
+            device.system = system_of(device).granted("recorder microphone", "deny")
+        name = sampler.title()
         fields = {"kind": "recording", "name": name}
         if starred:
             fields["starred"] = "on"
@@ -28,7 +35,7 @@ def _record(*, denied: bool = False, starred: bool = False) -> Make:
             table="file",
             fields=fields,
             path=RECORDING_PATH,
-            tap=Keep("recording"),
+            tap=SaveCapture("recording"),
             form={"name": name},
         )
         return Goal(words={"name": name}, wants=(want,))
@@ -36,58 +43,58 @@ def _record(*, denied: bool = False, starred: bool = False) -> Make:
     return make
 
 
-def _trash(draw: Draw, device: Device) -> Goal:
-    key, row = add_file(draw, device, "recordings")
+def _trash(sampler: Sampler, device: Device) -> Goal:
+    key, row = add_file(sampler, device, "recordings")
     want = Delete(table="file", row=key, via="recorder")
     return Goal(words={"name": row["name"]}, wants=(want,))
 
 
-def _rename(draw: Draw, device: Device) -> Goal:
-    key, row = add_file(draw, device, "recordings")
-    new = draw.title()
+def _rename(sampler: Sampler, device: Device) -> Goal:
+    key, row = add_file(sampler, device, "recordings")
+    new = sampler.title()
     want = Change(table="file", row=key, fields={"name": new}, via="recorder")
     return Goal(words={"name": row["name"], "new": new}, wants=(want,))
 
 
-def _a_place(draw: Draw, device: Device, **values: str) -> tuple[int, dict[str, str]]:
-    row = {**sample(draw, PLACE), **values}
+def _a_place(sampler: Sampler, device: Device, **values: str) -> tuple[int, dict[str, str]]:
+    row = {**sample(sampler, PLACE), **values}
     return device.insert("place", row), row
 
 
-def _save(draw: Draw, device: Device) -> Goal:
-    key, row = _a_place(draw, device, saved="off")
+def _save(sampler: Sampler, device: Device) -> Goal:
+    key, row = _a_place(sampler, device, saved="off")
     want = Change(table="place", row=key, fields={"saved": "on"})
     return Goal(words={"place": row["place"]}, wants=(want,))
 
 
-def _fact(draw: Draw, device: Device) -> Goal:
-    key, row = _a_place(draw, device)
-    fact = draw.pick(("street", "phone", "closes"))
+def _fact(sampler: Sampler, device: Device) -> Goal:
+    key, row = _a_place(sampler, device)
+    fact = sampler.pick(("street", "phone", "closes"))
     words = {"place": row["place"], "fact": fact}
     return Goal(words=words, answer=row[fact], look=PLACE.path("detail", key))
 
 
-def _way(draw: Draw, device: Device) -> Goal:
-    key, row = _a_place(draw, device)
-    way = draw.pick(("foot", "car"))
+def _way(sampler: Sampler, device: Device) -> Goal:
+    key, row = _a_place(sampler, device)
+    way = sampler.pick(("foot", "car"))
     words = {"place": row["place"], "way": way}
     return Goal(words=words, answer=f"{row[way]} min", look=route_path(key))
 
 
-def _directions(draw: Draw, device: Device) -> Goal:
-    key, row = _a_place(draw, device)
-    return Goal(words={"place": row["place"]}, wants=(At(path=route_path(key)),))
+def _directions(sampler: Sampler, device: Device) -> Goal:
+    key, row = _a_place(sampler, device)
+    return Goal(words={"place": row["place"]}, wants=(ScreenInFront(path=route_path(key)),))
 
 
-def _no_place(draw: Draw, device: Device) -> Goal:
-    words = {"place": draw.phrase(2)}
+def _no_place(sampler: Sampler, device: Device) -> Goal:
+    words = {"place": sampler.phrase(2)}
     look = (MAPS, Screen("maps", "missing", words["place"]))
     return Goal(words=words, look=look, infeasible=True)
 
 
-def _place_to_contact(draw: Draw, device: Device) -> Goal:
-    key, row = _a_place(draw, device)
-    name = draw.person()
+def _place_to_contact(sampler: Sampler, device: Device) -> Goal:
+    key, row = _a_place(sampler, device)
+    name = sampler.full_name()
     source = Source(table="place", row=key, field="phone", value=row["phone"])
     fields = {"name": name, "phone": row["phone"]}
     want = Create(table=CONTACT.name, fields=fields, source=source)

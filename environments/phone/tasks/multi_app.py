@@ -11,18 +11,18 @@ from swarm_ui.environments.phone.apps.messages import MESSAGE
 from swarm_ui.environments.phone.apps.notes import NOTE
 from swarm_ui.environments.phone.apps.tasks import TASK
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.goal import Change, Create, Goal, Put, Source, Want
-from swarm_ui.environments.phone.parameters import Draw
-from swarm_ui.environments.phone.tasks.makers import a_row, sample, tick, values
-from swarm_ui.environments.phone.tasks.pictures import add_page, download, photo
+from swarm_ui.environments.phone.parameters import Sampler
+from swarm_ui.environments.phone.tasks.camera_browser import add_page, download, photo
+from swarm_ui.environments.phone.tasks.goal import Change, Configure, Create, Goal, Source, Want
+from swarm_ui.environments.phone.tasks.task_kinds import random_row, sample, tick, values
 from swarm_ui.environments.phone.tasks.template import Template
 
 
-def _event_alarm_message(draw: Draw, device: Device) -> Goal:
+def _event_alarm_message(sampler: Sampler, device: Device) -> Goal:
     """The time of an event as an alarm and in a message."""
-    row = a_row(draw, device, EVENT)
+    row = random_row(sampler, device, EVENT)
     event = device.tables["event"][row]
-    to = draw.first()
+    to = sampler.first_name()
     source = Source(table="event", row=row, field="time", value=event["time"])
     wants = (
         Create(table=ALARM.name, fields={"time": event["time"]}, source=source),
@@ -31,10 +31,10 @@ def _event_alarm_message(draw: Draw, device: Device) -> Goal:
     return Goal(words={"title": event["title"], "to": to}, wants=wants)
 
 
-def _trip(draw: Draw, device: Device) -> Goal:
+def _trip(sampler: Sampler, device: Device) -> Goal:
     """An event, a task, an expense."""
-    event = values(draw, EVENT, ("title", "time", "day"))
-    task, expense = values(draw, TASK, ("task",)), values(draw, EXPENSE, ("item", "amount"))
+    event = values(sampler, EVENT, ("title", "time", "day"))
+    task, expense = values(sampler, TASK, ("task",)), values(sampler, EXPENSE, ("item", "amount"))
     wants = tuple(
         Create(table=table.name, fields=fields)
         for table, fields in ((EVENT, event), (TASK, task), (EXPENSE, expense))
@@ -42,13 +42,13 @@ def _trip(draw: Draw, device: Device) -> Goal:
     return Goal(words={**event, **task, **expense}, wants=wants)
 
 
-def _party(draw: Draw, device: Device) -> Goal:
+def _party(sampler: Sampler, device: Device) -> Goal:
     """A contact, an event, an alarm and a message."""
     contact, event = (
-        values(draw, CONTACT, ("name", "phone", "email")),
-        values(draw, EVENT, ("title",)),
+        values(sampler, CONTACT, ("name", "phone", "email")),
+        values(sampler, EVENT, ("title",)),
     )
-    alarm, message = values(draw, ALARM, ("time",)), values(draw, MESSAGE, ("to", "text"))
+    alarm, message = values(sampler, ALARM, ("time",)), values(sampler, MESSAGE, ("to", "text"))
     wants = tuple(
         Create(table=table.name, fields=fields)
         for table, fields in (
@@ -61,10 +61,10 @@ def _party(draw: Draw, device: Device) -> Goal:
     return Goal(words={**contact, **event, **alarm, **message}, wants=wants)
 
 
-def _page_contact_message(draw: Draw, device: Device) -> Goal:
+def _page_contact_message(sampler: Sampler, device: Device) -> Goal:
     """A phone number from the web in contacts, and a price from there in a message."""
-    key, page = add_page(draw, device)
-    name, to = draw.person(), draw.first()
+    key, page = add_page(sampler, device)
+    name, to = sampler.full_name(), sampler.first_name()
     phone = Source(table=PAGE.name, row=key, field="phone", value=page["phone"])
     price = Source(table=PAGE.name, row=key, field="price", value=page["price"])
     wants: tuple[Want, ...] = (
@@ -74,10 +74,10 @@ def _page_contact_message(draw: Draw, device: Device) -> Goal:
     return Goal(words={"address": page["address"], "name": name, "to": to}, wants=wants)
 
 
-def _tidy(draw: Draw, device: Device) -> Goal:
+def _tidy(sampler: Sampler, device: Device) -> Goal:
     """Two tasks ticked, a note pinned, two switches set."""
-    ticked = tick(TASK, 2)(draw, device)
-    note = a_row(draw, device, NOTE)
+    ticked = tick(TASK, 2)(sampler, device)
+    note = random_row(sampler, device, NOTE)
     device.update("note", note, {"pinned": "off"})
     title = device.tables["note"][note]["title"]
     for key in ("bluetooth", "dark mode"):
@@ -85,16 +85,16 @@ def _tidy(draw: Draw, device: Device) -> Goal:
     wants: tuple[Want, ...] = (
         *ticked.wants,
         Change(table="note", row=note, fields={"pinned": "on"}),
-        Put(key="bluetooth", value="on"),
-        Put(key="dark mode", value="on"),
+        Configure(key="bluetooth", value="on"),
+        Configure(key="dark mode", value="on"),
     )
     return Goal(words={**ticked.words, "title": title}, wants=wants)
 
 
-def _report(draw: Draw, device: Device) -> Goal:
+def _report(sampler: Sampler, device: Device) -> Goal:
     """A photo taken, a file downloaded and starred, and a note about it."""
-    key, page = add_page(draw, device)
-    note = values(draw, NOTE, ("title", "body"))
+    key, page = add_page(sampler, device)
+    note = values(sampler, NOTE, ("title", "body"))
     wants: tuple[Want, ...] = (
         photo(),
         download(key, page, starred="on"),
@@ -103,9 +103,9 @@ def _report(draw: Draw, device: Device) -> Goal:
     return Goal(words={"address": page["address"], **note}, wants=wants)
 
 
-def _earlier(draw: Draw, device: Device) -> Goal:
+def _earlier(sampler: Sampler, device: Device) -> Goal:
     """Which of two events on the calendar is earlier in the day."""
-    rows = [sample(draw, EVENT) for _ in range(2)]
+    rows = [sample(sampler, EVENT) for _ in range(2)]
     keys = [device.insert("event", row) for row in rows]
     sources = tuple(
         Source(table="event", row=k, field="time", value=row["time"])

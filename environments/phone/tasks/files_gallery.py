@@ -6,29 +6,29 @@ from swarm_ui.environments.phone.apps.files import (
     FOLDERS,
     ROOT,
     TRASH,
-    file_in,
     file_path,
     folder,
     in_folder,
+    random_file,
 )
 from swarm_ui.environments.phone.device.device import Device, Row
-from swarm_ui.environments.phone.goal import At, Change, Delete, Goal, Source
-from swarm_ui.environments.phone.parameters import Draw
+from swarm_ui.environments.phone.parameters import Sampler
+from swarm_ui.environments.phone.tasks.goal import Change, Delete, Goal, ScreenInFront, Source
 from swarm_ui.environments.phone.tasks.template import Make, Template
 
 
-def add_file(draw: Draw, device: Device, where: str, **values: str) -> tuple[int, Row]:
+def add_file(sampler: Sampler, device: Device, where: str, **values: str) -> tuple[int, Row]:
     """Put one more file on the device."""
-    row = {**file_in(draw, where), **values}
+    row = {**random_file(sampler, where), **values}
     return device.insert("file", row), row
 
 
 def _change(via: str, where: str, **changes: str) -> Make:
     """One file with other values."""
 
-    def make(draw: Draw, device: Device) -> Goal:
+    def make(sampler: Sampler, device: Device) -> Goal:
         opposite = {k: "off" for k in changes if k == "starred"}
-        key, row = add_file(draw, device, where, **opposite)
+        key, row = add_file(sampler, device, where, **opposite)
         want = Change(table="file", row=key, fields=changes, via=via)
         return Goal(words={"name": row["name"]}, wants=(want,))
 
@@ -36,71 +36,71 @@ def _change(via: str, where: str, **changes: str) -> Make:
 
 
 def _delete(via: str, where: str) -> Make:
-    def make(draw: Draw, device: Device) -> Goal:
-        key, row = add_file(draw, device, where)
+    def make(sampler: Sampler, device: Device) -> Goal:
+        key, row = add_file(sampler, device, where)
         words = {"name": row["name"]} | ({"folder": where} if via == "files" else {})
         return Goal(words=words, wants=(Delete(table="file", row=key, via=via),))
 
     return make
 
 
-def _size(draw: Draw, device: Device) -> Goal:
-    where = draw.pick(FOLDERS)
-    key, row = add_file(draw, device, where)
+def _size(sampler: Sampler, device: Device) -> Goal:
+    where = sampler.pick(FOLDERS)
+    key, row = add_file(sampler, device, where)
     words = {"name": row["name"], "folder": where}
     return Goal(words=words, answer=f"{row['size']} mb", look=file_path(key, row))
 
 
-def _move(draw: Draw, device: Device) -> Goal:
-    where = draw.pick(FOLDERS)
-    key, row = add_file(draw, device, where)
-    to = draw.pick([name for name in FOLDERS if name != where])
+def _move(sampler: Sampler, device: Device) -> Goal:
+    where = sampler.pick(FOLDERS)
+    key, row = add_file(sampler, device, where)
+    to = sampler.pick([name for name in FOLDERS if name != where])
     want = Change(table="file", row=key, fields={"folder": to})
     return Goal(words={"name": row["name"], "folder": where, "to": to}, wants=(want,))
 
 
-def _rename(draw: Draw, device: Device) -> Goal:
-    key, row = add_file(draw, device, "documents")
-    new = draw.title()
+def _rename(sampler: Sampler, device: Device) -> Goal:
+    key, row = add_file(sampler, device, "documents")
+    new = sampler.title()
     want = Change(table="file", row=key, fields={"name": new})
     return Goal(words={"name": row["name"], "new": new}, wants=(want,))
 
 
-def _restore(draw: Draw, device: Device) -> Goal:
-    was = draw.pick(FOLDERS)
-    key, row = add_file(draw, device, was, folder=TRASH, was=was)
-    add_file(draw, device, was, folder=TRASH, was=was)
+def _restore(sampler: Sampler, device: Device) -> Goal:
+    was = sampler.pick(FOLDERS)
+    key, row = add_file(sampler, device, was, folder=TRASH, was=was)
+    add_file(sampler, device, was, folder=TRASH, was=was)
     want = Change(table="file", row=key, fields={"folder": was})
     return Goal(words={"name": row["name"]}, wants=(want,))
 
 
-def _similar(draw: Draw, device: Device) -> Goal:
+def _similar(sampler: Sampler, device: Device) -> Goal:
     """Two more files have almost the same name, one of them the very same in another folder."""
-    name = draw.noun()
-    key, _ = add_file(draw, device, "downloads", name=name)
-    add_file(draw, device, "downloads", name=draw.longer(name))
-    add_file(draw, device, "documents", name=name)
+    name = sampler.noun()
+    key, _ = add_file(sampler, device, "downloads", name=name)
+    add_file(sampler, device, "downloads", name=sampler.phrase_after(name))
+    add_file(sampler, device, "documents", name=name)
     want = Delete(table="file", row=key)
     return Goal(words={"name": name, "folder": "downloads"}, wants=(want,))
 
 
-def _missing(draw: Draw, device: Device) -> Goal:
+def _missing(sampler: Sampler, device: Device) -> Goal:
     """The file is in another folder than the goal says."""
-    _, row = add_file(draw, device, "documents")
+    _, row = add_file(sampler, device, "documents")
     words = {"name": row["name"], "folder": "downloads"}
     return Goal(words=words, look=(ROOT, folder("downloads")), infeasible=True)
 
 
-def _count(draw: Draw, device: Device) -> Goal:
-    where = draw.pick(FOLDERS)
-    for _ in range(draw.pick((1, 2, 3))):
-        add_file(draw, device, where)
+def _count(sampler: Sampler, device: Device) -> Goal:
+    where = sampler.pick(FOLDERS)
+    for _ in range(sampler.pick((1, 2, 3))):
+        add_file(sampler, device, where)
     count = str(len(in_folder(device, where)))
     return Goal(words={"folder": where}, answer=count, look=(ROOT, folder(where)))
 
 
-def _larger(draw: Draw, device: Device) -> Goal:
-    (one, row), (two, other) = (add_file(draw, device, "documents") for _ in range(2))
+def _larger(sampler: Sampler, device: Device) -> Goal:
+    (one, row), (two, other) = (add_file(sampler, device, "documents") for _ in range(2))
     larger = max((row, other), key=lambda r: int(r["size"]))
     sources = tuple(
         Source(table="file", row=k, field="size", value=f"{r['size']} mb")
@@ -110,18 +110,20 @@ def _larger(draw: Draw, device: Device) -> Goal:
     return Goal(words=words, answer=larger["name"], sources=sources)
 
 
-def _far(draw: Draw, device: Device) -> Goal:
+def _far(sampler: Sampler, device: Device) -> Goal:
     """A folder that must be scrolled."""
-    keys = [add_file(draw, device, "downloads")[0] for _ in range(draw.pick((10, 13)))]
-    key = draw.pick(keys[6:])
+    keys = [add_file(sampler, device, "downloads")[0] for _ in range(sampler.pick((10, 13)))]
+    key = sampler.pick(keys[6:])
     want = Change(table="file", row=key, fields={"starred": "on"})
     device.update("file", key, {"starred": "off"})
     return Goal(words={"name": device.tables["file"][key]["name"]}, wants=(want,))
 
 
-def _show(draw: Draw, device: Device) -> Goal:
-    key, row = add_file(draw, device, "pictures")
-    return Goal(words={"name": row["name"]}, wants=(At(path=file_path(key, row, "gallery")),))
+def _show(sampler: Sampler, device: Device) -> Goal:
+    key, row = add_file(sampler, device, "pictures")
+    return Goal(
+        words={"name": row["name"]}, wants=(ScreenInFront(path=file_path(key, row, "gallery")),)
+    )
 
 
 _FILES, _GALLERY = ("files",), ("gallery",)

@@ -11,19 +11,19 @@ from swarm_ui.environments.phone.apps.notes import NOTE
 from swarm_ui.environments.phone.apps.tasks import TASK
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.schema import Table
-from swarm_ui.environments.phone.goal import Create, Goal, Source
-from swarm_ui.environments.phone.parameters import Draw
-from swarm_ui.environments.phone.tasks.makers import a_row, sample, tick
+from swarm_ui.environments.phone.parameters import Sampler
+from swarm_ui.environments.phone.tasks.goal import Create, Goal, Source
+from swarm_ui.environments.phone.tasks.task_kinds import random_row, sample, tick
 from swarm_ui.environments.phone.tasks.template import Make, Template
 
 
-def carry(origin: Table, field: str, into: Table, slot: str, *given: str) -> Make:
+def copy_value(origin: Table, field: str, into: Table, slot: str, *given: str) -> Make:
     """A new record in ``into`` whose ``slot`` holds ``field`` of a record of ``origin``."""
 
-    def make(draw: Draw, device: Device) -> Goal:
-        row = a_row(draw, device, origin)
+    def make(sampler: Sampler, device: Device) -> Goal:
+        row = random_row(sampler, device, origin)
         found = device.tables[origin.name][row]
-        record = sample(draw, into)
+        record = sample(sampler, into)
         words = {name: record[name] for name in given}
         fields = {slot: found[field], **words}
         source = Source(table=origin.name, row=row, field=field, value=found[field])
@@ -33,14 +33,14 @@ def carry(origin: Table, field: str, into: Table, slot: str, *given: str) -> Mak
     return make
 
 
-_phone_to_message = carry(CONTACT, "phone", MESSAGE, "text", "to")
+_phone_to_message = copy_value(CONTACT, "phone", MESSAGE, "text", "to")
 
 
 _one_task = tick(TASK, 1)
 
 
-def _phone_to_message_and_task(draw: Draw, device: Device) -> Goal:
-    one, two = _phone_to_message(draw, device), _one_task(draw, device)
+def _phone_to_message_and_task(sampler: Sampler, device: Device) -> Goal:
+    one, two = _phone_to_message(sampler, device), _one_task(sampler, device)
     return Goal(words={**one.words, **two.words}, wants=(*one.wants, *two.wants))
 
 
@@ -67,7 +67,7 @@ TEMPLATES = (
             "{title}",
             "write a note titled {title} with the amount of the expense {the_item} as body",
         ),
-        make=carry(EXPENSE, "amount", NOTE, "body", "title"),
+        make=copy_value(EXPENSE, "amount", NOTE, "body", "title"),
         tags=("across", "form"),
     ),
     Template(
@@ -80,7 +80,7 @@ TEMPLATES = (
             "clock",
             "create an alarm for the time of the event {the_title} in the calendar",
         ),
-        make=carry(EVENT, "time", ALARM, "time"),
+        make=copy_value(EVENT, "time", ALARM, "time"),
         tags=("across", "form"),
     ),
     Template(
@@ -93,7 +93,7 @@ TEMPLATES = (
             "{title}",
             "write a note titled {title} with the text of the message to {the_to} as body",
         ),
-        make=carry(MESSAGE, "text", NOTE, "body", "title"),
+        make=copy_value(MESSAGE, "text", NOTE, "body", "title"),
         tags=("across", "form"),
     ),
     Template(

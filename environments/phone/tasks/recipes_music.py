@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from swarm_ui.environments.phone.apps.music import MODES, PLAYLIST
 from swarm_ui.environments.phone.apps.recipes import RECIPE
-from swarm_ui.environments.phone.tasks.makers import (
+from swarm_ui.environments.phone.tasks.task_kinds import (
     create,
     delete,
     edit,

@@ -17,11 +17,11 @@ from swarm_ui.environments.phone.device.effects import (
     Update,
 )
 from swarm_ui.environments.phone.device.schema import Field, Table
-from swarm_ui.environments.phone.ui.screen import Effect, Screen, Widget
+from swarm_ui.environments.phone.device.screen import Effect, Screen, Widget
 
 PAGE = 6
 """Rows of a long list that fit on a screen."""
-WHOLE = 8
+UNPAGED_ROWS = 8
 """Lists of at most this many rows are shown whole."""
 
 
@@ -46,7 +46,7 @@ def listing(device: Device, table: Table, *, removing: bool = False) -> list[Wid
     """The rows of a table, and the button that adds one."""
     rows = device.tables[table.name]
     shown = list(rows.items())
-    long = len(shown) > WHOLE
+    long = len(shown) > UNPAGED_ROWS
     if long:
         shown = shown[device.page * PAGE : (device.page + 1) * PAGE]
     if removing:
@@ -82,7 +82,7 @@ def pages(device: Device, table: Table) -> int:
 
 def pages_of(count: int) -> int:
     """Pages of a list of so many rows."""
-    return 1 if count <= WHOLE else -(-count // PAGE)
+    return 1 if count <= UNPAGED_ROWS else -(-count // PAGE)
 
 
 def _row(table: Table, effect: Effect, row: Row) -> Widget:

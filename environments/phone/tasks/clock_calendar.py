@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from swarm_ui.environments.phone.apps.calendar import EVENT
 from swarm_ui.environments.phone.apps.clock import ALARM, TIMER
-from swarm_ui.environments.phone.tasks.makers import create, delete, edit, flip, missing, read
+from swarm_ui.environments.phone.tasks.task_kinds import create, delete, edit, flip, missing, read
 from swarm_ui.environments.phone.tasks.template import Template
 
 _CLOCK, _CALENDAR = ("clock",), ("calendar",)

@@ -8,13 +8,20 @@ from swarm_ui.environments.phone.apps.camera import PHOTO_PATH, VIDEO_PATH
 from swarm_ui.environments.phone.apps.contacts import CONTACT
 from swarm_ui.environments.phone.apps.notes import NOTE
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.gestures import Download, Keep, system
+from swarm_ui.environments.phone.device.full_effects import Download, SaveCapture, system_of
 from swarm_ui.environments.phone.device.schema import Table
-from swarm_ui.environments.phone.goal import At, Change, Create, Goal, Put, Source
-from swarm_ui.environments.phone.parameters import Draw
-from swarm_ui.environments.phone.tasks.makers import sample
+from swarm_ui.environments.phone.device.screen import Screen
+from swarm_ui.environments.phone.parameters import Sampler
+from swarm_ui.environments.phone.tasks.goal import (
+    Change,
+    Configure,
+    Create,
+    Goal,
+    ScreenInFront,
+    Source,
+)
+from swarm_ui.environments.phone.tasks.task_kinds import sample
 from swarm_ui.environments.phone.tasks.template import Make, Template
-from swarm_ui.environments.phone.ui.screen import Screen
 
 
 def photo(**fields: str) -> Create:
@@ -23,31 +30,31 @@ def photo(**fields: str) -> Create:
         k: v for k, v in fields.items() if k in ("lens", "flash")
     }
     wanted = {"kind": "photo", **form, **fields}
-    return Create(table="file", fields=wanted, path=PHOTO_PATH, tap=Keep("photo"), form=form)
+    return Create(table="file", fields=wanted, path=PHOTO_PATH, tap=SaveCapture("photo"), form=form)
 
 
 def _photo(**fields: str) -> Make:
-    return lambda draw, device: Goal(words={}, wants=(photo(**fields),))
+    return lambda sampler, device: Goal(words={}, wants=(photo(**fields),))
 
 
-def _photo_denied(draw: Draw, device: Device) -> Goal:
-    device.system = system(device).granted("camera camera", "deny")
+def _photo_denied(sampler: Sampler, device: Device) -> Goal:
+    device.system = system_of(device).granted("camera camera", "deny")
     return Goal(words={}, wants=(photo(),))
 
 
-def _photo_named(draw: Draw, device: Device) -> Goal:
-    name = draw.title()
+def _photo_named(sampler: Sampler, device: Device) -> Goal:
+    name = sampler.title()
     return Goal(words={"name": name}, wants=(photo(name=name),))
 
 
-def _video(draw: Draw, device: Device) -> Goal:
-    want = Create(table="file", fields={"kind": "video"}, path=VIDEO_PATH, tap=Keep("video"))
+def _video(sampler: Sampler, device: Device) -> Goal:
+    want = Create(table="file", fields={"kind": "video"}, path=VIDEO_PATH, tap=SaveCapture("video"))
     return Goal(words={}, wants=(want,))
 
 
-def add_page(draw: Draw, device: Device, **values: str) -> tuple[int, dict[str, str]]:
+def add_page(sampler: Sampler, device: Device, **values: str) -> tuple[int, dict[str, str]]:
     """Put one more page on the web."""
-    row = {**sample(draw, PAGE), **values}
+    row = {**sample(sampler, PAGE), **values}
     return device.insert("page", row), row
 
 
@@ -58,49 +65,49 @@ def download(key: int, row: dict[str, str], **fields: str) -> Create:
 
 
 def _bookmark(state: str) -> Make:
-    def make(draw: Draw, device: Device) -> Goal:
+    def make(sampler: Sampler, device: Device) -> Goal:
         before = "off" if state == "on" else "on"
-        key, row = add_page(draw, device, bookmarked=before)
+        key, row = add_page(sampler, device, bookmarked=before)
         want = Change(table="page", row=key, fields={"bookmarked": state})
         return Goal(words={"address": row["address"]}, wants=(want,))
 
     return make
 
 
-def _fact(draw: Draw, device: Device) -> Goal:
-    key, row = add_page(draw, device)
-    fact = draw.pick(("phone", "price", "opens"))
+def _fact(sampler: Sampler, device: Device) -> Goal:
+    key, row = add_page(sampler, device)
+    fact = sampler.pick(("phone", "price", "opens"))
     words = {"address": row["address"], "fact": fact}
     return Goal(words=words, answer=row[fact], look=page_path(key))
 
 
-def _download(draw: Draw, device: Device) -> Goal:
-    key, row = add_page(draw, device)
+def _download(sampler: Sampler, device: Device) -> Goal:
+    key, row = add_page(sampler, device)
     return Goal(words={"address": row["address"]}, wants=(download(key, row),))
 
 
-def _download_starred(draw: Draw, device: Device) -> Goal:
-    key, row = add_page(draw, device)
+def _download_starred(sampler: Sampler, device: Device) -> Goal:
+    key, row = add_page(sampler, device)
     words = {"address": row["address"]}
     return Goal(words=words, wants=(download(key, row, starred="on"),))
 
 
-def _download_moved(draw: Draw, device: Device) -> Goal:
-    key, row = add_page(draw, device)
-    name = draw.title()
+def _download_moved(sampler: Sampler, device: Device) -> Goal:
+    key, row = add_page(sampler, device)
+    name = sampler.title()
     want = download(key, row, folder="documents", name=name)
     return Goal(words={"address": row["address"], "name": name}, wants=(want,))
 
 
-def _download_offline(draw: Draw, device: Device) -> Goal:
+def _download_offline(sampler: Sampler, device: Device) -> Goal:
     device.set("wifi", "off")
-    key, row = add_page(draw, device)
-    wants = (Put(key="wifi", value="on"), download(key, row))
+    key, row = add_page(sampler, device)
+    wants = (Configure(key="wifi", value="on"), download(key, row))
     return Goal(words={"address": row["address"]}, wants=wants)
 
 
-def _no_page(draw: Draw, device: Device) -> Goal:
-    words = {"address": draw.address()}
+def _no_page(sampler: Sampler, device: Device) -> Goal:
+    words = {"address": sampler.address()}
     look = (BROWSER, Screen("browser", "missing", words["address"]))
     return Goal(words=words, look=look, infeasible=True)
 
@@ -108,9 +115,9 @@ def _no_page(draw: Draw, device: Device) -> Goal:
 def _page_in(into: Table, slot: str, field: str, *given: str) -> Make:
     """A fact of a page in a new record."""
 
-    def make(draw: Draw, device: Device) -> Goal:
-        key, row = add_page(draw, device)
-        record = sample(draw, into)
+    def make(sampler: Sampler, device: Device) -> Goal:
+        key, row = add_page(sampler, device)
+        record = sample(sampler, into)
         words = {name: record[name] for name in given}
         source = Source(table="page", row=key, field=field, value=row[field])
         fields = {slot: row[field], **words}
@@ -120,9 +127,9 @@ def _page_in(into: Table, slot: str, field: str, *given: str) -> Make:
     return make
 
 
-def _show(draw: Draw, device: Device) -> Goal:
-    key, row = add_page(draw, device)
-    return Goal(words={"address": row["address"]}, wants=(At(path=page_path(key)),))
+def _show(sampler: Sampler, device: Device) -> Goal:
+    key, row = add_page(sampler, device)
+    return Goal(words={"address": row["address"]}, wants=(ScreenInFront(path=page_path(key)),))
 
 
 _CAMERA, _BROWSER = ("camera",), ("browser",)

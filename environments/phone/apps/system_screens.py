@@ -1,35 +1,36 @@
-"""What is around the apps of a whole phone: the drawer, the notifications, two system pages."""
+"""What is system the apps of a whole phone: the drawer, the notifications, two system pages."""
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.device.app import App
+from swarm_ui.environments.phone.apps.app import App
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.effects import Go, Launch
-from swarm_ui.environments.phone.device.gestures import (
+from swarm_ui.environments.phone.device.full_effects import (
     ClearNotices,
     DismissNotice,
     OpenNotice,
-    PutBack,
-    system,
+    RestoreNotice,
+    system_of,
 )
-from swarm_ui.environments.phone.device.schema import Table
+from swarm_ui.environments.phone.device.screen import Screen, Widget
 from swarm_ui.environments.phone.device.system import HISTORY
-from swarm_ui.environments.phone.parameters import Draw
-from swarm_ui.environments.phone.ui.screen import Screen, Widget
 
 DRAWER_PAGE = 12
 """Icons of the drawer that are shown at a time."""
 _PAGES = {"updating": "updating the system", "store": "thank you for your interest"}
 
 
-def build(device: Device, screen: Screen) -> list[Widget]:
+def widgets(device: Device, screen: Screen) -> list[Widget]:
     if screen.kind == "drawer":
         return _drawer(device)
     if screen.kind == "shade":
         return _shade(device)
     if screen.kind == "history":
-        old = system(device).dismissed.items()
-        back = [Widget("item", f"{n.app} {n.title}", n.text, effect=PutBack(key)) for key, n in old]
+        old = system_of(device).dismissed.items()
+        back = [
+            Widget("item", f"{n.app} {n.title}", n.text, effect=RestoreNotice(key))
+            for key, n in old
+        ]
         return back or [Widget("label", "empty")]
     return [Widget("label", _PAGES[screen.kind])]
 
@@ -44,13 +45,13 @@ def _drawer(device: Device) -> list[Widget]:
 
 
 def _shade(device: Device) -> list[Widget]:
-    around = system(device)
+    system = system_of(device)
     widgets: list[Widget] = []
-    for key, notice in around.notices.items():
+    for key, notice in system.notices.items():
         label = f"{notice.app} {notice.title}"
         widgets.append(Widget("item", label, notice.text, effect=OpenNotice(key)))
         widgets.append(Widget("button", f"dismiss {label}", effect=DismissNotice(key)))
-    if not around.notices:
+    if not system.notices:
         widgets.append(Widget("label", "no notifications"))
     else:
         widgets.append(Widget("button", "clear all", effect=ClearNotices()))
@@ -62,14 +63,9 @@ def _last(device: Device, screen: Screen) -> int:
     return (len(device.installed) - 1) // DRAWER_PAGE if screen.kind == "drawer" else 0
 
 
-def record(draw: Draw, table: Table) -> dict[str, str]:
-    return {}
-
-
-AROUND = App(
+SYSTEM_UI = App(
     name="system",
-    build=build,
-    record=record,
+    widgets=widgets,
     last=_last,
 )
 """Not an app of its own: it is never installed or launched."""

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from swarm_ui.environments.phone.ui.screen import Effect, Path
+from swarm_ui.environments.phone.device.screen import Effect, Path
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -52,20 +52,20 @@ class Delete(msgspec.Struct, frozen=True, kw_only=True):
     via: str = ""
 
 
-class Put(msgspec.Struct, frozen=True, kw_only=True):
+class Configure(msgspec.Struct, frozen=True, kw_only=True):
     """A switch or choice of the device."""
 
     key: str
     value: str
 
 
-class Front(msgspec.Struct, frozen=True, kw_only=True):
+class AppInFront(msgspec.Struct, frozen=True, kw_only=True):
     """An app in front."""
 
     app: str
 
 
-class At(msgspec.Struct, frozen=True, kw_only=True):
+class ScreenInFront(msgspec.Struct, frozen=True, kw_only=True):
     """A screen in front, with nothing over it."""
 
     path: Path
@@ -84,7 +84,7 @@ class Dismiss(msgspec.Struct, frozen=True, kw_only=True):
     notice: int
 
 
-Want = Create | Change | Delete | Put | Front | At | Permit | Dismiss
+Want = Create | Change | Delete | Configure | AppInFront | ScreenInFront | Permit | Dismiss
 
 
 class Goal(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,20 +101,3 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
     """Values that must be looked up before the answer can be given."""
     infeasible: bool = False
     """The goal cannot be reached, and the right end is to say so."""
-
-
-class Repair(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing to set right: go to a screen, fill its form, tap something."""
-
-    path: Path
-    tap: Effect | None = None
-    """The tap that completes it; ``None``: to be there is enough."""
-    fields: Mapping[str, str] = {}
-    """What the form must hold before the tap."""
-    source: Source | None = None
-    """What must be looked up before the form is filled."""
-
-
-def same(left: str, right: str) -> bool:
-    """Texts that a person would take for equal: without case and surplus blanks."""
-    return left == right or left.casefold().split() == right.casefold().split()

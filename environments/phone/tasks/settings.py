@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from swarm_ui.environments.phone.apps.settings import SWITCHES
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.goal import Front, Goal
-from swarm_ui.environments.phone.parameters import Draw
-from swarm_ui.environments.phone.tasks.makers import choice, switch
+from swarm_ui.environments.phone.device.screen import Screen
+from swarm_ui.environments.phone.parameters import Sampler
+from swarm_ui.environments.phone.tasks.goal import AppInFront, Goal
+from swarm_ui.environments.phone.tasks.task_kinds import choice, switch
 from swarm_ui.environments.phone.tasks.template import Template
-from swarm_ui.environments.phone.ui.screen import Screen
 
 _MANY = tuple(key for category in ("network", "display", "sound") for key in SWITCHES[category])
 _NO_SUCH = ("gps", "radar", "infrared", "ethernet", "flashlight", "nfc")
 
 
-def _open(draw: Draw, device: Device) -> Goal:
-    app = draw.pick(device.installed)
-    return Goal(words={"app": app}, wants=(Front(app=app),))
+def _open(sampler: Sampler, device: Device) -> Goal:
+    app = sampler.pick(device.installed)
+    return Goal(words={"app": app}, wants=(AppInFront(app=app),))
 
 
-def _no_such_switch(draw: Draw, device: Device) -> Goal:
-    words = {"switch": draw.pick(_NO_SUCH), "state": draw.pick(("on", "off"))}
+def _no_such_switch(sampler: Sampler, device: Device) -> Goal:
+    words = {"switch": sampler.pick(_NO_SUCH), "state": sampler.pick(("on", "off"))}
     look = (Screen("settings"), Screen("settings", "category", "network"))
     return Goal(words=words, look=look, infeasible=True)
 

@@ -9,11 +9,11 @@ import msgspec
 from swarm_ui.action import Action
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.effects import Launch
-from swarm_ui.environments.phone.device.gestures import Type
-from swarm_ui.environments.phone.device.input import back, enter, gesture, write
-from swarm_ui.environments.phone.device.keyboard import key_at
+from swarm_ui.environments.phone.device.full_effects import TypeCharacter
+from swarm_ui.environments.phone.device.screen import Widget
+from swarm_ui.environments.phone.ui.input import back, enter, gesture, write
+from swarm_ui.environments.phone.ui.keyboard import key_at
 from swarm_ui.environments.phone.ui.layout import View
-from swarm_ui.environments.phone.ui.screen import Widget
 from swarm_ui.environments.phone.ui.widgets import last_page
 
 _TAPS = frozenset(("click", "double_tap", "long_press"))
@@ -86,7 +86,7 @@ def _touch(device: Device, widget: Widget, action: Action) -> str:
         return ""
     if widget.zone == "key" and action.x is not None and action.y is not None:
         character = key_at(action.x, action.y)
-        return Type(character).apply(device) if character else "nothing happened"
+        return TypeCharacter(character).apply(device) if character else "nothing happened"
     return "nothing happened"
 
 

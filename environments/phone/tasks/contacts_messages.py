@@ -5,34 +5,34 @@ from __future__ import annotations
 from swarm_ui.environments.phone.apps.contacts import CONTACT
 from swarm_ui.environments.phone.apps.messages import MESSAGE, reply_path
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.goal import Create, Delete, Goal
-from swarm_ui.environments.phone.parameters import Draw
-from swarm_ui.environments.phone.tasks.makers import (
-    a_row,
+from swarm_ui.environments.phone.parameters import Sampler
+from swarm_ui.environments.phone.tasks.goal import Create, Delete, Goal
+from swarm_ui.environments.phone.tasks.task_kinds import (
     create,
     create_two,
     delete,
     edit,
     flip,
     missing,
+    random_row,
     read,
     sample,
 )
 from swarm_ui.environments.phone.tasks.template import Template
 
 
-def _delete_similar(draw: Draw, device: Device) -> Goal:
+def _delete_similar(sampler: Sampler, device: Device) -> Goal:
     """Another person has the same first name."""
-    row = a_row(draw, device, CONTACT)
+    row = random_row(sampler, device, CONTACT)
     name = device.tables["contact"][row]["name"]
-    twin = {**sample(draw, CONTACT), "name": draw.person(name.split()[0])}
+    twin = {**sample(sampler, CONTACT), "name": sampler.full_name(name.split()[0])}
     device.insert("contact", twin)
     return Goal(words={"name": name}, wants=(Delete(table="contact", row=row),))
 
 
-def _reply(draw: Draw, device: Device) -> Goal:
-    row = a_row(draw, device, MESSAGE)
-    fields = {"to": device.tables["message"][row]["to"], "text": draw.phrase(2)}
+def _reply(sampler: Sampler, device: Device) -> Goal:
+    row = random_row(sampler, device, MESSAGE)
+    fields = {"to": device.tables["message"][row]["to"], "text": sampler.phrase(2)}
     want = Create(table="message", fields=fields, path=reply_path(row))
     return Goal(words=fields, wants=(want,))
 

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from swarm_ui.environments.phone.device.schema import same_text
+from swarm_ui.environments.phone.device.screen import Path, Screen
 from swarm_ui.environments.phone.device.system import SHADE, Notice, System
-from swarm_ui.environments.phone.goal import same
-from swarm_ui.environments.phone.ui.screen import Path, Screen
 
 if TYPE_CHECKING:
     from swarm_ui.environments.phone.device.device import Device
 
 
-def system(device: Device) -> System:
-    """What is around the apps of a whole phone."""
+def system_of(device: Device) -> System:
+    """What is system the apps of a whole phone."""
     assert device.system is not None, "a plain phone has no such widget"
     return device.system
 
 
-class Type(msgspec.Struct, frozen=True, gc=False):
+class TypeCharacter(msgspec.Struct, frozen=True, gc=False):
     """Add a character to the field in focus; empty: take the last one away."""
 
     character: str
@@ -52,7 +52,7 @@ class Search(msgspec.Struct, frozen=True, gc=False):
     def apply(self, device: Device) -> str:
         wanted = device.draft.get(self.field, "")
         for key, row in device.tables[self.table].items():
-            if same(row[self.field], wanted):
+            if same_text(row[self.field], wanted):
                 device.show((*device.stack, Screen(self.app, "detail", self.table, key)))
                 return ""
         device.show((*device.stack, Screen(self.app, "missing", wanted.casefold())))
@@ -74,12 +74,12 @@ class OpenNotice(msgspec.Struct, frozen=True, gc=False):
     notice: int
 
     def apply(self, device: Device) -> str:
-        around = system(device)
-        path = around.notices[self.notice].path
+        system = system_of(device)
+        path = system.notices[self.notice].path
         last = path[-1]
         if last.row and last.row not in device.tables[last.of]:
             path = path[:1]  # what it is about was deleted
-        device.system = around.dismiss(self.notice)
+        device.system = system.dismiss(self.notice)
         device.show(path)
         return ""
 
@@ -90,7 +90,7 @@ class DismissNotice(msgspec.Struct, frozen=True, gc=False):
     notice: int
 
     def apply(self, device: Device) -> str:
-        device.system = system(device).dismiss(self.notice)
+        device.system = system_of(device).dismiss(self.notice)
         return ""
 
 
@@ -98,18 +98,18 @@ class ClearNotices(msgspec.Struct, frozen=True, gc=False):
     """Take all notifications out of the shade."""
 
     def apply(self, device: Device) -> str:
-        around = system(device)
-        device.system = around.dismiss(*around.notices)
+        system = system_of(device)
+        device.system = system.dismiss(*system.notices)
         return ""
 
 
-class PutBack(msgspec.Struct, frozen=True, gc=False):
+class RestoreNotice(msgspec.Struct, frozen=True, gc=False):
     """Show a notification of the history again."""
 
     notice: int
 
     def apply(self, device: Device) -> str:
-        device.system = system(device).put_back(self.notice)
+        device.system = system_of(device).put_back(self.notice)
         return ""
 
 
@@ -120,19 +120,19 @@ class Grant(msgspec.Struct, frozen=True, gc=False):
     value: Literal["allow", "once", "deny", "ask"]
 
     def apply(self, device: Device) -> str:
-        device.system = system(device).granted(self.key, self.value)
+        device.system = system_of(device).granted(self.key, self.value)
         return ""
 
 
-class Settle(msgspec.Struct, frozen=True, gc=False):
+class AnswerInterruption(msgspec.Struct, frozen=True, gc=False):
     """Answer an interruption: do what it offers, or send it away."""
 
     accept: bool
 
     def apply(self, device: Device) -> str:
-        around = system(device)
-        kind = around.pending[0].kind
-        device.system = around.settled()
+        system = system_of(device)
+        kind = system.pending[0].kind
+        device.system = system.settled()
         if self.accept and kind == "battery":
             device.set("battery saver", "on")
         elif self.accept:
@@ -140,7 +140,7 @@ class Settle(msgspec.Struct, frozen=True, gc=False):
         return ""
 
 
-class Pick(msgspec.Struct, frozen=True, gc=False):
+class PickValue(msgspec.Struct, frozen=True, gc=False):
     """Bring a value back to the form that asked for it."""
 
     field: str
@@ -163,7 +163,7 @@ class Share(msgspec.Struct, frozen=True):
         return ""
 
 
-class Trash(msgspec.Struct, frozen=True, gc=False):
+class MoveToTrash(msgspec.Struct, frozen=True, gc=False):
     """Move a file to the trash and go back to the list."""
 
     row: int
@@ -176,7 +176,7 @@ class Trash(msgspec.Struct, frozen=True, gc=False):
         return ""
 
 
-class PutFileBack(msgspec.Struct, frozen=True, gc=False):
+class RestoreFile(msgspec.Struct, frozen=True, gc=False):
     """Move a file from the trash to where it was."""
 
     row: int
@@ -189,7 +189,7 @@ class PutFileBack(msgspec.Struct, frozen=True, gc=False):
         return ""
 
 
-class Keep(msgspec.Struct, frozen=True, gc=False):
+class SaveCapture(msgspec.Struct, frozen=True, gc=False):
     """Save what camera or microphone took, as the form in front says."""
 
     kind: Literal["photo", "video", "recording"]
@@ -229,6 +229,6 @@ class Download(msgspec.Struct, frozen=True, gc=False):
             Screen("files", "detail", "file", identity),
         )
         notice = Notice("files", "download finished", page["file"], path)
-        device.system = system(device).notified(identity, notice)
+        device.system = system_of(device).notified(identity, notice)
         device.toast = "downloaded"
         return ""

@@ -7,32 +7,32 @@ from collections.abc import Sequence
 from swarm_ui.environments.phone.apps import APPS, PLACES
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.schema import Table
-from swarm_ui.environments.phone.goal import Change, Create, Delete, Goal, Put
-from swarm_ui.environments.phone.parameters import Draw
+from swarm_ui.environments.phone.parameters import Sampler
+from swarm_ui.environments.phone.tasks.goal import Change, Configure, Create, Delete, Goal
 from swarm_ui.environments.phone.tasks.template import Make
 
 
-def sample(draw: Draw, table: Table) -> dict[str, str]:
+def sample(sampler: Sampler, table: Table) -> dict[str, str]:
     """A record that is not on the device yet."""
-    return APPS[table.app].record(draw, table)
+    return APPS[table.app].record(sampler, table)
 
 
-def values(draw: Draw, table: Table, names: Sequence[str]) -> dict[str, str]:
+def values(sampler: Sampler, table: Table, names: Sequence[str]) -> dict[str, str]:
     """New values for some fields of a record."""
-    record = sample(draw, table)
+    record = sample(sampler, table)
     return {name: record[name] for name in names}
 
 
-def a_row(draw: Draw, device: Device, table: Table) -> int:
+def random_row(sampler: Sampler, device: Device, table: Table) -> int:
     """Any record of the table."""
-    return draw.pick(list(device.tables[table.name]))
+    return sampler.pick(list(device.tables[table.name]))
 
 
 def create(table: Table, *names: str) -> Make:
     """A new record; ``names`` are the fields that the goal gives."""
 
-    def make(draw: Draw, device: Device) -> Goal:
-        fields = values(draw, table, names)
+    def make(sampler: Sampler, device: Device) -> Goal:
+        fields = values(sampler, table, names)
         return Goal(words=fields, wants=(Create(table=table.name, fields=fields),))
 
     return make
@@ -41,8 +41,8 @@ def create(table: Table, *names: str) -> Make:
 def create_two(table: Table, *names: str) -> Make:
     """Two new records; the second one's words end in ``2``."""
 
-    def make(draw: Draw, device: Device) -> Goal:
-        one, two = values(draw, table, names), values(draw, table, names)
+    def make(sampler: Sampler, device: Device) -> Goal:
+        one, two = values(sampler, table, names), values(sampler, table, names)
         wants = tuple(Create(table=table.name, fields=fields) for fields in (one, two))
         return Goal(words={**one, **{f"{k}2": v for k, v in two.items()}}, wants=wants)
 
@@ -52,8 +52,8 @@ def create_two(table: Table, *names: str) -> Make:
 def delete(table: Table) -> Make:
     """A record gone."""
 
-    def make(draw: Draw, device: Device) -> Goal:
-        row = a_row(draw, device, table)
+    def make(sampler: Sampler, device: Device) -> Goal:
+        row = random_row(sampler, device, table)
         words = {table.title: device.tables[table.name][row][table.title]}
         return Goal(words=words, wants=(Delete(table=table.name, row=row),))
 
@@ -63,8 +63,8 @@ def delete(table: Table) -> Make:
 def missing(table: Table) -> Make:
     """Something with a record that is not there."""
 
-    def make(draw: Draw, device: Device) -> Goal:
-        words = {table.title: sample(draw, table)[table.title]}
+    def make(sampler: Sampler, device: Device) -> Goal:
+        words = {table.title: sample(sampler, table)[table.title]}
         return Goal(words=words, look=table.trail, infeasible=True)
 
     return make
@@ -73,12 +73,12 @@ def missing(table: Table) -> Make:
 def edit(table: Table, *names: str) -> Make:
     """New values in a record."""
 
-    def make(draw: Draw, device: Device) -> Goal:
-        row = a_row(draw, device, table)
+    def make(sampler: Sampler, device: Device) -> Goal:
+        row = random_row(sampler, device, table)
         before = device.tables[table.name][row]
-        fields = values(draw, table, names)
+        fields = values(sampler, table, names)
         while any(fields[name] == before[name] for name in names):
-            fields = values(draw, table, names)
+            fields = values(sampler, table, names)
         want = Change(table=table.name, row=row, fields=fields)
         return Goal(words={table.title: before[table.title], **fields}, wants=(want,))
 
@@ -91,10 +91,10 @@ def flip(table: Table, count: int = 1) -> Make:
     All records chosen stand the other way before.
     """
 
-    def make(draw: Draw, device: Device) -> Goal:
+    def make(sampler: Sampler, device: Device) -> Goal:
         field, rows = table.switches[0].name, device.tables[table.name]
-        state = draw.pick(("on", "on", "off"))
-        chosen = draw.rng.sample(list(rows), count)
+        state = sampler.pick(("on", "on", "off"))
+        chosen = sampler.rng.sample(list(rows), count)
         for row in chosen:
             device.update(table.name, row, {field: "off" if state == "on" else "on"})
         titles = [rows[row][table.title] for row in chosen]
@@ -108,9 +108,9 @@ def flip(table: Table, count: int = 1) -> Make:
 def tick(table: Table, count: int) -> Make:
     """Check boxes that are off ticked; words are titles, numbered from 2."""
 
-    def make(draw: Draw, device: Device) -> Goal:
+    def make(sampler: Sampler, device: Device) -> Goal:
         field, rows = table.switches[0].name, device.tables[table.name]
-        chosen = draw.rng.sample(list(rows), count)
+        chosen = sampler.rng.sample(list(rows), count)
         for row in chosen:
             device.update(table.name, row, {field: "off"})
         titles = [rows[row][table.title] for row in chosen]
@@ -124,8 +124,8 @@ def tick(table: Table, count: int) -> Make:
 def read(table: Table, field: str) -> Make:
     """A value of a record told."""
 
-    def make(draw: Draw, device: Device) -> Goal:
-        row = a_row(draw, device, table)
+    def make(sampler: Sampler, device: Device) -> Goal:
+        row = random_row(sampler, device, table)
         record = device.tables[table.name][row]
         words = {table.title: record[table.title]}
         return Goal(words=words, answer=record[field], look=table.path("detail", row))
@@ -136,13 +136,13 @@ def read(table: Table, field: str) -> Make:
 def switch(keys: Sequence[str], count: int = 1) -> Make:
     """Switches of the device turned over; words ``switch``, ``state``, numbered from 2."""
 
-    def make(draw: Draw, device: Device) -> Goal:
+    def make(sampler: Sampler, device: Device) -> Goal:
         words, wants = {}, []
-        for k, key in enumerate(draw.rng.sample(list(keys), count)):
+        for k, key in enumerate(sampler.rng.sample(list(keys), count)):
             state = "off" if device.settings[key] == "on" else "on"
             suffix = str(k + 1) if k else ""
             words.update({f"switch{suffix}": key, f"state{suffix}": state})
-            wants.append(Put(key=key, value=state))
+            wants.append(Configure(key=key, value=state))
         return Goal(words=words, wants=tuple(wants))
 
     return make
@@ -151,9 +151,9 @@ def switch(keys: Sequence[str], count: int = 1) -> Make:
 def choice(key: str) -> Make:
     """Another option of a choice of the device; word ``option``."""
 
-    def make(draw: Draw, device: Device) -> Goal:
+    def make(sampler: Sampler, device: Device) -> Goal:
         others = [option for option in PLACES[key].choices if option != device.settings[key]]
-        option = draw.pick(others)
-        return Goal(words={"option": option}, wants=(Put(key=key, value=option),))
+        option = sampler.pick(others)
+        return Goal(words={"option": option}, wants=(Configure(key=key, value=option),))
 
     return make

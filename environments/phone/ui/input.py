@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from swarm_ui.environments.phone.apps.messages import PICK
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.gestures import DismissNotice, OpenNotice, PullShade
+from swarm_ui.environments.phone.device.full_effects import DismissNotice, OpenNotice, PullShade
+from swarm_ui.environments.phone.device.screen import Widget
 from swarm_ui.environments.phone.device.system import DRAWER, HISTORY, SHADE
-from swarm_ui.environments.phone.ui.interruptions import asked
-from swarm_ui.environments.phone.ui.screen import Widget
+from swarm_ui.environments.phone.ui.interruptions import requested_permission
 
 _OVER = (SHADE, HISTORY, PICK)
 """Screens that leave the form under them as it is."""
@@ -17,12 +17,12 @@ _OVER = (SHADE, HISTORY, PICK)
 
 def back(device: Device) -> None:
     """The back button: a dialog goes first, then the keyboard, then the screen."""
-    around = device.system
-    if around is None:
+    system = device.system
+    if system is None:
         device.back()
-    elif around.interruption(device) is not None:
-        device.system = around.settled()
-    elif asked(device):
+    elif system.interruption(device) is not None:
+        device.system = system.settled()
+    elif requested_permission(device):
         device.back()
     elif device.focus:
         device.focus = ""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from swarm_ui.environments.phone.device.gestures import Focus, Type
-from swarm_ui.environments.phone.ui.screen import Widget
+from swarm_ui.environments.phone.device.full_effects import Focus, TypeCharacter
+from swarm_ui.environments.phone.device.screen import Widget
 
 LETTERS = ("1234567890", "qwertyuiop", "asdfghjkl'", "zxcvbnm,.-")
 """Rows of the keyboard, ten keys each."""
@@ -15,8 +15,8 @@ KEY_WIDTH = 54
 
 _PAD = Widget("image", "", description="keyboard", zone="key")
 _HIDE = Widget("button", "hide keyboard", effect=Focus(""), zone="key")
-_SPACE = Widget("button", "space", effect=Type(" "), zone="key")
-_ERASE = Widget("button", "backspace", effect=Type(""), zone="key")
+_SPACE = Widget("button", "space", effect=TypeCharacter(" "), zone="key")
+_ERASE = Widget("button", "backspace", effect=TypeCharacter(""), zone="key")
 
 
 def keyboard(content: Sequence[Widget], focus: str) -> list[Widget]:

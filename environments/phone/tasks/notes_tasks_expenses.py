@@ -5,7 +5,7 @@ from __future__ import annotations
 from swarm_ui.environments.phone.apps.expenses import EXPENSE
 from swarm_ui.environments.phone.apps.notes import NOTE
 from swarm_ui.environments.phone.apps.tasks import TASK
-from swarm_ui.environments.phone.tasks.makers import create, delete, edit, flip, read, tick
+from swarm_ui.environments.phone.tasks.task_kinds import create, delete, edit, flip, read, tick
 from swarm_ui.environments.phone.tasks.template import Template
 
 _NOTES, _TASKS, _EXPENSES = ("notes",), ("tasks",), ("expenses",)
