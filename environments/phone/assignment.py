@@ -90,7 +90,7 @@ def _installed(template: Template, sampler: Sampler) -> tuple[str, ...]:
         candidates, counts = EXTENDED_TRAIN_APPS, (9, 11, 13)
         if template.split == "extended_apps":
             candidates = (*EXTENDED_TRAIN_APPS, *EXTENDED_TEST_APPS)
-    others = [name for name in candidates if name not in needed and name not in template.without]
+    others = [name for name in candidates if name not in needed]
     count = max(0, sampler.pick(counts) - len(needed))
     return (*needed, *sampler.rng.sample(others, min(count, len(others))))
 

@@ -50,10 +50,13 @@ class Notice(msgspec.Struct, frozen=True):
     """What a tap on it opens."""
 
 
+InterruptionKind = Literal["update", "rating", "battery"]
+
+
 class Interruption(msgspec.Struct, frozen=True, kw_only=True):
     """A dialog that comes up by itself and stays until it is answered."""
 
-    kind: Literal["update", "rating", "battery"]
+    kind: InterruptionKind
     due: int
     """It comes once so many screens were opened (:attr:`Device.moves`)."""
     app: str = ""

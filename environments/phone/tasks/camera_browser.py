@@ -1,13 +1,15 @@
-"""Tasks with camera and browser, and what they leave in other apps, on a whole phone."""
+"""Tasks with the camera and the browser of a full device, and with the files that they make."""
 
 from __future__ import annotations
+
+from functools import partial
 
 from swarm_ui.environments.phone.apps.browser import PAGE, page_path
 from swarm_ui.environments.phone.apps.browser import ROOT as BROWSER
 from swarm_ui.environments.phone.apps.camera import PHOTO_PATH, VIDEO_PATH
 from swarm_ui.environments.phone.apps.contacts import CONTACT
 from swarm_ui.environments.phone.apps.notes import NOTE
-from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.device import Device, Row
 from swarm_ui.environments.phone.device.full_effects import Download, SaveCapture, system_of
 from swarm_ui.environments.phone.device.schema import Table
 from swarm_ui.environments.phone.device.screen import Screen
@@ -20,8 +22,8 @@ from swarm_ui.environments.phone.tasks.goal import (
     ScreenInFront,
     Source,
 )
-from swarm_ui.environments.phone.tasks.task_kinds import sample
-from swarm_ui.environments.phone.tasks.template import Make, Template
+from swarm_ui.environments.phone.tasks.task_kinds import sample, values, with_record
+from swarm_ui.environments.phone.tasks.template import Make, template
 
 
 def photo(**fields: str) -> Create:
@@ -52,26 +54,24 @@ def _video(sampler: Sampler, device: Device) -> Goal:
     return Goal(words={}, wants=(want,))
 
 
-def add_page(sampler: Sampler, device: Device, **values: str) -> tuple[int, dict[str, str]]:
+def add_page(sampler: Sampler, device: Device, **fields: str) -> tuple[int, Row]:
     """Put one more page on the web."""
-    row = {**sample(sampler, PAGE), **values}
+    row = {**sample(sampler, PAGE), **fields}
     return device.insert("page", row), row
 
 
-def download(key: int, row: dict[str, str], **fields: str) -> Create:
+def download(key: int, row: Row, **fields: str) -> Create:
     """The file of a page in the downloads."""
     wanted = {"name": row["file"], "kind": "document", "folder": "downloads", **fields}
     return Create(table="file", fields=wanted, path=page_path(key), tap=Download(key))
 
 
 def _bookmark(state: str) -> Make:
-    def make(sampler: Sampler, device: Device) -> Goal:
-        before = "off" if state == "on" else "on"
-        key, row = add_page(sampler, device, bookmarked=before)
-        want = Change(table="page", row=key, fields={"bookmarked": state})
-        return Goal(words={"address": row["address"]}, wants=(want,))
-
-    return make
+    add = partial(add_page, bookmarked="off" if state == "on" else "on")
+    fields = {"bookmarked": state}
+    return with_record(
+        add, ("address",), lambda key, row: Change(table="page", row=key, fields=fields)
+    )
 
 
 def _fact(sampler: Sampler, device: Device) -> Goal:
@@ -79,17 +79,6 @@ def _fact(sampler: Sampler, device: Device) -> Goal:
     fact = sampler.pick(("phone", "price", "opens"))
     words = {"address": row["address"], "fact": fact}
     return Goal(words=words, answer=row[fact], look=page_path(key))
-
-
-def _download(sampler: Sampler, device: Device) -> Goal:
-    key, row = add_page(sampler, device)
-    return Goal(words={"address": row["address"]}, wants=(download(key, row),))
-
-
-def _download_starred(sampler: Sampler, device: Device) -> Goal:
-    key, row = add_page(sampler, device)
-    words = {"address": row["address"]}
-    return Goal(words=words, wants=(download(key, row, starred="on"),))
 
 
 def _download_moved(sampler: Sampler, device: Device) -> Goal:
@@ -117,8 +106,7 @@ def _page_in(into: Table, slot: str, field: str, *given: str) -> Make:
 
     def make(sampler: Sampler, device: Device) -> Goal:
         key, row = add_page(sampler, device)
-        record = sample(sampler, into)
-        words = {name: record[name] for name in given}
+        words = values(sampler, into, given)
         source = Source(table="page", row=key, field=field, value=row[field])
         fields = {slot: row[field], **words}
         want = Create(table=into.name, fields=fields, source=source)
@@ -127,192 +115,130 @@ def _page_in(into: Table, slot: str, field: str, *given: str) -> Make:
     return make
 
 
-def _show(sampler: Sampler, device: Device) -> Goal:
-    key, row = add_page(sampler, device)
-    return Goal(words={"address": row["address"]}, wants=(ScreenInFront(path=page_path(key)),))
-
-
-_CAMERA, _BROWSER = ("camera",), ("browser",)
+_download = with_record(add_page, ("address",), download)
+_download_starred = with_record(add_page, ("address",), partial(download, starred="on"))
+_show = with_record(add_page, ("address",), lambda key, row: ScreenInFront(path=page_path(key)))
 CAMERA_TEMPLATES = (
-    Template(
-        name="camera-photo",
-        apps=_CAMERA,
-        split="extended_train",
-        steps=4,
-        goals=("take a photo", "take one picture with the back camera", "take a photo now"),
-        make=_photo(),
-        tags=("camera",),
+    template("camera-photo", "extended_train", _photo(), 4, "camera", "camera").phrased(
+        "take a photo", "take one picture with the back camera", "take a photo now"
     ),
-    Template(
-        name="camera-selfie-flash",
-        apps=_CAMERA,
-        split="extended_templates",
-        steps=6,
-        goals=(
-            "take a photo with the front camera and flash on",
-            "take a selfie with flash on",
-        ),
-        make=_photo(lens="front", flash="on"),
-        tags=("camera", "choice"),
+    template(
+        "camera-selfie-flash",
+        "extended_templates",
+        _photo(lens="front", flash="on"),
+        6,
+        "camera",
+        "camera choice",
+    ).phrased(
+        "take a photo with the front camera and flash on",
+        "take a selfie with flash on",
     ),
-    Template(
-        name="camera-video",
-        apps=_CAMERA,
-        split="extended_train",
-        steps=6,
-        goals=("take a video", "film a short video with the camera", "record one video"),
-        make=_video,
-        tags=("camera",),
+    template("camera-video", "extended_train", _video, 6, "camera", "camera").phrased(
+        "take a video", "film a short video with the camera", "record one video"
     ),
-    Template(
-        name="camera-denied",
-        apps=_CAMERA,
-        split="extended_validation",
-        steps=9,
-        goals=("take a photo", "take one picture with the back camera"),
-        make=_photo_denied,
-        tags=("camera", "permission", "misleading"),
-    ),
-    Template(
-        name="camera-to-gallery",
-        apps=("camera", "gallery"),
-        split="extended_templates",
-        steps=12,
-        goals=(
-            "take a photo and rename it to {name}",
-            "take a picture with the back camera and give it the name {name}",
-        ),
-        make=_photo_named,
-        tags=("camera", "across", "edit"),
+    template(
+        "camera-denied",
+        "extended_validation",
+        _photo_denied,
+        9,
+        "camera",
+        "camera permission misleading",
+    ).phrased("take a photo", "take one picture with the back camera"),
+    template(
+        "camera-to-gallery",
+        "extended_templates",
+        _photo_named,
+        12,
+        "camera gallery",
+        "camera across edit",
+    ).phrased(
+        "take a photo and rename it to {name}",
+        "take a picture with the back camera and give it the name {name}",
     ),
 )
 BROWSER_TEMPLATES = (
-    Template(
-        name="browser-show",
-        apps=_BROWSER,
-        split="extended_train",
-        steps=4,
-        goals=("open the page {address} in the browser", "go to {address} on the web"),
-        make=_show,
-        tags=("open", "search"),
+    template("browser-show", "extended_train", _show, 4, "browser", "open search").phrased(
+        "open the page {address} in the browser", "go to {address} on the web"
     ),
-    Template(
-        name="browser-bookmark",
-        apps=_BROWSER,
-        split="extended_train",
-        steps=5,
-        goals=("bookmark the page {address}", "turn on bookmarked for {address} in the browser"),
-        make=_bookmark("on"),
-        tags=("toggle", "search"),
+    template(
+        "browser-bookmark", "extended_train", _bookmark("on"), 5, "browser", "toggle search"
+    ).phrased("bookmark the page {address}", "turn on bookmarked for {address} in the browser"),
+    template(
+        "browser-unbookmark", "extended_validation", _bookmark("off"), 4, "browser", "toggle"
+    ).phrased(
+        "remove {address} from the bookmarks of the browser",
+        "turn off bookmarked for {address} in the browser",
     ),
-    Template(
-        name="browser-unbookmark",
-        apps=_BROWSER,
-        split="extended_validation",
-        steps=4,
-        goals=(
-            "remove {address} from the bookmarks of the browser",
-            "turn off bookmarked for {address} in the browser",
-        ),
-        make=_bookmark("off"),
-        tags=("toggle",),
+    template("browser-fact", "extended_train", _fact, 5, "browser", "answer search").phrased(
+        "what does the page {address} say under {fact}",
+        "open {address} in the browser and answer with its {fact}",
     ),
-    Template(
-        name="browser-fact",
-        apps=_BROWSER,
-        split="extended_train",
-        steps=5,
-        goals=(
-            "what does the page {address} say under {fact}",
-            "open {address} in the browser and answer with its {fact}",
-        ),
-        make=_fact,
-        tags=("answer", "search"),
+    template(
+        "browser-download", "extended_train", _download, 5, "browser", "download search"
+    ).phrased(
+        "download the file of the page {address}",
+        "go to {address} in the browser and download its file",
     ),
-    Template(
-        name="browser-download",
-        apps=_BROWSER,
-        split="extended_train",
-        steps=5,
-        goals=(
-            "download the file of the page {address}",
-            "go to {address} in the browser and download its file",
-        ),
-        make=_download,
-        tags=("download", "search"),
+    template(
+        "browser-missing", "extended_train", _no_page, 4, "browser", "infeasible search"
+    ).phrased(
+        "bookmark the page {address}",
+        "download the file of the page {address}",
     ),
-    Template(
-        name="browser-missing",
-        apps=_BROWSER,
-        split="extended_train",
-        steps=4,
-        goals=(
-            "bookmark the page {address}",
-            "download the file of the page {address}",
-        ),
-        make=_no_page,
-        tags=("infeasible", "search"),
+    template(
+        "browser-download-star",
+        "extended_templates",
+        _download_starred,
+        11,
+        "browser files",
+        "download across toggle",
+    ).phrased(
+        "download the file of the page {address} and turn on starred for it in files",
+        "get the file of {address} with the browser , then star it in the downloads folder",
     ),
-    Template(
-        name="browser-download-star",
-        apps=("browser", "files"),
-        split="extended_templates",
-        steps=11,
-        goals=(
-            "download the file of the page {address} and turn on starred for it in files",
-            "get the file of {address} with the browser , then star it in the downloads folder",
-        ),
-        make=_download_starred,
-        tags=("download", "across", "toggle"),
+    template(
+        "browser-download-move",
+        "extended_train",
+        _download_moved,
+        14,
+        "browser files",
+        "download across edit",
+    ).phrased(
+        "download the file of the page {address} , then move it to documents under the name {name}",
+        "get the file of {address} , rename it to {name} and put it in the documents folder",
     ),
-    Template(
-        name="browser-download-move",
-        apps=("browser", "files"),
-        split="extended_train",
-        steps=14,
-        goals=(
-            "download the file of the page {address} , then move it to documents under the name "
-            "{name}",
-            "get the file of {address} , rename it to {name} and put it in the documents folder",
-        ),
-        make=_download_moved,
-        tags=("download", "across", "edit"),
+    template(
+        "browser-offline",
+        "extended_validation",
+        _download_offline,
+        10,
+        "browser",
+        "download across misleading",
+    ).phrased(
+        "turn wifi on and download the file of the page {address}",
+        "download the file of {address} in the browser , with wifi on",
     ),
-    Template(
-        name="browser-offline",
-        apps=_BROWSER,
-        split="extended_validation",
-        steps=10,
-        goals=(
-            "turn wifi on and download the file of the page {address}",
-            "download the file of {address} in the browser , with wifi on",
-        ),
-        make=_download_offline,
-        tags=("download", "across", "misleading"),
+    template(
+        "page-to-contact",
+        "extended_train",
+        _page_in(CONTACT, "phone", "phone", "name"),
+        12,
+        "browser contacts",
+        "across form search",
+    ).phrased(
+        "add a contact with name {name} and the phone that the page {address} gives",
+        "look up the phone on {address} and save it in contacts for {name}",
     ),
-    Template(
-        name="page-to-contact",
-        apps=("browser", "contacts"),
-        split="extended_train",
-        steps=12,
-        goals=(
-            "add a contact with name {name} and the phone that the page {address} gives",
-            "look up the phone on {address} and save it in contacts for {name}",
-        ),
-        make=_page_in(CONTACT, "phone", "phone", "name"),
-        tags=("across", "form", "search"),
-    ),
-    Template(
-        name="page-to-note",
-        apps=("browser", "notes"),
-        split="extended_templates",
-        steps=12,
-        goals=(
-            "write a note titled {title} with the price of the page {address} as body",
-            "copy the price on {address} into the body of a new note with title {title}",
-        ),
-        make=_page_in(NOTE, "body", "price", "title"),
-        tags=("across", "form", "search"),
+    template(
+        "page-to-note",
+        "extended_templates",
+        _page_in(NOTE, "body", "price", "title"),
+        12,
+        "browser notes",
+        "across form search",
+    ).phrased(
+        "write a note titled {title} with the price of the page {address} as body",
+        "copy the price on {address} into the body of a new note with title {title}",
     ),
 )
 TEMPLATES = CAMERA_TEMPLATES + BROWSER_TEMPLATES

@@ -1,6 +1,8 @@
-"""Tasks with files and with the gallery, on a whole phone."""
+"""Tasks with files and with the gallery of a full device."""
 
 from __future__ import annotations
+
+from functools import partial
 
 from swarm_ui.environments.phone.apps.files import (
     FOLDERS,
@@ -14,34 +16,27 @@ from swarm_ui.environments.phone.apps.files import (
 from swarm_ui.environments.phone.device.device import Device, Row
 from swarm_ui.environments.phone.parameters import Sampler
 from swarm_ui.environments.phone.tasks.goal import Change, Delete, Goal, ScreenInFront, Source
-from swarm_ui.environments.phone.tasks.template import Make, Template
+from swarm_ui.environments.phone.tasks.task_kinds import with_record
+from swarm_ui.environments.phone.tasks.template import Make, template
 
 
-def add_file(sampler: Sampler, device: Device, where: str, **values: str) -> tuple[int, Row]:
+def add_file(sampler: Sampler, device: Device, where: str, **fields: str) -> tuple[int, Row]:
     """Put one more file on the device."""
-    row = {**random_file(sampler, where), **values}
+    row = {**random_file(sampler, where), **fields}
     return device.insert("file", row), row
 
 
-def _change(via: str, where: str, **changes: str) -> Make:
-    """One file with other values."""
-
-    def make(sampler: Sampler, device: Device) -> Goal:
-        opposite = {k: "off" for k in changes if k == "starred"}
-        key, row = add_file(sampler, device, where, **opposite)
-        want = Change(table="file", row=key, fields=changes, via=via)
-        return Goal(words={"name": row["name"]}, wants=(want,))
-
-    return make
+def _star(via: str, where: str) -> Make:
+    add = partial(add_file, where=where, starred="off")
+    fields = {"starred": "on"}
+    return with_record(
+        add, ("name",), lambda key, row: Change(table="file", row=key, fields=fields, via=via)
+    )
 
 
-def _delete(via: str, where: str) -> Make:
-    def make(sampler: Sampler, device: Device) -> Goal:
-        key, row = add_file(sampler, device, where)
-        words = {"name": row["name"]} | ({"folder": where} if via == "files" else {})
-        return Goal(words=words, wants=(Delete(table="file", row=key, via=via),))
-
-    return make
+def _delete(via: str, where: str, *names: str) -> Make:
+    add = partial(add_file, where=where)
+    return with_record(add, names, lambda key, row: Delete(table="file", row=key, via=via))
 
 
 def _size(sampler: Sampler, device: Device) -> Goal:
@@ -119,176 +114,80 @@ def _far(sampler: Sampler, device: Device) -> Goal:
     return Goal(words={"name": device.tables["file"][key]["name"]}, wants=(want,))
 
 
-def _show(sampler: Sampler, device: Device) -> Goal:
-    key, row = add_file(sampler, device, "pictures")
-    return Goal(
-        words={"name": row["name"]}, wants=(ScreenInFront(path=file_path(key, row, "gallery")),)
-    )
-
-
-_FILES, _GALLERY = ("files",), ("gallery",)
+_show = with_record(
+    partial(add_file, where="pictures"),
+    ("name",),
+    lambda key, row: ScreenInFront(path=file_path(key, row, "gallery")),
+)
+_MOVE_TO_TRASH = (
+    "move {name} in the {folder} folder of files to the trash",
+    "in files put {name} from {folder} in the trash",
+)
+_STAR_DOWNLOAD = (
+    "turn on starred for the file {name} in downloads",
+    "star the file {name} in the downloads folder",
+)
 TEMPLATES = (
-    Template(
-        name="files-size",
-        apps=_FILES,
-        split="extended_train",
-        steps=5,
-        goals=(
-            "what is the size of {name} in the {folder} folder of files",
-            "look up how large the file {name} in {folder} is and answer with its size",
-        ),
-        make=_size,
-        tags=("answer",),
+    template("files-size", "extended_train", _size, 5, "files", "answer").phrased(
+        "what is the size of {name} in the {folder} folder of files",
+        "look up how large the file {name} in {folder} is and answer with its size",
     ),
-    Template(
-        name="files-trash",
-        apps=_FILES,
-        split="extended_train",
-        steps=6,
-        goals=(
-            "move {name} in the {folder} folder of files to the trash",
-            "in files put {name} from {folder} in the trash",
-        ),
-        make=_delete("files", "documents"),
-        tags=("delete",),
+    template(
+        "files-trash",
+        "extended_train",
+        _delete("files", "documents", "name", "folder"),
+        6,
+        "files",
+        "delete",
+    ).phrased(*_MOVE_TO_TRASH),
+    template(
+        "files-trash-similar", "extended_validation", _similar, 6, "files", "delete misleading"
+    ).phrased(*_MOVE_TO_TRASH),
+    template(
+        "files-trash-missing", "extended_train", _missing, 3, "files", "infeasible misleading"
+    ).phrased(*_MOVE_TO_TRASH),
+    template("files-restore", "extended_templates", _restore, 5, "files", "edit").phrased(
+        "restore {name} from the trash of files",
+        "bring the file {name} back from the trash",
     ),
-    Template(
-        name="files-trash-similar",
-        apps=_FILES,
-        split="extended_validation",
-        steps=6,
-        goals=(
-            "move {name} in the {folder} folder of files to the trash",
-            "in files put {name} from {folder} in the trash",
-        ),
-        make=_similar,
-        tags=("delete", "misleading"),
+    template("files-move", "extended_train", _move, 7, "files", "edit choice").phrased(
+        "move the file {name} from {folder} to {to}",
+        "in files move {name} from the {folder} folder to the {to} folder",
     ),
-    Template(
-        name="files-trash-missing",
-        apps=_FILES,
-        split="extended_train",
-        steps=3,
-        goals=(
-            "move {name} in the {folder} folder of files to the trash",
-            "in files put {name} from {folder} in the trash",
-        ),
-        make=_missing,
-        tags=("infeasible", "misleading"),
+    template("files-rename", "extended_train", _rename, 7, "files", "edit").phrased(
+        "rename the file {name} in documents to {new}",
+        "in the documents folder of files change the name of {name} to {new}",
     ),
-    Template(
-        name="files-restore",
-        apps=_FILES,
-        split="extended_templates",
-        steps=5,
-        goals=(
-            "restore {name} from the trash of files",
-            "bring the file {name} back from the trash",
-        ),
-        make=_restore,
-        tags=("edit",),
+    template(
+        "files-star", "extended_train", _star("files", "downloads"), 5, "files", "toggle"
+    ).phrased(*_STAR_DOWNLOAD),
+    template("files-star-far", "extended_validation", _far, 7, "files", "toggle scroll").phrased(
+        *_STAR_DOWNLOAD
     ),
-    Template(
-        name="files-move",
-        apps=_FILES,
-        split="extended_train",
-        steps=7,
-        goals=(
-            "move the file {name} from {folder} to {to}",
-            "in files move {name} from the {folder} folder to the {to} folder",
-        ),
-        make=_move,
-        tags=("edit", "choice"),
+    template("files-count", "extended_templates", _count, 4, "files", "answer").phrased(
+        "how many files are in the {folder} folder",
+        "count the files in {folder} and answer with the number",
     ),
-    Template(
-        name="files-rename",
-        apps=_FILES,
-        split="extended_train",
-        steps=7,
-        goals=(
-            "rename the file {name} in documents to {new}",
-            "in the documents folder of files change the name of {name} to {new}",
-        ),
-        make=_rename,
-        tags=("edit",),
+    template("files-larger", "extended_templates", _larger, 9, "files", "answer several").phrased(
+        "which of the files {name} and {name2} in documents is larger",
+        "compare the sizes of {name} and {name2} in documents and answer with the name of the "
+        "larger file",
     ),
-    Template(
-        name="files-star",
-        apps=_FILES,
-        split="extended_train",
-        steps=5,
-        goals=(
-            "turn on starred for the file {name} in downloads",
-            "star the file {name} in the downloads folder",
-        ),
-        make=_change("files", "downloads", starred="on"),
-        tags=("toggle",),
+    template(
+        "gallery-star", "extended_train", _star("gallery", "pictures"), 4, "gallery", "toggle"
+    ).phrased("turn on starred for {name} in the gallery", "star the picture {name}"),
+    template(
+        "gallery-trash",
+        "extended_train",
+        _delete("gallery", "pictures", "name"),
+        5,
+        "gallery",
+        "delete",
+    ).phrased(
+        "move {name} in the gallery to the trash",
+        "put the picture {name} in the trash",
     ),
-    Template(
-        name="files-star-far",
-        apps=_FILES,
-        split="extended_validation",
-        steps=7,
-        goals=(
-            "turn on starred for the file {name} in downloads",
-            "star the file {name} in the downloads folder",
-        ),
-        make=_far,
-        tags=("toggle", "scroll"),
-    ),
-    Template(
-        name="files-count",
-        apps=_FILES,
-        split="extended_templates",
-        steps=4,
-        goals=(
-            "how many files are in the {folder} folder",
-            "count the files in {folder} and answer with the number",
-        ),
-        make=_count,
-        tags=("answer",),
-    ),
-    Template(
-        name="files-larger",
-        apps=_FILES,
-        split="extended_templates",
-        steps=9,
-        goals=(
-            "which of the files {name} and {name2} in documents is larger",
-            "compare the sizes of {name} and {name2} in documents and answer with the name of the "
-            "larger file",
-        ),
-        make=_larger,
-        tags=("answer", "several"),
-    ),
-    Template(
-        name="gallery-star",
-        apps=_GALLERY,
-        split="extended_train",
-        steps=4,
-        goals=("turn on starred for {name} in the gallery", "star the picture {name}"),
-        make=_change("gallery", "pictures", starred="on"),
-        tags=("toggle",),
-    ),
-    Template(
-        name="gallery-trash",
-        apps=_GALLERY,
-        split="extended_train",
-        steps=5,
-        goals=(
-            "move {name} in the gallery to the trash",
-            "put the picture {name} in the trash",
-        ),
-        make=_delete("gallery", "pictures"),
-        tags=("delete",),
-    ),
-    Template(
-        name="gallery-show",
-        apps=_GALLERY,
-        split="extended_templates",
-        steps=3,
-        goals=("show {name} in the gallery", "open the picture {name} in the gallery"),
-        make=_show,
-        tags=("open",),
+    template("gallery-show", "extended_templates", _show, 3, "gallery", "open").phrased(
+        "show {name} in the gallery", "open the picture {name} in the gallery"
     ),
 )

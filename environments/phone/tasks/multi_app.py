@@ -1,4 +1,4 @@
-"""Long errands through several apps of a whole phone."""
+"""Long tasks through several apps of a full device."""
 
 from __future__ import annotations
 
@@ -14,8 +14,14 @@ from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.parameters import Sampler
 from swarm_ui.environments.phone.tasks.camera_browser import add_page, download, photo
 from swarm_ui.environments.phone.tasks.goal import Change, Configure, Create, Goal, Source, Want
-from swarm_ui.environments.phone.tasks.task_kinds import random_row, sample, tick, values
-from swarm_ui.environments.phone.tasks.template import Template
+from swarm_ui.environments.phone.tasks.task_kinds import (
+    check,
+    create_records,
+    random_row,
+    sample,
+    values,
+)
+from swarm_ui.environments.phone.tasks.template import template
 
 
 def _event_alarm_message(sampler: Sampler, device: Device) -> Goal:
@@ -31,34 +37,16 @@ def _event_alarm_message(sampler: Sampler, device: Device) -> Goal:
     return Goal(words={"title": event["title"], "to": to}, wants=wants)
 
 
-def _trip(sampler: Sampler, device: Device) -> Goal:
-    """An event, a task, an expense."""
-    event = values(sampler, EVENT, ("title", "time", "day"))
-    task, expense = values(sampler, TASK, ("task",)), values(sampler, EXPENSE, ("item", "amount"))
-    wants = tuple(
-        Create(table=table.name, fields=fields)
-        for table, fields in ((EVENT, event), (TASK, task), (EXPENSE, expense))
-    )
-    return Goal(words={**event, **task, **expense}, wants=wants)
-
-
-def _party(sampler: Sampler, device: Device) -> Goal:
-    """A contact, an event, an alarm and a message."""
-    contact, event = (
-        values(sampler, CONTACT, ("name", "phone", "email")),
-        values(sampler, EVENT, ("title",)),
-    )
-    alarm, message = values(sampler, ALARM, ("time",)), values(sampler, MESSAGE, ("to", "text"))
-    wants = tuple(
-        Create(table=table.name, fields=fields)
-        for table, fields in (
-            (CONTACT, contact),
-            (EVENT, event),
-            (ALARM, alarm),
-            (MESSAGE, message),
-        )
-    )
-    return Goal(words={**contact, **event, **alarm, **message}, wants=wants)
+_TRIP = create_records(
+    (EVENT, ("title", "time", "day")), (TASK, ("task",)), (EXPENSE, ("item", "amount"))
+)
+_PARTY = create_records(
+    (CONTACT, ("name", "phone", "email")),
+    (EVENT, ("title",)),
+    (ALARM, ("time",)),
+    (MESSAGE, ("to", "text")),
+)
+_check_two = check("tasks-check-two", "train", TASK, 2).make
 
 
 def _page_contact_message(sampler: Sampler, device: Device) -> Goal:
@@ -75,20 +63,20 @@ def _page_contact_message(sampler: Sampler, device: Device) -> Goal:
 
 
 def _tidy(sampler: Sampler, device: Device) -> Goal:
-    """Two tasks ticked, a note pinned, two switches set."""
-    ticked = tick(TASK, 2)(sampler, device)
+    """Two tasks checked, a note pinned, two switches set."""
+    checked = _check_two(sampler, device)
     note = random_row(sampler, device, NOTE)
     device.update("note", note, {"pinned": "off"})
     title = device.tables["note"][note]["title"]
     for key in ("bluetooth", "dark mode"):
         device.set(key, "off")
     wants: tuple[Want, ...] = (
-        *ticked.wants,
+        *checked.wants,
         Change(table="note", row=note, fields={"pinned": "on"}),
         Configure(key="bluetooth", value="on"),
         Configure(key="dark mode", value="on"),
     )
-    return Goal(words={**ticked.words, "title": title}, wants=wants)
+    return Goal(words={**checked.words, "title": title}, wants=wants)
 
 
 def _report(sampler: Sampler, device: Device) -> Goal:
@@ -117,101 +105,84 @@ def _earlier(sampler: Sampler, device: Device) -> Goal:
 
 
 TEMPLATES = (
-    Template(
-        name="errand-event",
-        apps=("calendar", "clock", "messages"),
-        split="extended_train",
-        steps=17,
-        goals=(
-            "set a new alarm with the time of the calendar event {title} and send that time in a "
-            "message to {to}",
-            "look up the time of {title} in the calendar , message it to {to} and create an alarm "
-            "for it",
-        ),
-        make=_event_alarm_message,
-        tags=("across", "form", "several"),
+    template(
+        "errand-event",
+        "extended_train",
+        _event_alarm_message,
+        17,
+        "calendar clock messages",
+        "across form several",
+    ).phrased(
+        "set a new alarm with the time of the calendar event {title} and send that time in a "
+        "message to {to}",
+        "look up the time of {title} in the calendar , message it to {to} and create an alarm "
+        "for it",
     ),
-    Template(
-        name="errand-trip",
-        apps=("calendar", "tasks", "expenses"),
-        split="extended_train",
-        steps=19,
-        goals=(
-            "add a calendar event with title {title} , time {time} and day {day} , create the "
-            "task {task} and add an expense with item {item} and amount {amount}",
-            "put {title} on {day} at time {time} in the calendar , {task} in tasks and {item} for "
-            "{amount} in expenses",
-        ),
-        make=_trip,
-        tags=("across", "form", "several"),
+    template(
+        "errand-trip", "extended_train", _TRIP, 19, "calendar tasks expenses", "across form several"
+    ).phrased(
+        "add a calendar event with title {title} , time {time} and day {day} , create the "
+        "task {task} and add an expense with item {item} and amount {amount}",
+        "put {title} on {day} at time {time} in the calendar , {task} in tasks and {item} for "
+        "{amount} in expenses",
     ),
-    Template(
-        name="errand-party",
-        apps=("contacts", "calendar", "clock", "messages"),
-        split="extended_validation",
-        steps=25,
-        goals=(
-            "add a contact with name {name} , phone {phone} and email {email} , a calendar event "
-            "with title {title} , an alarm for time {time} , and send a message to {to} with "
-            "text {text}",
-            "save {name} with phone {phone} and email {email} in contacts , put {title} in the "
-            "calendar , set an alarm at {time} and message {to} the text {text}",
-        ),
-        make=_party,
-        tags=("across", "form", "several"),
+    template(
+        "errand-party",
+        "extended_validation",
+        _PARTY,
+        25,
+        "contacts calendar clock messages",
+        "across form several",
+    ).phrased(
+        "add a contact with name {name} , phone {phone} and email {email} , a calendar event "
+        "with title {title} , an alarm for time {time} , and send a message to {to} with "
+        "text {text}",
+        "save {name} with phone {phone} and email {email} in contacts , put {title} in the "
+        "calendar , set an alarm at {time} and message {to} the text {text}",
     ),
-    Template(
-        name="errand-page",
-        apps=("browser", "contacts", "messages"),
-        split="extended_templates",
-        steps=19,
-        goals=(
-            "save the phone of the page {address} in contacts for {name} and send its price in a "
-            "message to {to}",
-            "look {address} up , add a contact {name} with its phone and message {to} its price",
-        ),
-        make=_page_contact_message,
-        tags=("across", "form", "several", "search"),
+    template(
+        "errand-page",
+        "extended_templates",
+        _page_contact_message,
+        19,
+        "browser contacts messages",
+        "across form several search",
+    ).phrased(
+        "save the phone of the page {address} in contacts for {name} and send its price in a "
+        "message to {to}",
+        "look {address} up , add a contact {name} with its phone and message {to} its price",
     ),
-    Template(
-        name="errand-tidy",
-        apps=("tasks", "notes", "settings"),
-        split="extended_validation",
-        steps=17,
-        goals=(
-            "check the tasks {task} and {task2} , turn on pinned for the note {title} and turn on "
-            "bluetooth and dark mode in settings",
-            "tick off {task} and {task2} in tasks , pin the note {title} , then switch bluetooth "
-            "and dark mode on",
-        ),
-        make=_tidy,
-        tags=("across", "toggle", "several"),
+    template(
+        "errand-tidy",
+        "extended_validation",
+        _tidy,
+        17,
+        "tasks notes settings",
+        "across toggle several",
+    ).phrased(
+        "check the tasks {task} and {task2} , turn on pinned for the note {title} and turn on "
+        "bluetooth and dark mode in settings",
+        "tick off {task} and {task2} in tasks , pin the note {title} , then switch bluetooth "
+        "and dark mode on",
     ),
-    Template(
-        name="errand-report",
-        apps=("camera", "browser", "files", "notes"),
-        split="extended_templates",
-        steps=22,
-        goals=(
-            "take a photo and download the file of the page {address} , star that file in files , "
-            "then write a note titled {title} with body {body}",
-            "create a note with title {title} and body {body} , take a photo , download the file "
-            "of {address} and turn on starred for the file",
-        ),
-        make=_report,
-        tags=("across", "camera", "download", "several"),
+    template(
+        "errand-report",
+        "extended_templates",
+        _report,
+        22,
+        "camera browser files notes",
+        "across camera download several",
+    ).phrased(
+        "take a photo and download the file of the page {address} , star that file in files , "
+        "then write a note titled {title} with body {body}",
+        "create a note with title {title} and body {body} , take a photo , download the file "
+        "of {address} and turn on starred for the file",
     ),
-    Template(
-        name="calendar-earlier",
-        apps=("calendar",),
-        split="extended_templates",
-        steps=8,
-        goals=(
-            "which of the calendar events {title} and {title2} is earlier in the day",
-            "compare the times of {title} and {title2} in the calendar and answer with the title "
-            "of the earlier one",
-        ),
-        make=_earlier,
-        tags=("answer", "several"),
+    template(
+        "calendar-earlier", "extended_templates", _earlier, 8, "calendar", "answer several"
+    ).phrased(
+        "which of the calendar events {title} and {title2} is earlier in the day",
+        "compare the times of {title} and {title2} in the calendar and answer with the title "
+        "of the earlier one",
     ),
 )

@@ -1,12 +1,14 @@
-"""Tasks in the test apps of a whole phone, recorder and maps: nothing of them is in training."""
+"""Tasks in the test apps of a full device, recorder and maps; training uses neither app."""
 
 from __future__ import annotations
+
+from functools import partial
 
 from swarm_ui.environments.phone.apps.contacts import CONTACT
 from swarm_ui.environments.phone.apps.maps import PLACE, route_path
 from swarm_ui.environments.phone.apps.maps import ROOT as MAPS
 from swarm_ui.environments.phone.apps.recorder import RECORDING_PATH
-from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.device import Device, Row
 from swarm_ui.environments.phone.device.full_effects import SaveCapture, system_of
 from swarm_ui.environments.phone.device.screen import Screen
 from swarm_ui.environments.phone.parameters import Sampler
@@ -19,8 +21,8 @@ from swarm_ui.environments.phone.tasks.goal import (
     ScreenInFront,
     Source,
 )
-from swarm_ui.environments.phone.tasks.task_kinds import sample
-from swarm_ui.environments.phone.tasks.template import Make, Template
+from swarm_ui.environments.phone.tasks.task_kinds import sample, with_record
+from swarm_ui.environments.phone.tasks.template import Make, template
 
 
 def _record(*, denied: bool = False, starred: bool = False) -> Make:
@@ -43,12 +45,6 @@ def _record(*, denied: bool = False, starred: bool = False) -> Make:
     return make
 
 
-def _trash(sampler: Sampler, device: Device) -> Goal:
-    key, row = add_file(sampler, device, "recordings")
-    want = Delete(table="file", row=key, via="recorder")
-    return Goal(words={"name": row["name"]}, wants=(want,))
-
-
 def _rename(sampler: Sampler, device: Device) -> Goal:
     key, row = add_file(sampler, device, "recordings")
     new = sampler.title()
@@ -56,34 +52,23 @@ def _rename(sampler: Sampler, device: Device) -> Goal:
     return Goal(words={"name": row["name"], "new": new}, wants=(want,))
 
 
-def _a_place(sampler: Sampler, device: Device, **values: str) -> tuple[int, dict[str, str]]:
-    row = {**sample(sampler, PLACE), **values}
+def _add_place(sampler: Sampler, device: Device, **fields: str) -> tuple[int, Row]:
+    row = {**sample(sampler, PLACE), **fields}
     return device.insert("place", row), row
 
 
-def _save(sampler: Sampler, device: Device) -> Goal:
-    key, row = _a_place(sampler, device, saved="off")
-    want = Change(table="place", row=key, fields={"saved": "on"})
-    return Goal(words={"place": row["place"]}, wants=(want,))
-
-
 def _fact(sampler: Sampler, device: Device) -> Goal:
-    key, row = _a_place(sampler, device)
+    key, row = _add_place(sampler, device)
     fact = sampler.pick(("street", "phone", "closes"))
     words = {"place": row["place"], "fact": fact}
     return Goal(words=words, answer=row[fact], look=PLACE.path("detail", key))
 
 
 def _way(sampler: Sampler, device: Device) -> Goal:
-    key, row = _a_place(sampler, device)
+    key, row = _add_place(sampler, device)
     way = sampler.pick(("foot", "car"))
     words = {"place": row["place"], "way": way}
     return Goal(words=words, answer=f"{row[way]} min", look=route_path(key))
-
-
-def _directions(sampler: Sampler, device: Device) -> Goal:
-    key, row = _a_place(sampler, device)
-    return Goal(words={"place": row["place"]}, wants=(ScreenInFront(path=route_path(key)),))
 
 
 def _no_place(sampler: Sampler, device: Device) -> Goal:
@@ -93,7 +78,7 @@ def _no_place(sampler: Sampler, device: Device) -> Goal:
 
 
 def _place_to_contact(sampler: Sampler, device: Device) -> Goal:
-    key, row = _a_place(sampler, device)
+    key, row = _add_place(sampler, device)
     name = sampler.full_name()
     source = Source(table="place", row=key, field="phone", value=row["phone"])
     fields = {"name": name, "phone": row["phone"]}
@@ -101,129 +86,80 @@ def _place_to_contact(sampler: Sampler, device: Device) -> Goal:
     return Goal(words={"place": row["place"], "name": name}, wants=(want,))
 
 
-_RECORDER, _MAPS = ("recorder",), ("maps",)
+_trash = with_record(
+    partial(add_file, where="recordings"),
+    ("name",),
+    lambda key, row: Delete(table="file", row=key, via="recorder"),
+)
+_save = with_record(
+    partial(_add_place, saved="off"),
+    ("place",),
+    lambda key, row: Change(table="place", row=key, fields={"saved": "on"}),
+)
+_directions = with_record(
+    _add_place, ("place",), lambda key, row: ScreenInFront(path=route_path(key))
+)
+_RECORD = (
+    "record something with the recorder and save it as {name}",
+    "make a recording with name {name}",
+)
 TEMPLATES = (
-    Template(
-        name="recorder-record",
-        apps=_RECORDER,
-        split="extended_apps",
-        steps=6,
-        goals=(
-            "record something with the recorder and save it as {name}",
-            "make a recording with name {name}",
-        ),
-        make=_record(),
-        tags=("form", "permission"),
+    template(
+        "recorder-record", "extended_apps", _record(), 6, "recorder", "form permission"
+    ).phrased(*_RECORD),
+    template(
+        "recorder-denied",
+        "extended_apps",
+        _record(denied=True),
+        12,
+        "recorder",
+        "form permission misleading",
+    ).phrased(*_RECORD),
+    template(
+        "recorder-star",
+        "extended_apps",
+        _record(starred=True),
+        12,
+        "recorder files",
+        "form across toggle",
+    ).phrased(
+        "make a recording with name {name} and turn on starred for it in files",
+        "record something as {name} , then star it in the recordings folder of files",
     ),
-    Template(
-        name="recorder-denied",
-        apps=_RECORDER,
-        split="extended_apps",
-        steps=12,
-        goals=(
-            "record something with the recorder and save it as {name}",
-            "make a recording with name {name}",
-        ),
-        make=_record(denied=True),
-        tags=("form", "permission", "misleading"),
+    template("recorder-trash", "extended_apps", _trash, 5, "recorder", "delete").phrased(
+        "move the recording {name} to the trash",
+        "in the recorder put {name} in the trash",
     ),
-    Template(
-        name="recorder-star",
-        apps=("recorder", "files"),
-        split="extended_apps",
-        steps=12,
-        goals=(
-            "make a recording with name {name} and turn on starred for it in files",
-            "record something as {name} , then star it in the recordings folder of files",
-        ),
-        make=_record(starred=True),
-        tags=("form", "across", "toggle"),
+    template("recorder-rename", "extended_apps", _rename, 6, "recorder", "edit").phrased(
+        "rename the recording {name} to {new}",
+        "in the recorder change the name of {name} to {new}",
     ),
-    Template(
-        name="recorder-trash",
-        apps=_RECORDER,
-        split="extended_apps",
-        steps=5,
-        goals=(
-            "move the recording {name} to the trash",
-            "in the recorder put {name} in the trash",
-        ),
-        make=_trash,
-        tags=("delete",),
+    template("maps-save", "extended_apps", _save, 5, "maps", "toggle search").phrased(
+        "turn on saved for {place} in maps", "save the place {place} in maps"
     ),
-    Template(
-        name="recorder-rename",
-        apps=_RECORDER,
-        split="extended_apps",
-        steps=6,
-        goals=(
-            "rename the recording {name} to {new}",
-            "in the recorder change the name of {name} to {new}",
-        ),
-        make=_rename,
-        tags=("edit",),
+    template("maps-fact", "extended_apps", _fact, 5, "maps", "answer search").phrased(
+        "what does maps say under {fact} for {place}",
+        "look up {place} in maps and answer with its {fact}",
     ),
-    Template(
-        name="maps-save",
-        apps=_MAPS,
-        split="extended_apps",
-        steps=5,
-        goals=("turn on saved for {place} in maps", "save the place {place} in maps"),
-        make=_save,
-        tags=("toggle", "search"),
+    template("maps-way", "extended_apps", _way, 7, "maps", "answer search permission").phrased(
+        "how long does it take to {place} by {way}",
+        "get directions to {place} in maps and answer with the time by {way}",
     ),
-    Template(
-        name="maps-fact",
-        apps=_MAPS,
-        split="extended_apps",
-        steps=5,
-        goals=(
-            "what does maps say under {fact} for {place}",
-            "look up {place} in maps and answer with its {fact}",
-        ),
-        make=_fact,
-        tags=("answer", "search"),
+    template(
+        "maps-directions", "extended_apps", _directions, 6, "maps", "open search permission"
+    ).phrased("show directions to {place} in maps", "open the way to {place} in maps"),
+    template("maps-missing", "extended_apps", _no_place, 4, "maps", "infeasible search").phrased(
+        "turn on saved for {place} in maps", "show directions to {place} in maps"
     ),
-    Template(
-        name="maps-way",
-        apps=_MAPS,
-        split="extended_apps",
-        steps=7,
-        goals=(
-            "how long does it take to {place} by {way}",
-            "get directions to {place} in maps and answer with the time by {way}",
-        ),
-        make=_way,
-        tags=("answer", "search", "permission"),
-    ),
-    Template(
-        name="maps-directions",
-        apps=_MAPS,
-        split="extended_apps",
-        steps=6,
-        goals=("show directions to {place} in maps", "open the way to {place} in maps"),
-        make=_directions,
-        tags=("open", "search", "permission"),
-    ),
-    Template(
-        name="maps-missing",
-        apps=_MAPS,
-        split="extended_apps",
-        steps=4,
-        goals=("turn on saved for {place} in maps", "show directions to {place} in maps"),
-        make=_no_place,
-        tags=("infeasible", "search"),
-    ),
-    Template(
-        name="maps-to-contact",
-        apps=("maps", "contacts"),
-        split="extended_apps",
-        steps=12,
-        goals=(
-            "add a contact with name {name} and the phone that maps has for {place}",
-            "look {place} up in maps and save its phone in contacts for {name}",
-        ),
-        make=_place_to_contact,
-        tags=("across", "form", "search"),
+    template(
+        "maps-to-contact",
+        "extended_apps",
+        _place_to_contact,
+        12,
+        "maps contacts",
+        "across form search",
+    ).phrased(
+        "add a contact with name {name} and the phone that maps has for {place}",
+        "look {place} up in maps and save its phone in contacts for {name}",
     ),
 )

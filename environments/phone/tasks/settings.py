@@ -8,9 +8,10 @@ from swarm_ui.environments.phone.device.screen import Screen
 from swarm_ui.environments.phone.parameters import Sampler
 from swarm_ui.environments.phone.tasks.goal import AppInFront, Goal
 from swarm_ui.environments.phone.tasks.task_kinds import choice, switch
-from swarm_ui.environments.phone.tasks.template import Template
+from swarm_ui.environments.phone.tasks.template import template
 
-_MANY = tuple(key for category in ("network", "display", "sound") for key in SWITCHES[category])
+_CATEGORIES = ("network", "display", "sound")
+_MANY = tuple(key for category in _CATEGORIES for key in SWITCHES[category])
 _NO_SUCH = ("gps", "radar", "infrared", "ethernet", "flashlight", "nfc")
 
 
@@ -25,127 +26,40 @@ def _no_such_switch(sampler: Sampler, device: Device) -> Goal:
     return Goal(words=words, look=look, infeasible=True)
 
 
-_SETTINGS = ("settings",)
 TEMPLATES = (
-    Template(
-        name="open-app",
-        apps=(),
-        split="train",
-        steps=1,
-        goals=("open the {app} app", "go to {app}", "start {app}"),
-        make=_open,
-        tags=("open",),
+    template("open-app", "train", _open, 1, "", "open").phrased(
+        "open the {app} app", "go to {app}", "start {app}"
     ),
-    Template(
-        name="settings-network",
-        apps=_SETTINGS,
-        split="train",
-        steps=3,
-        goals=(
-            "turn {state} {switch} in the network settings",
+    *(
+        switch(f"settings-{category}", "train", SWITCHES[category]).phrased(
+            f"turn {{state}} {{switch}} in the {category} settings",
             "switch {switch} {state} in settings",
             "turn {switch} {state}",
-        ),
-        make=switch(SWITCHES["network"]),
-        tags=("toggle",),
+        )
+        for category in _CATEGORIES
     ),
-    Template(
-        name="settings-display",
-        apps=_SETTINGS,
-        split="train",
-        steps=3,
-        goals=(
-            "turn {state} {switch} in the display settings",
-            "switch {switch} {state} in settings",
-            "turn {switch} {state}",
-        ),
-        make=switch(SWITCHES["display"]),
-        tags=("toggle",),
+    switch("settings-privacy", "new_templates", SWITCHES["privacy"]).phrased(
+        "turn {state} {switch} in the privacy settings",
+        "in settings under privacy turn {switch} {state}",
     ),
-    Template(
-        name="settings-sound",
-        apps=_SETTINGS,
-        split="train",
-        steps=3,
-        goals=(
-            "turn {state} {switch} in the sound settings",
-            "switch {switch} {state} in settings",
-            "turn {switch} {state}",
-        ),
-        make=switch(SWITCHES["sound"]),
-        tags=("toggle",),
+    switch("settings-two", "train", _MANY, 2).phrased(
+        "in settings turn {state} {switch} and turn {state2} {switch2}",
+        "switch {switch} {state} and {switch2} {state2} in settings",
     ),
-    Template(
-        name="settings-privacy",
-        apps=_SETTINGS,
-        split="new_templates",
-        steps=3,
-        goals=(
-            "turn {state} {switch} in the privacy settings",
-            "in settings under privacy turn {switch} {state}",
-        ),
-        make=switch(SWITCHES["privacy"]),
-        tags=("toggle",),
+    switch("settings-three", "validation", _MANY, 3).phrased(
+        "in settings turn {state} {switch} , turn {state2} {switch2} and turn {state3} {switch3}",
+        "switch {switch} {state} , {switch2} {state2} and {switch3} {state3} in settings",
     ),
-    Template(
-        name="settings-two",
-        apps=_SETTINGS,
-        split="train",
-        steps=6,
-        goals=(
-            "in settings turn {state} {switch} and turn {state2} {switch2}",
-            "switch {switch} {state} and {switch2} {state2} in settings",
-        ),
-        make=switch(_MANY, 2),
-        tags=("toggle", "several"),
+    choice("settings-text-size", "train", "text size").phrased(
+        "set the text size to {option} in the display settings",
+        "make the text size {option} in settings",
     ),
-    Template(
-        name="settings-three",
-        apps=_SETTINGS,
-        split="validation",
-        steps=9,
-        goals=(
-            "in settings turn {state} {switch} , turn {state2} {switch2} and turn {state3} "
-            "{switch3}",
-            "switch {switch} {state} , {switch2} {state2} and {switch3} {state3} in settings",
-        ),
-        make=switch(_MANY, 3),
-        tags=("toggle", "several"),
+    choice("settings-ringtone", "new_templates", "ringtone").phrased(
+        "set the ringtone to {option} in the sound settings",
+        "change the ringtone to {option} in settings",
     ),
-    Template(
-        name="settings-text-size",
-        apps=_SETTINGS,
-        split="train",
-        steps=4,
-        goals=(
-            "set the text size to {option} in the display settings",
-            "make the text size {option} in settings",
-        ),
-        make=choice("text size"),
-        tags=("choice",),
-    ),
-    Template(
-        name="settings-ringtone",
-        apps=_SETTINGS,
-        split="new_templates",
-        steps=4,
-        goals=(
-            "set the ringtone to {option} in the sound settings",
-            "change the ringtone to {option} in settings",
-        ),
-        make=choice("ringtone"),
-        tags=("choice",),
-    ),
-    Template(
-        name="settings-missing",
-        apps=_SETTINGS,
-        split="train",
-        steps=2,
-        goals=(
-            "turn {state} {switch} in the network settings",
-            "switch {switch} {state} in the network settings",
-        ),
-        make=_no_such_switch,
-        tags=("infeasible",),
+    template("settings-missing", "train", _no_such_switch, 2, "settings", "infeasible").phrased(
+        "turn {state} {switch} in the network settings",
+        "switch {switch} {state} in the network settings",
     ),
 )

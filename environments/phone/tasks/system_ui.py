@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from swarm_ui.environments.phone.apps.calendar import EVENT
@@ -11,7 +13,13 @@ from swarm_ui.environments.phone.apps.messages import MESSAGE, reply_path
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.full_effects import system_of
 from swarm_ui.environments.phone.device.screen import Path
-from swarm_ui.environments.phone.device.system import DRAWER, SHADE, Interruption, Notice
+from swarm_ui.environments.phone.device.system import (
+    DRAWER,
+    SHADE,
+    Interruption,
+    InterruptionKind,
+    Notice,
+)
 from swarm_ui.environments.phone.parameters import Sampler
 from swarm_ui.environments.phone.tasks.goal import (
     AppInFront,
@@ -22,7 +30,7 @@ from swarm_ui.environments.phone.tasks.goal import (
     Permit,
 )
 from swarm_ui.environments.phone.tasks.task_kinds import create, edit, sample
-from swarm_ui.environments.phone.tasks.template import Make, Template
+from swarm_ui.environments.phone.tasks.template import Make, Template, template
 
 _NO_APP = ("bank", "atlas", "chess", "diary", "fitness", "email")
 
@@ -35,16 +43,19 @@ def notify(sampler: Sampler, device: Device, app: str, text: str, path: Path) ->
     return key
 
 
-def interrupted(make: Make, kind: str, app: str = "") -> Make:
+def interrupted(
+    base: Template, kind: InterruptionKind, *, app: str = "", tags: tuple[str, ...] = ()
+) -> Template:
     """The same task with a dialog that comes up before it is done."""
 
-    def made(sampler: Sampler, device: Device) -> Goal:
-        goal = make(sampler, device)
-        one = Interruption(kind=kind, due=sampler.pick((1, 2)), app=app)  # type: ignore[arg-type]
+    def make(sampler: Sampler, device: Device) -> Goal:
+        goal = base.make(sampler, device)
+        one = Interruption(kind=kind, due=sampler.pick((1, 2)), app=app)
         device.system = msgspec.structs.replace(system_of(device), pending=(one,))
         return goal
 
-    return made
+    tags = (*base.tags, "interrupted", *tags)
+    return msgspec.structs.replace(base, make=make, steps=base.steps + 2, tags=tags)
 
 
 def _open_hidden(sampler: Sampler, device: Device) -> Goal:
@@ -99,7 +110,7 @@ def _stale(sampler: Sampler, device: Device) -> Goal:
     return Goal(words={"title": row["title"]}, answer=row["time"], look=path)
 
 
-def _permit(value: str) -> Make:
+def _permit(value: Literal["allow", "deny"]) -> Make:
     def make(sampler: Sampler, device: Device) -> Goal:
         system = system_of(device)
         before = "deny" if value == "allow" else "allow"
@@ -107,7 +118,7 @@ def _permit(value: str) -> Make:
         device.system = system.granted(keys[0], before).granted(keys[1], before)
         key = sampler.pick(keys)
         app, permission = key.split(" ")
-        want = Permit(key=key, value=value)  # type: ignore[arg-type]
+        want = Permit(key=key, value=value)
         return Goal(words={"app": app, "permission": permission}, wants=(want,))
 
     return make
@@ -118,164 +129,94 @@ def _saver(sampler: Sampler, device: Device) -> Goal:
     return Goal(words={"switch": key}, wants=(Configure(key=key, value="on"),))
 
 
-SHELL_TEMPLATES = (
-    Template(
-        name="drawer-open",
-        apps=(),
-        split="extended_train",
-        steps=2,
-        goals=("open the {app} app", "find {app} among all apps and open it"),
-        make=_open_hidden,
-        tags=("open", "drawer"),
+SYSTEM_TEMPLATES = (
+    template("drawer-open", "extended_train", _open_hidden, 2, "", "open drawer").phrased(
+        "open the {app} app", "find {app} among all apps and open it"
     ),
-    Template(
-        name="drawer-missing",
-        apps=(),
-        split="extended_train",
-        steps=1,
-        goals=("open the {app} app", "find {app} among all apps and open it"),
-        make=_no_app,
-        tags=("infeasible", "drawer"),
+    template("drawer-missing", "extended_train", _no_app, 1, "", "infeasible drawer").phrased(
+        "open the {app} app", "find {app} among all apps and open it"
     ),
-    Template(
-        name="status-battery",
-        apps=(),
-        split="extended_train",
-        steps=1,
-        goals=(
-            "how many percent has the battery",
-            "answer with the battery level in percent",
-        ),
-        make=_battery,
-        tags=("answer",),
+    template("status-battery", "extended_train", _battery, 1, "", "answer").phrased(
+        "how many percent has the battery",
+        "answer with the battery level in percent",
     ),
-    Template(
-        name="notice-read",
-        apps=("messages", "calendar", "tasks"),
-        split="extended_train",
-        steps=2,
-        goals=(
-            "what does the {app} notification {title} say",
-            "read the notification {title} of {app} and answer with its text",
-        ),
-        make=_read,
-        tags=("answer", "notification"),
+    template(
+        "notice-read", "extended_train", _read, 2, "messages calendar tasks", "answer notification"
+    ).phrased(
+        "what does the {app} notification {title} say",
+        "read the notification {title} of {app} and answer with its text",
     ),
-    Template(
-        name="notice-dismiss",
-        apps=("messages", "calendar", "tasks"),
-        split="extended_train",
-        steps=2,
-        goals=(
-            "dismiss the {app} notification {title}",
-            "remove the notification {title} of {app} and keep the others",
-        ),
-        make=_dismiss,
-        tags=("notification",),
+    template(
+        "notice-dismiss", "extended_train", _dismiss, 2, "messages calendar tasks", "notification"
+    ).phrased(
+        "dismiss the {app} notification {title}",
+        "remove the notification {title} of {app} and keep the others",
     ),
-    Template(
-        name="notice-clear",
-        apps=("messages", "calendar", "tasks"),
-        split="extended_templates",
-        steps=3,
-        goals=("clear all notifications", "dismiss every notification"),
-        make=_clear,
-        tags=("notification",),
+    template(
+        "notice-clear", "extended_templates", _clear, 3, "messages calendar tasks", "notification"
+    ).phrased("clear all notifications", "dismiss every notification"),
+    template(
+        "notice-reply", "extended_validation", _reply, 6, "messages", "notification form"
+    ).phrased(
+        "open the notification about the message of {to} and reply {text}",
+        "answer the message of {to} that a notification tells of with {text}",
     ),
-    Template(
-        name="notice-reply",
-        apps=("messages",),
-        split="extended_validation",
-        steps=6,
-        goals=(
-            "open the notification about the message of {to} and reply {text}",
-            "answer the message of {to} that a notification tells of with {text}",
-        ),
-        make=_reply,
-        tags=("notification", "form"),
+    template(
+        "notice-stale",
+        "extended_templates",
+        _stale,
+        4,
+        "calendar",
+        "answer misleading notification",
+    ).phrased(
+        "what time does the calendar have for the event {title} , notifications may be old",
+        "answer with the time of the event {title} as the calendar has it now",
     ),
-    Template(
-        name="notice-stale",
-        apps=("calendar",),
-        split="extended_templates",
-        steps=4,
-        goals=(
-            "what time does the calendar have for the event {title} , notifications may be old",
-            "answer with the time of the event {title} as the calendar has it now",
-        ),
-        make=_stale,
-        tags=("answer", "misleading", "notification"),
+    template(
+        "permission-allow",
+        "extended_train",
+        _permit("allow"),
+        5,
+        "camera messages",
+        "permission choice",
+    ).phrased(
+        "in the permissions settings allow {permission} for {app}",
+        "give {app} the {permission} permission in settings",
     ),
-    Template(
-        name="permission-allow",
-        apps=("camera", "messages"),
-        split="extended_train",
-        steps=5,
-        goals=(
-            "in the permissions settings allow {permission} for {app}",
-            "give {app} the {permission} permission in settings",
-        ),
-        make=_permit("allow"),
-        tags=("permission", "choice"),
+    template(
+        "permission-deny",
+        "extended_templates",
+        _permit("deny"),
+        5,
+        "camera messages",
+        "permission choice",
+    ).phrased(
+        "in the permissions settings deny {permission} for {app}",
+        "take the {permission} permission away from {app} in settings",
     ),
-    Template(
-        name="permission-deny",
-        apps=("camera", "messages"),
-        split="extended_templates",
-        steps=5,
-        goals=(
-            "in the permissions settings deny {permission} for {app}",
-            "take the {permission} permission away from {app} in settings",
-        ),
-        make=_permit("deny"),
-        tags=("permission", "choice"),
-    ),
-    Template(
-        name="battery-switch",
-        apps=("settings",),
-        split="extended_train",
-        steps=4,
-        goals=("turn on {switch} in the battery settings", "switch {switch} on in settings"),
-        make=_saver,
-        tags=("toggle",),
+    template("battery-switch", "extended_train", _saver, 4, "settings", "toggle").phrased(
+        "turn on {switch} in the battery settings", "switch {switch} on in settings"
     ),
 )
 INTERRUPTED_TEMPLATES = (
-    Template(
-        name="contact-interrupted",
-        apps=("contacts",),
-        split="extended_train",
-        steps=7,
-        goals=(
-            "add a contact with name {name} and phone {phone}",
-            "save {name} in contacts with phone {phone}",
-        ),
-        make=interrupted(create(CONTACT, "name", "phone"), "update"),
-        tags=("form", "interrupted"),
+    interrupted(
+        create("contact-interrupted", "extended_train", CONTACT, "name", "phone"), "update"
+    ).phrased(
+        "add a contact with name {name} and phone {phone}",
+        "save {name} in contacts with phone {phone}",
     ),
-    Template(
-        name="message-interrupted",
-        apps=("messages",),
-        split="extended_templates",
-        steps=7,
-        goals=(
-            "send a message to {to} with text {text}",
-            "message {to} the text {text}",
-        ),
-        make=interrupted(create(MESSAGE, "to", "text"), "rating", "messages"),
-        tags=("form", "interrupted"),
+    interrupted(
+        create("message-interrupted", "extended_templates", MESSAGE, "to", "text"),
+        "rating",
+        app="messages",
+    ).phrased(
+        "send a message to {to} with text {text}",
+        "message {to} the text {text}",
     ),
-    Template(
-        name="expense-interrupted",
-        apps=("expenses",),
-        split="extended_validation",
-        steps=7,
-        goals=(
-            "edit the expense {item} and set amount to {amount}",
-            "change the amount of {item} in expenses to {amount}",
-        ),
-        make=interrupted(edit(EXPENSE, "amount"), "battery"),
-        tags=("edit", "interrupted", "misleading"),
+    interrupted(
+        edit("expense-interrupted", "extended_validation", EXPENSE, "amount"),
+        "battery",
+        tags=("misleading",),
     ),
 )
-TEMPLATES = SHELL_TEMPLATES + INTERRUPTED_TEMPLATES
+TEMPLATES = SYSTEM_TEMPLATES + INTERRUPTED_TEMPLATES
