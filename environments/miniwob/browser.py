@@ -177,7 +177,7 @@ class Browser:
             os.close(self._lock)
             self._lock = -1
         for _ in range(50):  # a renderer may write into the profile until it notices
-            shutil.rmtree(self._home, ignore_errors=True)
+            _remove(self._home)
             if not self._home.exists():
                 return
 
@@ -280,6 +280,15 @@ def _hold(home: Path) -> int:
     return lock
 
 
+def _remove(home: Path) -> None:
+    """Remove a browser's folder, and the temporary folder with the socket of its profile."""
+    with contextlib.suppress(OSError):
+        socket = (home / "profile" / "SingletonSocket").readlink()
+        if socket.parent.parent == home.parent:
+            shutil.rmtree(socket.parent, ignore_errors=True)
+    shutil.rmtree(home, ignore_errors=True)
+
+
 def _clear_up() -> None:
     """Remove the folders of browsers whose program was killed."""
     try:
@@ -296,6 +305,6 @@ def _clear_up() -> None:
         except OSError:
             continue  # in use
         else:
-            shutil.rmtree(home, ignore_errors=True)
+            _remove(home)
         finally:
             os.close(lock)

@@ -1,4 +1,4 @@
-"""No process outlives ours, no memory grows, and a dead browser takes only its episodes along."""
+"""Browsers end with our process, use constant memory, and end only their own episodes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = [
 
 
 def alive(pid: int) -> bool:
-    """Whether a process still runs; one that only waits to be buried does not."""
+    """Whether a process still runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
@@ -64,7 +64,7 @@ def start_child(*words: str, **environment: str) -> tuple[subprocess.Popen[str],
 def test_kill_9_of_ours_leaves_no_process(
     words: tuple[str, ...], tools: str, tmp_path: Path
 ) -> None:
-    """Linux ends the browser with us where it has ``setpriv``; elsewhere a shell waits for that."""
+    """``setpriv`` ends the browser with us where it exists; elsewhere a shell does."""
     path = os.environ["PATH"]
     if tools == "sh":
         (tmp_path / "bin").mkdir()
@@ -72,8 +72,9 @@ def test_kill_9_of_ours_leaves_no_process(
         path = str(tmp_path / "bin")
     child, pids = start_child(*words, PATH=path, TMPDIR=str(tmp_path))
     try:
-        assert len(pids) > 3
-        assert all(map(alive, pids))
+        # Chromium replaces renderers by itself, so some of the first processes may have ended.
+        pids += family(pids[0])
+        assert len(set(filter(alive, pids))) > 3
     finally:
         child.kill()
         child.communicate()
