@@ -1,13 +1,14 @@
-"""Browser: pages with facts, a link and a file to download; those bookmarked are on its first page.
+"""Browser: pages with facts, a link and a file to download. Its first page lists the bookmarks.
 
-Which pages there are is part of the episode. It works only while wifi is on.
+The pages are part of the episode. The browser works only while wifi is on.
 """
 
 from __future__ import annotations
 
 from swarm_ui.environments.phone.apps.app import App
+from swarm_ui.environments.phone.apps.record_screens import copyable, switch
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.effects import Copy, Flip, Go
+from swarm_ui.environments.phone.device.effects import Go
 from swarm_ui.environments.phone.device.full_effects import Download, Search
 from swarm_ui.environments.phone.device.schema import Field, Table
 from swarm_ui.environments.phone.device.screen import Path, Screen, Widget
@@ -27,7 +28,7 @@ PAGE = Table(
     ),
     trail=(ROOT,),
 )
-"""Beside these fields a page has a ``file`` of a ``size`` to download."""
+"""A page also has a ``file`` of a ``size`` to download."""
 
 
 def page_path(key: int) -> Path:
@@ -57,17 +58,14 @@ def widgets(device: Device, screen: Screen) -> list[Widget]:
 def _page(device: Device, key: int) -> list[Widget]:
     pages = device.tables["page"]
     row = pages[key]
-    shown = ("name", "phone", "price", "opens")
-    widgets = [Widget("item", name, row[name], effect=Copy(name, row[name])) for name in shown]
+    shown = copyable({name: row[name] for name in ("name", "phone", "price", "opens")})
     keys = list(pages)
     after = keys[(keys.index(key) + 1) % len(keys)]
     if after != key:
         go = Go(PAGE.screen("detail", after))
-        widgets.append(Widget("link", f"see also {pages[after]['address']}", effect=go))
-    flip = Flip(PAGE, key, "bookmarked")
-    widgets.append(Widget("switch", "bookmarked", None, row["bookmarked"] == "on", flip))
-    widgets.append(Widget("button", f"download {row['file']}", effect=Download(key)))
-    return widgets
+        shown.append(Widget("link", f"see also {pages[after]['address']}", effect=go))
+    download = Widget("button", f"download {row['file']}", effect=Download(key))
+    return [*shown, switch(PAGE, key, row, "bookmarked"), download]
 
 
 def sample(sampler: Sampler) -> dict[str, str]:

@@ -12,7 +12,7 @@ from swarm_ui.environments.phone.device.screen import Screen, Widget
 
 def widgets(device: Device, screen: Screen) -> list[Widget]:
     if not screen.row:
-        return file_list(device, "gallery", of_app(device, "gallery"), "tile")
+        return file_list(device, "gallery", of_app(device, "gallery"))
     widgets = file_screen(device, screen)
     if screen.kind == "detail" and "messages" in device.installed:
         name = device.tables["file"][screen.row]["name"]

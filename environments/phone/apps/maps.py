@@ -1,10 +1,11 @@
-"""Maps: places, and the way to them. A test app: no training template opens it."""
+"""Maps: places and routes to them. A test app: no training template opens it."""
 
 from __future__ import annotations
 
 from swarm_ui.environments.phone.apps.app import App
+from swarm_ui.environments.phone.apps.record_screens import copyable, switch
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.effects import Copy, Flip, Go
+from swarm_ui.environments.phone.device.effects import Go
 from swarm_ui.environments.phone.device.full_effects import Search
 from swarm_ui.environments.phone.device.schema import Field, Table
 from swarm_ui.environments.phone.device.screen import Path, Screen, Widget
@@ -23,11 +24,11 @@ PLACE = Table(
     ),
     trail=(ROOT,),
 )
-"""Beside these fields a place has the minutes to it by ``foot`` and by ``car``."""
+"""A place also has the minutes to it by ``foot`` and by ``car``."""
 
 
 def route_path(key: int) -> Path:
-    """Screens to the way to a place."""
+    """Screens to the route to a place."""
     return (*PLACE.path("detail", key), Screen("maps", "route", "place", key))
 
 
@@ -40,12 +41,10 @@ def widgets(device: Device, screen: Screen) -> list[Widget]:
     chart = Widget("image", "", description="map", zone="hero")
     if screen.kind == "route":
         ways = {"by foot": f"{row['foot']} min", "by car": f"{row['car']} min"}
-        return [chart, *(Widget("item", n, v, effect=Copy(n, v)) for n, v in ways.items())]
-    shown = [
-        Widget("item", f.name, row[f.name], effect=Copy(f.name, row[f.name])) for f in PLACE.form
-    ]
-    saved = Widget("switch", "saved", None, row["saved"] == "on", Flip(PLACE, key, "saved"))
-    return [*shown, saved, Widget("button", "directions", effect=Go(route_path(key)[-1]))]
+        return [chart, *copyable(ways)]
+    shown = copyable({field.name: row[field.name] for field in PLACE.form})
+    directions = Widget("button", "directions", effect=Go(route_path(key)[-1]))
+    return [*shown, switch(PLACE, key, row, "saved"), directions]
 
 
 def _first(device: Device) -> list[Widget]:

@@ -1,11 +1,11 @@
-"""Music: playlists, and how they are played. A test app: no training template opens it."""
+"""Music: playlists, and the modes of the player. A test app: no training template opens it."""
 
 from __future__ import annotations
 
 from swarm_ui.environments.phone.apps.app import App, Setting
-from swarm_ui.environments.phone.apps.record_screens import record_screen
+from swarm_ui.environments.phone.apps.record_screens import record_screen, setting_switch
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.effects import FlipSetting, Go
+from swarm_ui.environments.phone.device.effects import Go
 from swarm_ui.environments.phone.device.schema import Field, Table
 from swarm_ui.environments.phone.device.screen import Screen, Widget
 from swarm_ui.environments.phone.parameters import Sampler
@@ -32,10 +32,7 @@ PLAYLIST = Table(
 
 def widgets(device: Device, screen: Screen) -> list[Widget]:
     if screen.kind == "player":
-        return [
-            Widget("switch", mode, None, device.settings[mode] == "on", FlipSetting(mode))
-            for mode in MODES
-        ]
+        return [setting_switch(device, mode) for mode in MODES]
     shown = record_screen(device, PLAYLIST, screen)
     if screen == ROOT:
         shown.append(Widget("tab", "player", effect=Go(PLAYER)))

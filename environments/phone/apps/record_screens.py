@@ -1,9 +1,11 @@
-"""Screens that most apps share: a list of records, one record, a form, a question before deleting.
+"""Screens that most apps share: a list of records, a record, a form, and a deletion dialog.
 
-Each function returns the widgets in the order a person would see them.
+Each function returns the widgets in reading order.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from swarm_ui.environments.phone.device.device import Device, Row
 from swarm_ui.environments.phone.device.effects import (
@@ -11,18 +13,19 @@ from swarm_ui.environments.phone.device.effects import (
     Choose,
     Copy,
     Flip,
+    FlipSetting,
     Go,
     Insert,
     Remove,
     Update,
 )
-from swarm_ui.environments.phone.device.schema import Field, Table
+from swarm_ui.environments.phone.device.schema import Table
 from swarm_ui.environments.phone.device.screen import Effect, Screen, Widget
 
-PAGE = 6
-"""Rows of a long list that fit on a screen."""
+PAGE_ROWS = 6
+"""Rows on one page of a long list."""
 UNPAGED_ROWS = 8
-"""Lists of at most this many rows are shown whole."""
+"""A list of at most this many rows is shown on one page."""
 
 
 def record_screen(device: Device, table: Table, screen: Screen) -> list[Widget]:
@@ -33,106 +36,105 @@ def record_screen(device: Device, table: Table, screen: Screen) -> list[Widget]:
     if kind == "new":
         return form(table, device.draft, Insert(table))
     if kind == "remove":
-        return listing(device, table, removing=True)
+        return record_list(device, table, "confirm")
     row = device.tables[table.name][screen.row]
     if kind == "detail":
         return detail(table, screen.row, row)
     if kind == "edit":
         return form(table, device.draft, Update(table, screen.row))
-    return confirm(table, screen.row, row)
+    text = f"{table.confirm} {row[table.title]} ?"
+    return confirm(text, table.confirm, Remove(table, screen.row))
 
 
-def listing(device: Device, table: Table, *, removing: bool = False) -> list[Widget]:
+def listing(device: Device, table: Table) -> list[Widget]:
     """The rows of a table, and the button that adds one."""
-    rows = device.tables[table.name]
-    shown = list(rows.items())
-    long = len(shown) > UNPAGED_ROWS
-    if long:
-        shown = shown[device.page * PAGE : (device.page + 1) * PAGE]
-    if removing:
-        widgets = [_row(table, Go(table.screen("confirm", k)), row) for k, row in shown]
-    elif table.checklist:
-        field = table.switches[0].name
-        widgets = [
-            Widget(
-                "checkbox",
-                row[table.title],
-                checked=row[field] == "on",
-                effect=Flip(table, k, field),
-            )
-            for k, row in shown
-        ]
-    else:
-        widgets = [_row(table, Go(table.screen("detail", k)), row) for k, row in shown]
-    if not rows:
-        widgets.append(Widget("label", "empty"))
-    if long:
-        widgets.append(Widget("label", "more", scrollable=True))
-    if not removing:
-        widgets.append(Widget("button", table.add, effect=Go(table.screen("new"))))
-        if table.checklist:
-            widgets.append(Widget("button", table.delete, effect=Go(table.screen("remove"))))
-    return widgets
+    add = Widget("button", table.add, effect=Go(table.screen("new")))
+    if not table.checklist:
+        return [*record_list(device, table, "detail"), add]
+    field = table.switches[0].name
+    boxes = [
+        Widget("checkbox", row[table.title], None, row[field] == "on", Flip(table, key, field))
+        for key, row in device.tables[table.name].items()
+    ]
+    delete = Widget("button", table.delete, effect=Go(table.screen("remove")))
+    return [*paged(device, boxes), add, delete]
 
 
-def pages(device: Device, table: Table) -> int:
-    """How many times a list can be scrolled, plus one."""
-    return pages_of(len(device.tables[table.name]))
+def record_list(device: Device, table: Table, opens: str) -> list[Widget]:
+    """The titles of records; a tap opens the screen of kind ``opens``."""
+    rows = device.tables[table.name].items()
+    return paged(
+        device,
+        [
+            Widget("item", row[table.title], effect=Go(table.screen(opens, key)))
+            for key, row in rows
+        ],
+    )
 
 
-def pages_of(count: int) -> int:
-    """Pages of a list of so many rows."""
-    return 1 if count <= UNPAGED_ROWS else -(-count // PAGE)
+def paged(
+    device: Device, rows: list[Widget], page: int = PAGE_ROWS, limit: int = UNPAGED_ROWS
+) -> list[Widget]:
+    """The page of a list that is in front, with a label if there are more pages."""
+    if len(rows) > limit:
+        shown = rows[device.page * page : (device.page + 1) * page]
+        return [*shown, Widget("label", "more", scrollable=True)]
+    return rows or [Widget("label", "empty")]
 
 
-def _row(table: Table, effect: Effect, row: Row) -> Widget:
-    value = row[table.shown] if table.shown else None
-    return Widget("item", row[table.title], value, effect=effect)
+def last_page_of(rows: int) -> int:
+    """Number of the last page of a list, counted from 0."""
+    return 0 if rows <= UNPAGED_ROWS else -(-rows // PAGE_ROWS) - 1
+
+
+def copyable(values: Mapping[str, str]) -> list[Widget]:
+    """Values by name; a tap copies one."""
+    return [Widget("item", name, value, effect=Copy(name, value)) for name, value in values.items()]
+
+
+def switch(table: Table, identity: int, row: Row, field: str) -> Widget:
+    """The switch of a record."""
+    return Widget("switch", field, None, row[field] == "on", Flip(table, identity, field))
+
+
+def setting_switch(device: Device, key: str) -> Widget:
+    """The switch of a setting of the device."""
+    return Widget("switch", key, None, device.settings[key] == "on", FlipSetting(key))
 
 
 def detail(table: Table, identity: int, row: Row) -> list[Widget]:
-    """One record: its values (a tap copies one), its switches, and what can be done with it."""
-    widgets = [
-        Widget("item", f.name, row[f.name], effect=Copy(f.name, row[f.name])) for f in table.form
-    ]
-    for field in table.switches:
-        flip = Flip(table, identity, field.name)
-        widgets.append(Widget("switch", field.name, None, row[field.name] == "on", flip))
+    """One record: its values, its switches, and the buttons that edit or delete it."""
+    values = {field.name: row[field.name] for field in table.form}
+    widgets = copyable(values)
+    widgets.extend(switch(table, identity, row, field.name) for field in table.switches)
     if table.edit:
-        draft = {f.name: row[f.name] for f in table.form}
-        go = Go(table.screen("edit", identity), draft)
+        go = Go(table.screen("edit", identity), values)
         widgets.append(Widget("button", table.edit, effect=go))
-    confirm_screen = table.screen("confirm", identity)
-    widgets.append(Widget("button", table.delete, effect=Go(confirm_screen)))
+    widgets.append(Widget("button", table.delete, effect=Go(table.screen("confirm", identity))))
     return widgets
 
 
 def form(table: Table, draft: Row, save: Effect) -> list[Widget]:
-    """Fields to fill, and buttons to save or leave."""
+    """The fields to fill, and buttons to save or leave."""
     widgets: list[Widget] = []
     for field in table.form:
+        value = draft.get(field.name, field.default)
         if field.kind == "text":
-            value = draft.get(field.name, "")
             widgets.append(Widget("field", field.name, value, field=field.name))
         else:
-            widgets.extend(_options(field, draft))
+            widgets.extend(
+                Widget("radio", choice, None, choice == value, Choose(field.name, choice))
+                for choice in field.choices
+            )
     widgets.append(Widget("button", table.save, effect=save))
     widgets.append(Widget("button", "cancel", effect=Back()))
     return widgets
 
 
-def _options(field: Field, draft: Row) -> list[Widget]:
-    chosen = draft.get(field.name, field.default)
+def confirm(text: str, button: str, effect: Effect) -> list[Widget]:
+    """A dialog that asks before a record is deleted."""
     return [
-        Widget("radio", choice, None, choice == chosen, Choose(field.name, choice))
-        for choice in field.choices
-    ]
-
-
-def confirm(table: Table, identity: int, row: Row) -> list[Widget]:
-    """A dialog that asks before deleting."""
-    return [
-        Widget("dialog", f"{table.confirm} {row[table.title]} ?", zone="dialog"),
-        Widget("button", table.confirm, effect=Remove(table, identity)),
+        Widget("dialog", text, zone="dialog"),
+        Widget("button", button, effect=effect),
         Widget("button", "cancel", effect=Back()),
     ]

@@ -1,8 +1,9 @@
-"""What is system the apps of a whole phone: the drawer, the notifications, two system pages."""
+"""Screens of the system UI of a full device: the drawer, the notifications, two system pages."""
 
 from __future__ import annotations
 
 from swarm_ui.environments.phone.apps.app import App
+from swarm_ui.environments.phone.apps.record_screens import paged
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.effects import Go, Launch
 from swarm_ui.environments.phone.device.full_effects import (
@@ -16,7 +17,7 @@ from swarm_ui.environments.phone.device.screen import Screen, Widget
 from swarm_ui.environments.phone.device.system import HISTORY
 
 DRAWER_PAGE = 12
-"""Icons of the drawer that are shown at a time."""
+"""Icons on one page of the drawer."""
 _PAGES = {"updating": "updating the system", "store": "thank you for your interest"}
 
 
@@ -37,11 +38,8 @@ def widgets(device: Device, screen: Screen) -> list[Widget]:
 
 def _drawer(device: Device) -> list[Widget]:
     names = sorted(device.installed)
-    shown = names[device.page * DRAWER_PAGE : (device.page + 1) * DRAWER_PAGE]
-    icons = [Widget("app", name, effect=Launch(name), zone="icon") for name in shown]
-    if len(names) > DRAWER_PAGE:
-        icons.append(Widget("label", "more", scrollable=True))
-    return icons
+    icons = [Widget("app", name, effect=Launch(name), zone="icon") for name in names]
+    return paged(device, icons, DRAWER_PAGE, DRAWER_PAGE)
 
 
 def _shade(device: Device) -> list[Widget]:
@@ -68,4 +66,4 @@ SYSTEM_UI = App(
     widgets=widgets,
     last=_last,
 )
-"""Not an app of its own: it is never installed or launched."""
+"""It builds screens like an app, but it is never installed or launched."""

@@ -47,8 +47,6 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     """What the button in the dialog that deletes is called."""
     checklist: bool = False
     """The list shows check boxes instead of rows that open (the first switch is what they set)."""
-    shown: str = ""
-    """Field whose value lists show beside the title; empty: none."""
 
     @property
     def title(self) -> str:

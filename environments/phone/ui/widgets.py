@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarm_ui.environments.phone.apps import APPS, SCREENS, TABLES
-from swarm_ui.environments.phone.apps.record_screens import pages
+from swarm_ui.environments.phone.apps.record_screens import last_page_of
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.effects import Launch
 from swarm_ui.environments.phone.device.screen import Widget
@@ -51,4 +51,4 @@ def last_page(device: Device) -> int:
         if not tables:
             return 0
         table = tables[0]
-    return pages(device, table) - 1
+    return last_page_of(len(device.tables[table.name]))
