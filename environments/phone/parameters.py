@@ -49,7 +49,7 @@ class Sampler:
                 return value
 
     def pick(self, choices: Sequence[T]) -> T:
-        """One of a closed set."""
+        """One value of a closed set."""
         return choices[int(self.rng.random() * len(choices))]
 
     def first_name(self) -> str:
@@ -64,7 +64,7 @@ class Sampler:
 
     def phrase(self, words: int = 2) -> str:
         random, count = self.rng.random, len(NOUNS)
-        if words == 2:  # by far the most frequent: worth to be fast
+        if words == 2:  # the most frequent case, so it is fast
             return self._fresh(
                 lambda: f"{NOUNS[int(random() * count)]} {NOUNS[int(random() * count)]}"
             )
@@ -102,7 +102,7 @@ class Sampler:
         return self._fresh(lambda: f"{self.pick(FIRST)}.{self.pick(LAST)}@mail.com")
 
     def address(self) -> str:
-        """Of a web page, such as ``tea-garden.com``."""
+        """The address of a web page, such as ``tea-garden.com``."""
         return self._fresh(lambda: f"{self.pick(NOUNS)}-{self.pick(NOUNS)}.com")
 
     def street(self) -> str:

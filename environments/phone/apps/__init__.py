@@ -29,7 +29,7 @@ _CORE = (
 )  # fmt: skip
 _ALL = (*_CORE, FILES, BROWSER, CAMERA, GALLERY, RECORDER, MAPS)
 CORE_APPS = tuple(app.name for app in _CORE)
-"""Apps of the plain phone; the others are installed only on a whole one."""
+"""Apps of the core device; the others are installed only on a whole one."""
 APPS: Mapping[str, App] = {app.name: app for app in _ALL}
 SCREENS: Mapping[str, App] = {**APPS, SYSTEM_UI.name: SYSTEM_UI}
 """All that builds screens."""

@@ -1,4 +1,4 @@
-"""What taps do on a whole phone, beyond what they do in the plain one: see ``effects.py``."""
+"""Effects of taps that only the full device has. See also ``effects.py``."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def system_of(device: Device) -> System:
-    """What is system the apps of a whole phone."""
-    assert device.system is not None, "a plain phone has no such widget"
+    """The system UI of a full device."""
+    assert device.system is not None, "the core device has no system UI"
     return device.system
 
 
 class TypeCharacter(msgspec.Struct, frozen=True, gc=False):
-    """Add a character to the field in focus; empty: take the last one away."""
+    """Add a character to the field in focus; empty: delete the last one."""
 
     character: str
 
@@ -33,7 +33,7 @@ class TypeCharacter(msgspec.Struct, frozen=True, gc=False):
 
 
 class Focus(msgspec.Struct, frozen=True, gc=False):
-    """Type into another field from now on; empty: put the keyboard away."""
+    """Move the focus to another field; empty: hide the keyboard."""
 
     field: str
 
@@ -43,7 +43,7 @@ class Focus(msgspec.Struct, frozen=True, gc=False):
 
 
 class Search(msgspec.Struct, frozen=True, gc=False):
-    """Open the record of ``table`` whose ``field`` is what the field of that name holds."""
+    """Open the record of ``table`` whose ``field`` equals the text in the field of that name."""
 
     app: str
     table: str
@@ -60,7 +60,7 @@ class Search(msgspec.Struct, frozen=True, gc=False):
 
 
 class PullShade(msgspec.Struct, frozen=True, gc=False):
-    """Show the notifications over whatever is in front, which stays as it is."""
+    """Show the notifications over the screen in front."""
 
     def apply(self, device: Device) -> str:
         if device.screen != SHADE:
@@ -69,7 +69,7 @@ class PullShade(msgspec.Struct, frozen=True, gc=False):
 
 
 class OpenNotice(msgspec.Struct, frozen=True, gc=False):
-    """Open what a notification is about; the notification is done with."""
+    """Open the screen of a notification, and dismiss the notification."""
 
     notice: int
 
@@ -78,14 +78,14 @@ class OpenNotice(msgspec.Struct, frozen=True, gc=False):
         path = system.notices[self.notice].path
         last = path[-1]
         if last.row and last.row not in device.tables[last.of]:
-            path = path[:1]  # what it is about was deleted
+            path = path[:1]  # its record was deleted
         device.system = system.dismiss(self.notice)
         device.show(path)
         return ""
 
 
 class DismissNotice(msgspec.Struct, frozen=True, gc=False):
-    """Take a notification out of the shade."""
+    """Dismiss a notification."""
 
     notice: int
 
@@ -95,7 +95,7 @@ class DismissNotice(msgspec.Struct, frozen=True, gc=False):
 
 
 class ClearNotices(msgspec.Struct, frozen=True, gc=False):
-    """Take all notifications out of the shade."""
+    """Dismiss all notifications."""
 
     def apply(self, device: Device) -> str:
         system = system_of(device)
@@ -104,7 +104,7 @@ class ClearNotices(msgspec.Struct, frozen=True, gc=False):
 
 
 class RestoreNotice(msgspec.Struct, frozen=True, gc=False):
-    """Show a notification of the history again."""
+    """Restore a notification from the history."""
 
     notice: int
 
@@ -114,7 +114,7 @@ class RestoreNotice(msgspec.Struct, frozen=True, gc=False):
 
 
 class Grant(msgspec.Struct, frozen=True, gc=False):
-    """Answer a question for a permission, or change the answer in the settings."""
+    """Answer a permission request, or change the answer in the settings."""
 
     key: str
     value: Literal["allow", "once", "deny", "ask"]
@@ -125,7 +125,7 @@ class Grant(msgspec.Struct, frozen=True, gc=False):
 
 
 class AnswerInterruption(msgspec.Struct, frozen=True, gc=False):
-    """Answer an interruption: do what it offers, or send it away."""
+    """Answer an interruption: accept its offer, or close it."""
 
     accept: bool
 
@@ -141,7 +141,7 @@ class AnswerInterruption(msgspec.Struct, frozen=True, gc=False):
 
 
 class PickValue(msgspec.Struct, frozen=True, gc=False):
-    """Bring a value back to the form that asked for it."""
+    """Fill a value into the form below, and go back to it."""
 
     field: str
     value: str
@@ -152,7 +152,7 @@ class PickValue(msgspec.Struct, frozen=True, gc=False):
 
 
 class Share(msgspec.Struct, frozen=True):
-    """Take a value to a form of another app."""
+    """Open a form of another app, with a value filled in."""
 
     path: Path
     field: str
@@ -177,7 +177,7 @@ class MoveToTrash(msgspec.Struct, frozen=True, gc=False):
 
 
 class RestoreFile(msgspec.Struct, frozen=True, gc=False):
-    """Move a file from the trash to where it was."""
+    """Move a file from the trash to its former folder."""
 
     row: int
 
@@ -190,7 +190,7 @@ class RestoreFile(msgspec.Struct, frozen=True, gc=False):
 
 
 class SaveCapture(msgspec.Struct, frozen=True, gc=False):
-    """Save what camera or microphone took, as the form in front says."""
+    """Save a photo, video or recording with the settings of the form in front."""
 
     kind: Literal["photo", "video", "recording"]
 
@@ -214,7 +214,7 @@ class SaveCapture(msgspec.Struct, frozen=True, gc=False):
 
 
 class Download(msgspec.Struct, frozen=True, gc=False):
-    """Save the file of a web page; a notification tells."""
+    """Save the file of a web page, and notify."""
 
     page: int
 

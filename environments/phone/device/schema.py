@@ -29,10 +29,10 @@ class Field(msgspec.Struct, frozen=True):
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
-    """A kind of record, and how its screens are worded."""
+    """A kind of record, and the texts of its screens."""
 
     name: str
-    """What one record is called, such as ``"contact"``."""
+    """The name of one record, such as ``"contact"``."""
     app: str
     fields: tuple[Field, ...]
     """The first is the title that lists show; a form cannot be saved without it."""
@@ -44,9 +44,9 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     """Empty: records cannot be edited."""
     delete: str = "delete"
     confirm: str = "delete"
-    """What the button in the dialog that deletes is called."""
+    """The text of the button in the deletion dialog."""
     checklist: bool = False
-    """The list shows check boxes instead of rows that open (the first switch is what they set)."""
+    """The list shows check boxes, which set the first switch, instead of rows that open."""
 
     @property
     def title(self) -> str:
@@ -54,7 +54,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def form(self) -> tuple[Field, ...]:
-        """Fields that forms show."""
+        """The fields in forms."""
         return tuple(field for field in self.fields if field.kind != "switch")
 
     @property

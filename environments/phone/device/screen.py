@@ -1,6 +1,6 @@
-"""What a screen is made of: where it is, what stands on it, and what a tap does.
+"""Addresses of screens, their widgets, and the effects of taps.
 
-Everything here is immutable, so screens can be shared between a device and its copies.
+All of them are immutable, so that a device and its copies can share them.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ Path = tuple[Screen, ...]
 
 
 class Effect(Protocol):
-    """What a tap does to a device."""
+    """A change of the device, such as that of a tap."""
 
     def apply(self, device: Device) -> str:
-        """Change the device; returns a note, empty if there is nothing to say."""
+        """Change the device. Returns a note, or an empty string."""
         ...
 
 
 Zone = Literal["row", "status", "heading", "icon", "tile", "hero", "key", "toast", "dialog"]
-"""Where on the glass a widget stands: see :mod:`swarm_ui.environments.phone.ui.geometry`."""
+"""The place of a widget: see :mod:`swarm_ui.environments.phone.ui.geometry`."""
 
 
 class Widget(msgspec.Struct, frozen=True, gc=False):
-    """One thing on a screen, before it gets an index."""
+    """An element of a screen before it has an index."""
 
     role: Role
     text: str
     value: str | None = None
     checked: bool | None = None
     effect: Effect | None = None
-    """What a tap does; ``None``: nothing happens."""
+    """The effect of a tap; ``None``: none."""
     field: str | None = None
     """Name of the field of the form that typing fills; ``None``: not editable."""
     scrollable: bool = False
     submit: Effect | None = None
-    """What the enter key does while this field is being typed in."""
+    """The effect of the enter key while this field has the focus."""
     description: str = ""
     zone: Zone = "row"

@@ -1,4 +1,4 @@
-"""What the reference solver does first on a whole phone: dialogs, permissions, look-ups."""
+"""What the reference solver does first on a full device: dialogs, permissions, look-ups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The screen of a whole phone as a picture."""
+"""The screen of a full device as a picture."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _keyboard(pen: ImageDraw.ImageDraw) -> None:
 
 
 def _row(pen: ImageDraw.ImageDraw, box: Box, element: Element) -> None:
-    """Everything that stands in rows; what the plain phone has too looks as it does there."""
+    """Everything that stands in rows; what the core device has too looks as it does there."""
     left, top, right, bottom = box
     role = element.role
     text = element.text.capitalize()

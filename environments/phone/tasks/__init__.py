@@ -26,9 +26,9 @@ _EXTENDED = (system_ui, files_gallery, camera_browser, multi_app, recorder_maps)
 CORE: Mapping[str, Template] = {
     template.name: template for module in _CORE for template in module.TEMPLATES
 }
-"""The templates of the published study, on the plain phone. They never change."""
+"""The templates of the published study, on the core device. They never change."""
 EXTENDED: Mapping[str, Template] = {
     template.name: template for module in _EXTENDED for template in module.TEMPLATES
 }
-"""Templates on a whole phone, for a harder study."""
+"""Templates on a full device, for a harder study."""
 TEMPLATES: Mapping[str, Template] = {**CORE, **EXTENDED}

@@ -1,4 +1,4 @@
-"""What a whole phone shows: status bar, the screen or dialog in front, keyboard; and where."""
+"""What a full device shows: status bar, the screen or dialog in front, keyboard; and where."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ _DEPTHS |= {"toast": 3, "dialog": 8}
 
 
 def full_device_element(index: int, widget: Widget, bounds: Box, focus: str) -> Element:
-    """A widget of a whole phone as AndroidWorld would list it."""
+    """A widget of a full device as AndroidWorld would list it."""
     field, role = widget.field, widget.role
     return Element(
         index=index,

@@ -31,7 +31,7 @@ def back(device: Device) -> None:
 
 
 def gesture(device: Device, kind: str, direction: str, widget: Widget | None) -> bool:
-    """What a scroll or swipe means to the whole phone; false: it moves the list in front.
+    """What a scroll or swipe means to the full device; false: it moves the list in front.
 
     A swipe goes the way of the finger, a scroll the way of the content: a swipe down pulls the
     notifications down, a swipe up (or a scroll down) at home opens the drawer, a swipe aside on a

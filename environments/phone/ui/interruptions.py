@@ -1,4 +1,4 @@
-"""What stands between a user of a whole phone and a screen: dialogs, permissions, no wifi."""
+"""What stands between a user of a full device and a screen: dialogs, permissions, no wifi."""
 
 from __future__ import annotations
 

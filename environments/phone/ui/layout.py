@@ -112,7 +112,7 @@ def long_view(device: Device, salt: int) -> View:
 
 
 def _whole(device: Device) -> View:
-    """What a whole phone shows: in the order a person reads it, without decoys."""
+    """What a full device shows: in the order a person reads it, without decoys."""
     shown = widgets(device)
     if device.toast:
         shown.append(Widget("label", device.toast, zone="toast"))

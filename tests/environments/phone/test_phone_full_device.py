@@ -1,4 +1,4 @@
-"""The whole phone under a user's hands: what the plain one of the core templates does not have."""
+"""The full device under a user's hands: what the core device does not have."""
 
 from __future__ import annotations
 

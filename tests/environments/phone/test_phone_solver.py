@@ -142,7 +142,7 @@ def test_solver_recovers_from_wherever_random_actions_lead(
 
 
 def gesture(rng: random.Random) -> Action:
-    """What only a whole phone knows: swipes, the enter key, taps on keys and icons by pixels."""
+    """What only a full device knows: swipes, the enter key, taps on keys and icons by pixels."""
     chance = rng.random()
     if chance < 0.5:
         return Action(action_type="swipe", direction=rng.choice(("up", "down", "left", "right")))
