@@ -1,4 +1,4 @@
-"""Files as they should be: what several apps store in one place, and a trash that gives back."""
+"""Subgoals for files, which several apps share and which can be restored from the trash."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EDITABLE = ("name", "folder", "starred")
 def file_subgoals(
     before: Rows, rows: Rows, wants: Sequence[Create | Change | Delete]
 ) -> list[Subgoal]:
-    """What separates the files from what is wanted of them. What is in the trash counts as gone."""
+    """The subgoals that fulfil the conditions on files. A file in the trash counts as deleted."""
     found: list[Subgoal] = []
     gone = {want.row: want for want in wants if isinstance(want, Delete)}
     changed = {want.row: want for want in wants if isinstance(want, Change)}
@@ -40,7 +40,7 @@ def file_subgoals(
 
 
 def _match(extra: Rows, missing: list[Create]) -> list[Subgoal]:
-    """Repairs that make what is missing, out of new files as far as they will do."""
+    """Subgoals that create the missing files, or change new files into them."""
     found: list[Subgoal] = []
     left = dict(extra)
     for names in ((*_EDITABLE,), ()):  # those that are right first, then those that can be made so
@@ -57,7 +57,7 @@ def _match(extra: Rows, missing: list[Create]) -> list[Subgoal]:
 
 
 def _alike(row: Row, want: Create, also: Sequence[str]) -> bool:
-    """Whether a file is what is wanted in all that cannot be edited, and in ``also``."""
+    """Whether a file has the wanted values in ``also`` and in the fields without an editor."""
     return all(
         same_text(row[name], value)
         for name, value in want.fields.items()
@@ -68,7 +68,7 @@ def _alike(row: Row, want: Create, also: Sequence[str]) -> bool:
 def _mend(
     key: int, now: Row, wanted: Row, via: str = "", source: Source | None = None
 ) -> list[Subgoal]:
-    """Repairs that bring a file that is wanted to its values."""
+    """Subgoals that give a file the wanted values."""
     path = file_path(key, now, via or "files")
     if wanted["folder"] == TRASH:
         return [] if now["folder"] == TRASH else [_trash(key, now, via)]

@@ -1,4 +1,4 @@
-"""What the reference solver does first on a full device: dialogs, permissions, look-ups."""
+"""Steps that come first on the full device: close dialogs, get permissions, look values up."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from swarm_ui.environments.phone.ui.interruptions import (
 
 
 def dismiss_dialog(goal: Goal, now: Device) -> Effect | None:
-    """The tap that answers the dialog in front; ``None``: there is none."""
+    """The tap that answers the dialog in front; ``None`` without a dialog."""
     if system_of(now).interruption(now) is not None:
         return AnswerInterruption(False)
     key = requested_permission(now)
@@ -30,7 +30,7 @@ def dismiss_dialog(goal: Goal, now: Device) -> Effect | None:
 
 
 def unblock(now: Device, path: Path) -> Subgoal | None:
-    """What must be set right before the screens of ``path`` can be used; ``None``: nothing."""
+    """The subgoal that makes the screens of ``path`` usable; ``None`` if they are."""
     for screen in path:
         if screen.app == "system":
             continue
@@ -42,7 +42,7 @@ def unblock(now: Device, path: Path) -> Subgoal | None:
 
 
 def lookup(source: Source, now: Device) -> Subgoal:
-    """How to copy a value."""
+    """The subgoal to copy a value."""
     if source.table == "file":
         path = file_path(source.row, now.tables["file"][source.row])
     else:
@@ -51,7 +51,7 @@ def lookup(source: Source, now: Device) -> Subgoal:
 
 
 def lookups(goal: Goal, now: Device) -> list[Subgoal]:
-    """What is still to be looked up before the answer can be given."""
+    """Subgoals for the values that must be looked up before the answer."""
     return [
         lookup(source, now)
         for source in goal.sources

@@ -1,4 +1,4 @@
-"""The reference solver: the next right intent from any state a user can reach."""
+"""The reference solver: the next action towards the goal, from any reachable state."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from swarm_ui.environments.phone.tasks.goal import Goal
 from swarm_ui.environments.phone.ui.input import back, enter, write
 from swarm_ui.environments.phone.ui.widgets import widgets
 
-FAR = 60
-"""Distance of a state from which the solver does not get to the end."""
+UNREACHABLE = 60
+"""The distance if the solver does not reach the end."""
 
 
 class Intent(msgspec.Struct, frozen=True, gc=False):
-    """An act in terms of widgets rather than indices."""
+    """An action on a widget rather than on an index."""
 
     kind: Literal[
         "tap", "type", "enter", "back", "home", "shade", "down", "up", "answer", "complete",
         "infeasible",
     ]  # fmt: skip
     widget: int = -1
-    """Position among the screen's widgets as :func:`widgets` lists them."""
+    """Position in the list of :func:`widgets`."""
     text: str = ""
 
 
@@ -49,8 +49,8 @@ INFEASIBLE = Intent("infeasible")
 def solve(goal: Goal, start: Device, now: Device) -> Intent:
     """The next intent of the reference solver.
 
-    It uses nothing that could not have been seen: it looks up a value before it writes it
-    elsewhere, and looks where something should be before it says that it is not there.
+    It uses only visible information: it looks a value up before it writes it elsewhere, and opens
+    the list of a record before it declares that the record does not exist.
     """
     unmet = subgoals(goal, start, now)
     told = goal.answer is None or (now.answer is not None and same_text(now.answer, goal.answer))
@@ -62,18 +62,18 @@ def solve(goal: Goal, start: Device, now: Device) -> Intent:
         unmet = unmet or lookups(goal, now)
     if not unmet:
         if goal.infeasible:
-            return _look(now, goal.look) or INFEASIBLE
-        return _look(now, goal.look) or Intent("answer", text=goal.answer or "")
+            return _to_evidence(now, goal.look) or INFEASIBLE
+        return _to_evidence(now, goal.look) or Intent("answer", text=goal.answer or "")
     if len(unmet) == 1:
         nearest = _stage(unmet[0], now)
     else:
         staged = [_stage(subgoal, now) for subgoal in unmet]
-        nearest = min(staged, key=lambda subgoal: _far(now.stack, subgoal.path))
-    return _go(now, nearest.path) or _work(nearest, now)
+        nearest = min(staged, key=lambda subgoal: _steps_between(now.stack, subgoal.path))
+    return _go(now, nearest.path) or _fill_in(nearest, now)
 
 
-def distance(goal: Goal, start: Device, now: Device, limit: int = FAR) -> int:
-    """Actions the solver needs until it ends the episode, that last one included."""
+def distance(goal: Goal, start: Device, now: Device, limit: int = UNREACHABLE) -> int:
+    """Actions the solver needs to the end of the episode, the last one included."""
     device = now.clone()
     for done in range(1, limit):
         intent = solve(goal, start, device)
@@ -84,7 +84,7 @@ def distance(goal: Goal, start: Device, now: Device, limit: int = FAR) -> int:
 
 
 def perform(device: Device, intent: Intent) -> None:
-    """Carry out an intent that does not end the episode."""
+    """Apply an intent that does not end the episode."""
     device.toast = ""
     kind = intent.kind
     if kind == "tap":
@@ -112,13 +112,13 @@ def perform(device: Device, intent: Intent) -> None:
 
 
 def _stage(subgoal: Subgoal, now: Device) -> Subgoal:
-    """The subgoal, or what must come before it: a look-up, or a way that has to be free."""
+    """The subgoal, or a subgoal that must come first."""
     ready = _looked_up(subgoal, now)
     return ready if now.system is None else unblock(now, ready.path) or ready
 
 
 def _looked_up(subgoal: Subgoal, now: Device) -> Subgoal:
-    """The subgoal, or the look-up that must come before it."""
+    """The subgoal, or the look-up that must come first."""
     source = subgoal.source
     if source is None:
         return subgoal
@@ -131,19 +131,19 @@ def _looked_up(subgoal: Subgoal, now: Device) -> Subgoal:
     return lookup(source, now)
 
 
-def _look(now: Device, path: Path) -> Intent | None:
-    """The next intent on the way to where something can be seen; ``None``: no need to go."""
+def _to_evidence(now: Device, path: Path) -> Intent | None:
+    """The next intent towards the screen with the evidence; ``None`` if nothing is left to do."""
     if not path:
         return None
     last = path[-1]
     if last.row and last.row not in now.tables[last.of]:
         return None  # the record was deleted on the way and written again from memory
     if now.system is not None and (first := unblock(now, path)) is not None:
-        return _go(now, first.path) or _work(first, now)
+        return _go(now, first.path) or _fill_in(first, now)
     return _go(now, path)
 
 
-def _far(stack: Path, path: Path) -> int:
+def _steps_between(stack: Path, path: Path) -> int:
     """Navigation steps between two places."""
     if path[0] == SHADE:
         return len(path) - int(stack[-1:] == path[:1])
@@ -164,10 +164,10 @@ def _common(stack: Path, path: Path) -> int:
 
 
 def _go(now: Device, path: Path) -> Intent | None:
-    """The next intent on the way to ``path``; ``None``: there already."""
+    """The next intent towards ``path``; ``None`` if it is in front."""
     stack = now.stack
     if path[0] == SHADE:
-        return _pull(now, path)
+        return _to_shade(now, path)
     common = _common(stack, path)
     if stack == (DRAWER,) and path[0] != DRAWER:
         return _reach(now, Launch(path[0].app))
@@ -184,8 +184,8 @@ def _go(now: Device, path: Path) -> Intent | None:
     return BACK if back + len(path) - common <= 1 + len(path) else HOME
 
 
-def _pull(now: Device, path: Path) -> Intent | None:
-    """The next intent on the way to the notifications, which come over any screen."""
+def _to_shade(now: Device, path: Path) -> Intent | None:
+    """The next intent towards the notifications, which open over any screen."""
     if now.stack[-1:] == path[-1:]:
         return None
     if now.screen == SHADE:
@@ -193,8 +193,8 @@ def _pull(now: Device, path: Path) -> Intent | None:
     return BACK if now.screen == HISTORY else Intent("shade")
 
 
-def _work(subgoal: Subgoal, now: Device) -> Intent:
-    """The next intent on the screen where the subgoal is made."""
+def _fill_in(subgoal: Subgoal, now: Device) -> Intent:
+    """The next intent on the screen of the subgoal: fill a field, or tap."""
     shown = widgets(now)
     for name, wanted in subgoal.fields.items():
         if same_text(now.draft.get(name, ""), wanted):
@@ -213,15 +213,15 @@ def _work(subgoal: Subgoal, now: Device) -> Intent:
 
 
 def _reach(now: Device, effect: Effect) -> Intent:
-    """Tap what has this effect, scrolling to it if need be."""
+    """Tap the widget with this effect, after scrolling to it if needed."""
     shown = widgets(now)
     position = _find(shown, effect)
     if position is not None:
         return Intent("tap", position)
-    if now.system is not None and (intent := _aside(now, shown, effect)) is not None:
+    if now.system is not None and (intent := _detour(now, shown, effect)) is not None:
         return intent
     other = now.clone()
-    for page in range(FAR):
+    for page in range(UNREACHABLE):
         other.page = page
         shown = widgets(other)
         if not any(widget.scrollable for widget in shown):
@@ -231,8 +231,8 @@ def _reach(now: Device, effect: Effect) -> Intent:
     return HOME
 
 
-def _aside(now: Device, shown: list[Widget], effect: Effect) -> Intent | None:
-    """Ways to a place that no tap on the screen in front leads to: the drawer, or a search."""
+def _detour(now: Device, shown: list[Widget], effect: Effect) -> Intent | None:
+    """The intent towards a screen that only the drawer or a search opens."""
     if isinstance(effect, Launch) and not now.stack:
         return Intent("tap", _find(shown, Go(DRAWER)) or 0)
     if not isinstance(effect, Go) or effect.screen.kind not in ("detail", "missing"):

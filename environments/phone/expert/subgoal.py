@@ -11,12 +11,12 @@ from swarm_ui.environments.phone.tasks.goal import Source
 
 
 class Subgoal(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing to set right: go to a screen, fill its form, tap something."""
+    """Go to a screen, fill its form, and tap a widget."""
 
     path: Path
     tap: Effect | None = None
-    """The tap that completes it; ``None``: to be there is enough."""
+    """The tap that completes it; ``None`` if it is enough to open the screen."""
     fields: Mapping[str, str] = {}
-    """What the form must hold before the tap."""
+    """The values of the form before the tap."""
     source: Source | None = None
-    """What must be looked up before the form is filled."""
+    """A value to look up before the form is filled."""

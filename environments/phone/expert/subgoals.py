@@ -1,4 +1,4 @@
-"""The difference between a device and what a task wants, as jobs to do on its screens."""
+"""The difference between a device and the goal of a task, as a list of subgoals."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from swarm_ui.environments.phone.tasks.goal import (
 
 
 def subgoals(goal: Goal, start: Device, now: Device) -> list[Subgoal]:
-    """Everything that separates ``now`` from what ``goal`` makes of ``start``; empty: reached."""
+    """The subgoals between ``now`` and the goal; empty if the goal is reached."""
     found: list[Subgoal] = []
     records: dict[str, list[Create | Change | Delete]] = {}
     settings = start.settings
@@ -96,7 +96,7 @@ def _table(
 
 
 def _match(table: Table, rows: Rows, extra: list[int], missing: list[Create]) -> list[Subgoal]:
-    """Repairs that turn the records that are too many into those that are missing."""
+    """Subgoals that change surplus records into missing ones, or delete or create records."""
     found: list[Subgoal] = []
     unlike: list[int] = []
     for key in extra:
@@ -128,7 +128,7 @@ def _matches(table: Table, row: Row, fields: Row) -> bool:
 def _edit(
     table: Table, key: int, row: Row, wanted: Mapping[str, str], source: Source | None
 ) -> list[Subgoal]:
-    """Repairs that bring one record to the wanted values."""
+    """Subgoals that give a record the wanted values."""
     found: list[Subgoal] = []
     if not _matches(table, row, wanted):
         fields = {f.name: wanted[f.name] for f in table.form if f.name in wanted}

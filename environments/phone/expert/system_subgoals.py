@@ -1,4 +1,4 @@
-"""What a task wants of the phone system its apps: a screen in front, permissions, notifications."""
+"""Subgoals for the system UI: the screen in front, permissions, notifications."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def system_subgoals(
     now: Device,
     others: Sequence[Subgoal],
 ) -> list[Subgoal]:
-    """What separates ``now`` from these wants; ``others`` come before a screen in front."""
+    """The subgoals for these conditions; ``others`` come before the screen in front."""
     found: list[Subgoal] = []
     here, before = system_of(now), system_of(start)
     gone = {want.notice for want in wants if isinstance(want, Dismiss)}

@@ -1,4 +1,4 @@
-"""What a task wants of a device. The same description drives the success check and the solver."""
+"""The goal of a task, as conditions on the device for success check and solver."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from swarm_ui.environments.phone.device.screen import Effect, Path
 
 
 class Source(msgspec.Struct, frozen=True):
-    """Where a value must be looked up (and copied) before it can be written elsewhere."""
+    """The record field to copy a value from before it is written elsewhere."""
 
     table: str
     row: int
@@ -20,32 +20,32 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Create(msgspec.Struct, frozen=True, kw_only=True):
-    """A new record with these values; fields that are not named may hold anything."""
+    """There is a new record with these values; other fields may have any value."""
 
     table: str
     fields: Mapping[str, str]
     source: Source | None = None
     path: Path = ()
-    """Screens to the form; empty: the usual ones."""
+    """Screens to the form; empty: the form of the table."""
     tap: Effect | None = None
-    """What makes the record; ``None``: saving the form."""
+    """The effect that creates the record; ``None``: saving the form."""
     form: Mapping[str, str] = {}
-    """What must be filled in or chosen before ``tap``, where it is not ``fields``."""
+    """Values of the form before ``tap``."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """Other values in an existing record."""
+    """An existing record has these values."""
 
     table: str
     row: int
     fields: Mapping[str, str]
     source: Source | None = None
     via: str = ""
-    """App to do it in, for records that several apps show."""
+    """The app to use, for records that several apps show."""
 
 
 class Delete(msgspec.Struct, frozen=True, kw_only=True):
-    """A record gone."""
+    """A record is deleted."""
 
     table: str
     row: int
@@ -53,33 +53,33 @@ class Delete(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Configure(msgspec.Struct, frozen=True, kw_only=True):
-    """A switch or choice of the device."""
+    """A setting has this value."""
 
     key: str
     value: str
 
 
 class AppInFront(msgspec.Struct, frozen=True, kw_only=True):
-    """An app in front."""
+    """An app is in front."""
 
     app: str
 
 
 class ScreenInFront(msgspec.Struct, frozen=True, kw_only=True):
-    """A screen in front, with nothing over it."""
+    """A screen is in front, without a dialog."""
 
     path: Path
 
 
 class Permit(msgspec.Struct, frozen=True, kw_only=True):
-    """What an app is permitted, such as ``"maps location"``; grants not wanted may change."""
+    """A permission such as ``"maps location"`` has this value; other permissions may change."""
 
     key: str
     value: Literal["ask", "allow", "deny"]
 
 
 class Dismiss(msgspec.Struct, frozen=True, kw_only=True):
-    """A notification gone. If a task wants this of one, all others must stay."""
+    """A notification is dismissed; all notifications without this condition must stay."""
 
     notice: int
 
@@ -88,16 +88,16 @@ Want = Create | Change | Delete | Configure | AppInFront | ScreenInFront | Permi
 
 
 class Goal(msgspec.Struct, frozen=True, kw_only=True):
-    """The end state of a task. Whatever it does not want changed must be as it was."""
+    """The end state of a task. Everything without a condition must be unchanged."""
 
     words: Mapping[str, str]
-    """Values for the phrasings of the goal."""
+    """Values for the placeholders of the goal text."""
     wants: tuple[Want, ...] = ()
     answer: str | None = None
-    """What must be answered; ``None``: no answer is wanted."""
+    """The right answer; ``None`` if the task is no question."""
     look: Path = ()
-    """Screens to where the answer, or the lack of what the goal names, can be seen."""
+    """Screens to the evidence: the answer, or the list that lacks the record of the goal."""
     sources: tuple[Source, ...] = ()
-    """Values that must be looked up before the answer can be given."""
+    """Values to look up before the answer."""
     infeasible: bool = False
-    """The goal cannot be reached, and the right end is to say so."""
+    """The goal cannot be reached; the right end is ``infeasible``."""

@@ -1,4 +1,4 @@
-"""Tasks with what is system the apps: drawer, notifications, permissions, interruptions."""
+"""Tasks with the system UI: drawer, notifications, permissions, interruptions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NO_APP = ("bank", "atlas", "chess", "diary", "fitness", "email")
 
 
 def notify(sampler: Sampler, device: Device, app: str, text: str, path: Path) -> int:
-    """Put a notification into the shade."""
+    """Add a notification."""
     key = device.next_row
     device.next_row = key + 1
     device.system = system_of(device).notified(key, Notice(app, sampler.noun(), text, path))
@@ -46,7 +46,7 @@ def notify(sampler: Sampler, device: Device, app: str, text: str, path: Path) ->
 def interrupted(
     base: Template, kind: InterruptionKind, *, app: str = "", tags: tuple[str, ...] = ()
 ) -> Template:
-    """The same task with a dialog that comes up before it is done."""
+    """The same task, interrupted by a dialog."""
 
     def make(sampler: Sampler, device: Device) -> Goal:
         goal = base.make(sampler, device)
@@ -59,7 +59,7 @@ def interrupted(
 
 
 def _open_hidden(sampler: Sampler, device: Device) -> Goal:
-    """An app that is only in the drawer."""
+    """Open an app that is only in the drawer."""
     favorites = system_of(device).favorites
     app = sampler.pick([name for name in device.installed if name not in favorites])
     return Goal(words={"app": app}, wants=(AppInFront(app=app),))
@@ -92,7 +92,7 @@ def _clear(sampler: Sampler, device: Device) -> Goal:
 
 
 def _reply(sampler: Sampler, device: Device) -> Goal:
-    """The message that a notification is about is answered."""
+    """Reply to the message of a notification."""
     row = sample(sampler, MESSAGE)
     key = device.insert("message", row)
     notify(sampler, device, "messages", f"{row['to']} : {row['text']}", MESSAGE.path("detail", key))
@@ -102,7 +102,7 @@ def _reply(sampler: Sampler, device: Device) -> Goal:
 
 
 def _stale(sampler: Sampler, device: Device) -> Goal:
-    """A notification still tells the time that the event had before it was moved."""
+    """Answer with the time of an event; a notification has an outdated time."""
     row = sample(sampler, EVENT)
     key = device.insert("event", row)
     path = EVENT.path("detail", key)

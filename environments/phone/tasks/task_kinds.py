@@ -124,7 +124,7 @@ def deletion_texts(table: Table) -> tuple[str, str]:
 
 
 def toggle(name: str, split: TemplateSplit, table: Table) -> Template:
-    """Turn the switch of a record over; the word for its new state is ``state``."""
+    """Toggle the switch of a record; the goal text has its new ``state``."""
     field = table.switches[0].name
 
     def make(sampler: Sampler, device: Device) -> Goal:
@@ -142,7 +142,7 @@ def toggle(name: str, split: TemplateSplit, table: Table) -> Template:
 
 
 def check(name: str, split: TemplateSplit, table: Table, count: int) -> Template:
-    """Check boxes of ``count`` records that are off; the words are numbered titles."""
+    """Check the boxes of ``count`` records; the goal text has their numbered titles."""
 
     def make(sampler: Sampler, device: Device) -> Goal:
         field, rows = table.switches[0].name, device.tables[table.name]
@@ -174,7 +174,7 @@ def read(name: str, split: TemplateSplit, table: Table, field: str) -> Template:
 
 
 def switch(name: str, split: TemplateSplit, keys: Sequence[str], count: int = 1) -> Template:
-    """Turn switches of the device over; the words ``switch`` and ``state`` are numbered."""
+    """Toggle switches of the device; the goal text has each ``switch`` and its new ``state``."""
 
     def make(sampler: Sampler, device: Device) -> Goal:
         chosen = sampler.rng.sample(list(keys), count)
@@ -187,7 +187,7 @@ def switch(name: str, split: TemplateSplit, keys: Sequence[str], count: int = 1)
 
 
 def choice(name: str, split: TemplateSplit, key: str) -> Template:
-    """Choose another option of a setting; the word for it is ``option``."""
+    """Choose another ``option`` of a setting."""
 
     def make(sampler: Sampler, device: Device) -> Goal:
         others = [option for option in PLACES[key].choices if option != device.settings[key]]

@@ -1,4 +1,4 @@
-"""What a full device shows: status bar, the screen or dialog in front, keyboard; and where."""
+"""Widgets of the full device (status bar, screen or dialog, keyboard) and their bounds."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _ALL_APPS = Widget("icon", "all apps", effect=Go(DRAWER), zone="icon")
 
 
 def seen(device: Device, system: System, title: str) -> list[Widget]:
-    """All widgets in the order a person would read them."""
+    """All widgets in reading order."""
     bar = _status(system.clock, system.battery, device.settings["wifi"], len(system.notices))
     over = dialog(device, system)
     if over is not None:
@@ -60,7 +60,7 @@ def seen(device: Device, system: System, title: str) -> list[Widget]:
 
 @lru_cache(maxsize=4096)
 def _status(clock: str, battery: str, wifi: str, notices: int) -> tuple[Widget, ...]:
-    """Clock and icons. The one that tells of notifications opens them."""
+    """Clock and icons. The icon for notifications opens the shade."""
     shown = [
         Widget("text", clock, description="clock", zone="status"),
         Widget("icon", "", description=f"battery {battery} percent", zone="status"),
@@ -79,7 +79,7 @@ def _heading(title: str) -> Widget:
 
 @lru_cache(maxsize=4096)
 def boxes(zones: tuple[Zone, ...]) -> tuple[Box, ...]:
-    """Where widgets of these zones stand: rows from the top, icons and thumbnails in a grid."""
+    """Bounds of widgets in these zones: rows from the top, icons and thumbnails in a grid."""
     found: list[Box] = []
     y, column, status, key = TOP, 0, 0, 0
     last = "row"
@@ -131,11 +131,11 @@ _CLASSES = {
 }
 _DEPTHS = {"status": 4, "heading": 5, "icon": 6, "tile": 8, "hero": 7, "key": 6, "row": 8}
 _DEPTHS |= {"toast": 3, "dialog": 8}
-"""Levels that such a widget has above it in Android's own screens, as a rule."""
+"""Typical depth of such a widget in the view tree of Android."""
 
 
 def full_device_element(index: int, widget: Widget, bounds: Box, focus: str) -> Element:
-    """A widget of a full device as AndroidWorld would list it."""
+    """An element of the full device, with the fields that AndroidWorld gives."""
     field, role = widget.field, widget.role
     return Element(
         index=index,

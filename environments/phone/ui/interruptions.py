@@ -1,4 +1,4 @@
-"""What stands between a user of a full device and a screen: dialogs, permissions, no wifi."""
+"""Dialogs, missing permissions and missing wifi, which hide a screen of the full device."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ _OFFERS = {
     "rating": ("do you like {app} ? rate it in the store", "rate now", "no thanks"),
     "battery": ("battery is low : {battery} percent left", "turn on battery saver", "close"),
 }
-"""Interruption -> what it says, what it offers, and how to send it away."""
+"""Interruption -> its text, and the buttons that accept and close it."""
 
 
 def permission_key(screen: Screen) -> str:
-    """The permission a screen needs, such as ``"maps location"``; empty: none."""
+    """The permission that a screen needs, such as ``"maps location"``, or an empty string."""
     needed = SCREENS[screen.app].needs.get(screen.kind, "")
     return f"{screen.app} {needed}" if needed in PERMISSIONS else ""
 
 
 def denied_permission(device: Device, screen: Screen) -> str:
-    """The permission that a screen lacks because it was denied; empty: none."""
+    """The permission that a screen needs and that was denied, or an empty string."""
     key = permission_key(screen)
     assert device.system is not None
     return key if key and device.system.grants.get(key) == "deny" else ""
 
 
 def requested_permission(device: Device) -> str:
-    """The permission that the screen in front asks for now; empty: none."""
+    """The permission that the screen in front requests now, or an empty string."""
     screen, system = device.screen, device.system
     if screen is None or system is None:
         return ""
@@ -44,7 +44,7 @@ def requested_permission(device: Device) -> str:
 
 
 def offline(device: Device, screen: Screen) -> bool:
-    """Whether a screen works online only, and the phone is not."""
+    """Whether a screen needs wifi and the device is offline."""
     needed = SCREENS[screen.app].needs.get(screen.kind)
     return needed == "wifi" and device.settings.get("wifi") == "off"
 
@@ -79,7 +79,7 @@ def _question(key: str) -> list[Widget]:
 
 
 def blocked_screen(device: Device, screen: Screen) -> list[Widget] | None:
-    """What an app shows instead of a screen that it may not or cannot show."""
+    """The widgets shown instead of a screen without its permission or wifi."""
     if key := denied_permission(device, screen):
         permission = key.split(" ")[1]
         return [
@@ -96,7 +96,7 @@ def blocked_screen(device: Device, screen: Screen) -> list[Widget] | None:
 
 
 def is_visible(device: Device) -> bool:
-    """Whether the screen in front can be seen: no dialog over it, nothing that bars it."""
+    """Whether no dialog, missing permission or missing wifi hides the screen in front."""
     system, screen = device.system, device.screen
     if system is None or screen is None:
         return True
