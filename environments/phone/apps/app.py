@@ -13,7 +13,8 @@ import msgspec
 from swarm_ui.environments.phone.apps.record_screens import record_screen
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.schema import Table
-from swarm_ui.environments.phone.device.screen import Path, Screen, Widget
+from swarm_ui.environments.phone.device.screen import Path, Screen
+from swarm_ui.environments.phone.device.widget import Widget
 from swarm_ui.environments.phone.parameters import Sampler
 
 

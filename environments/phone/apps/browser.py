@@ -11,7 +11,8 @@ from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.effects import Go
 from swarm_ui.environments.phone.device.full_effects import Download, Search
 from swarm_ui.environments.phone.device.schema import Field, Table
-from swarm_ui.environments.phone.device.screen import Path, Screen, Widget
+from swarm_ui.environments.phone.device.screen import Path, Screen
+from swarm_ui.environments.phone.device.widget import Widget
 from swarm_ui.environments.phone.parameters import Sampler
 
 ROOT = Screen("browser")

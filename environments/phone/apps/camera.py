@@ -6,7 +6,8 @@ from swarm_ui.environments.phone.apps.app import App
 from swarm_ui.environments.phone.device.device import Device, Row
 from swarm_ui.environments.phone.device.effects import Choose, Go
 from swarm_ui.environments.phone.device.full_effects import SaveCapture
-from swarm_ui.environments.phone.device.screen import Path, Screen, Widget
+from swarm_ui.environments.phone.device.screen import Path, Screen
+from swarm_ui.environments.phone.device.widget import Widget
 
 ROOT = Screen("camera")
 VIDEO = Screen("camera", "video")

@@ -15,7 +15,8 @@ from swarm_ui.environments.phone.device.device import Device, Row
 from swarm_ui.environments.phone.device.effects import Go, Update
 from swarm_ui.environments.phone.device.full_effects import MoveToTrash, RestoreFile
 from swarm_ui.environments.phone.device.schema import Field, Table
-from swarm_ui.environments.phone.device.screen import Path, Screen, Widget
+from swarm_ui.environments.phone.device.screen import Path, Screen
+from swarm_ui.environments.phone.device.widget import Widget
 from swarm_ui.environments.phone.parameters import Sampler
 
 ROOT = Screen("files")

@@ -7,7 +7,8 @@ from swarm_ui.environments.phone.apps.files import file_list, file_screen, last_
 from swarm_ui.environments.phone.apps.messages import MESSAGE
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.full_effects import Share
-from swarm_ui.environments.phone.device.screen import Screen, Widget
+from swarm_ui.environments.phone.device.screen import Screen
+from swarm_ui.environments.phone.device.widget import Widget
 
 
 def widgets(device: Device, screen: Screen) -> list[Widget]:

@@ -13,7 +13,8 @@ from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.effects import Go, Insert
 from swarm_ui.environments.phone.device.full_effects import PickValue
 from swarm_ui.environments.phone.device.schema import Field, Table
-from swarm_ui.environments.phone.device.screen import Path, Screen, Widget
+from swarm_ui.environments.phone.device.screen import Path, Screen
+from swarm_ui.environments.phone.device.widget import Widget
 from swarm_ui.environments.phone.parameters import Sampler
 
 MESSAGE = Table(

@@ -7,7 +7,8 @@ from swarm_ui.environments.phone.apps.record_screens import record_screen, setti
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.effects import Go
 from swarm_ui.environments.phone.device.schema import Field, Table
-from swarm_ui.environments.phone.device.screen import Screen, Widget
+from swarm_ui.environments.phone.device.screen import Screen
+from swarm_ui.environments.phone.device.widget import Widget
 from swarm_ui.environments.phone.parameters import Sampler
 
 ROOT = Screen("music")

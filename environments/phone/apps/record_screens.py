@@ -20,7 +20,8 @@ from swarm_ui.environments.phone.device.effects import (
     Update,
 )
 from swarm_ui.environments.phone.device.schema import Table
-from swarm_ui.environments.phone.device.screen import Effect, Screen, Widget
+from swarm_ui.environments.phone.device.screen import Screen
+from swarm_ui.environments.phone.device.widget import Effect, Widget
 
 PAGE_ROWS = 6
 """Rows on one page of a long list."""

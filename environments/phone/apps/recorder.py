@@ -7,7 +7,8 @@ from swarm_ui.environments.phone.apps.files import file_list, file_screen, last_
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.effects import Back, Go
 from swarm_ui.environments.phone.device.full_effects import SaveCapture
-from swarm_ui.environments.phone.device.screen import Path, Screen, Widget
+from swarm_ui.environments.phone.device.screen import Path, Screen
+from swarm_ui.environments.phone.device.widget import Widget
 
 ROOT = Screen("recorder")
 RECORDING = Screen("recorder", "recording")

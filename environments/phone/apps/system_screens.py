@@ -13,8 +13,9 @@ from swarm_ui.environments.phone.device.full_effects import (
     RestoreNotice,
     system_of,
 )
-from swarm_ui.environments.phone.device.screen import Screen, Widget
+from swarm_ui.environments.phone.device.screen import Screen
 from swarm_ui.environments.phone.device.system import HISTORY
+from swarm_ui.environments.phone.device.widget import Widget
 
 DRAWER_PAGE = 12
 """Icons on one page of the drawer."""

@@ -1,18 +1,8 @@
-"""Addresses of screens, their widgets, and the effects of taps.
-
-All of them are immutable, so that a device and its copies can share them.
-"""
+"""Addresses of screens."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
-
-import msgspec
-
-from swarm_ui.observation import Role
-
-if TYPE_CHECKING:
-    from swarm_ui.environments.phone.device.device import Device
+from typing import NamedTuple
 
 
 class Screen(NamedTuple):
@@ -28,33 +18,3 @@ class Screen(NamedTuple):
 
 Path = tuple[Screen, ...]
 """Screens from an app's first screen to the one in front; empty at home."""
-
-
-class Effect(Protocol):
-    """A change of the device, such as that of a tap."""
-
-    def apply(self, device: Device) -> str:
-        """Change the device. Returns a note, or an empty string."""
-        ...
-
-
-Zone = Literal["row", "status", "heading", "icon", "tile", "hero", "key", "toast", "dialog"]
-"""The place of a widget: see :mod:`swarm_ui.environments.phone.ui.geometry`."""
-
-
-class Widget(msgspec.Struct, frozen=True, gc=False):
-    """An element of a screen before it has an index."""
-
-    role: Role
-    text: str
-    value: str | None = None
-    checked: bool | None = None
-    effect: Effect | None = None
-    """The effect of a tap; ``None``: none."""
-    field: str | None = None
-    """Name of the field of the form that typing fills; ``None``: not editable."""
-    scrollable: bool = False
-    submit: Effect | None = None
-    """The effect of the enter key while this field has the focus."""
-    description: str = ""
-    zone: Zone = "row"

@@ -6,14 +6,11 @@ A device without a :class:`System` is the core device.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
 from swarm_ui.environments.phone.device.screen import Path, Screen
-
-if TYPE_CHECKING:
-    from swarm_ui.environments.phone.device.device import Device
 
 DRAWER = Screen("system", "drawer")
 """All installed apps."""
@@ -77,17 +74,6 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     """``"app permission"`` -> ``"allow"``, ``"once"``, ``"deny"`` or ``"ask"`` (the default)."""
     pending: tuple[Interruption, ...] = ()
     """Future interruptions, in order."""
-
-    def interruption(self, device: Device) -> Interruption | None:
-        """The interruption over the present screen."""
-        if not self.pending:
-            return None
-        first = self.pending[0]
-        if device.moves < first.due:
-            return None
-        if first.app and (not device.stack or device.stack[0].app != first.app):
-            return None
-        return first
 
     def granted(self, key: str, value: str) -> System:
         """With another answer to a permission request."""

@@ -7,11 +7,13 @@ from swarm_ui.environments.phone.apps.files import file_path
 from swarm_ui.environments.phone.apps.settings import grant_path
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.effects import Copy, FlipSetting
-from swarm_ui.environments.phone.device.full_effects import AnswerInterruption, Grant, system_of
-from swarm_ui.environments.phone.device.screen import Effect, Path
+from swarm_ui.environments.phone.device.full_effects import AnswerInterruption, Grant
+from swarm_ui.environments.phone.device.screen import Path
+from swarm_ui.environments.phone.device.widget import Effect
 from swarm_ui.environments.phone.expert.subgoal import Subgoal
 from swarm_ui.environments.phone.tasks.goal import Goal, Permit, Source
 from swarm_ui.environments.phone.ui.interruptions import (
+    current_interruption,
     denied_permission,
     offline,
     requested_permission,
@@ -20,7 +22,7 @@ from swarm_ui.environments.phone.ui.interruptions import (
 
 def dismiss_dialog(goal: Goal, now: Device) -> Effect | None:
     """The tap that answers the dialog in front; ``None`` without a dialog."""
-    if system_of(now).interruption(now) is not None:
+    if current_interruption(now) is not None:
         return AnswerInterruption(False)
     key = requested_permission(now)
     if not key:

@@ -10,8 +10,9 @@ from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.effects import Choose, Go, Launch
 from swarm_ui.environments.phone.device.full_effects import PullShade, Search
 from swarm_ui.environments.phone.device.schema import same_text
-from swarm_ui.environments.phone.device.screen import Effect, Path, Widget
+from swarm_ui.environments.phone.device.screen import Path
 from swarm_ui.environments.phone.device.system import DRAWER, HISTORY, SHADE
+from swarm_ui.environments.phone.device.widget import Effect, Widget
 from swarm_ui.environments.phone.expert.preconditions import (
     dismiss_dialog,
     lookup,

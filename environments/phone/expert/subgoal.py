@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from swarm_ui.environments.phone.device.screen import Effect, Path
+from swarm_ui.environments.phone.device.screen import Path
+from swarm_ui.environments.phone.device.widget import Effect
 from swarm_ui.environments.phone.tasks.goal import Source
 
 

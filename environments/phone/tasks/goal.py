@@ -7,7 +7,8 @@ from typing import Literal
 
 import msgspec
 
-from swarm_ui.environments.phone.device.screen import Effect, Path
+from swarm_ui.environments.phone.device.screen import Path
+from swarm_ui.environments.phone.device.widget import Effect
 
 
 class Source(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from swarm_ui.action import Action
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.effects import Launch
 from swarm_ui.environments.phone.device.full_effects import TypeCharacter
-from swarm_ui.environments.phone.device.screen import Widget
+from swarm_ui.environments.phone.device.widget import Widget
 from swarm_ui.environments.phone.ui.input import back, enter, gesture, write
 from swarm_ui.environments.phone.ui.keyboard import key_at
 from swarm_ui.environments.phone.ui.layout import View

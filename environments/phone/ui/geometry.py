@@ -8,8 +8,8 @@ from swarm_ui.environments.phone.apps import SCREENS
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.effects import Go, Launch
 from swarm_ui.environments.phone.device.full_effects import PullShade
-from swarm_ui.environments.phone.device.screen import Widget, Zone
 from swarm_ui.environments.phone.device.system import DRAWER, System
+from swarm_ui.environments.phone.device.widget import Widget, Zone
 from swarm_ui.environments.phone.ui.interruptions import blocked_screen, dialog
 from swarm_ui.environments.phone.ui.keyboard import KEY_ROW, KEY_TOP, keyboard
 from swarm_ui.observation import Element

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from swarm_ui.environments.phone.apps.messages import PICK
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.full_effects import DismissNotice, OpenNotice, PullShade
-from swarm_ui.environments.phone.device.screen import Widget
 from swarm_ui.environments.phone.device.system import DRAWER, HISTORY, SHADE
-from swarm_ui.environments.phone.ui.interruptions import requested_permission
+from swarm_ui.environments.phone.device.widget import Widget
+from swarm_ui.environments.phone.ui.interruptions import current_interruption, requested_permission
 
 _OVER = (SHADE, HISTORY, PICK)
 """Screens over a form that keep its contents."""
@@ -20,7 +20,7 @@ def back(device: Device) -> None:
     system = device.system
     if system is None:
         device.back()
-    elif system.interruption(device) is not None:
+    elif current_interruption(device) is not None:
         device.system = system.settled()
     elif requested_permission(device):
         device.back()

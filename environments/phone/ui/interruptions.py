@@ -6,8 +6,9 @@ from swarm_ui.environments.phone.apps import SCREENS
 from swarm_ui.environments.phone.apps.settings import BATTERY, SWITCHES, grant_path
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.full_effects import AnswerInterruption, Grant, Share
-from swarm_ui.environments.phone.device.screen import Path, Screen, Widget
+from swarm_ui.environments.phone.device.screen import Path, Screen
 from swarm_ui.environments.phone.device.system import PERMISSIONS, Interruption, System
+from swarm_ui.environments.phone.device.widget import Widget
 
 WIFI_PATH: Path = (Screen("settings"), Screen("settings", "category", "network"))
 assert "wifi" in SWITCHES["network"]
@@ -19,6 +20,17 @@ _OFFERS = {
     "battery": ("battery is low : {battery} percent left", "turn on battery saver", "close"),
 }
 """Interruption -> its text, and the buttons that accept and close it."""
+
+
+def current_interruption(device: Device) -> Interruption | None:
+    """The interruption over the screen in front, if there is one."""
+    if device.system is None or not device.system.pending:
+        return None
+    first = device.system.pending[0]
+    if device.moves < first.due:
+        return None
+    in_app = not first.app or (device.stack and device.stack[0].app == first.app)
+    return first if in_app else None
 
 
 def permission_key(screen: Screen) -> str:
@@ -51,7 +63,7 @@ def offline(device: Device, screen: Screen) -> bool:
 
 def dialog(device: Device, system: System) -> list[Widget] | None:
     """The dialog over the screen in front, if there is one."""
-    interruption = system.interruption(device)
+    interruption = current_interruption(device)
     if interruption is not None:
         return _interruption(interruption, system)
     key = requested_permission(device)

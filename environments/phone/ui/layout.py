@@ -9,7 +9,7 @@ import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.screen import Widget
+from swarm_ui.environments.phone.device.widget import Widget
 from swarm_ui.environments.phone.ui.geometry import boxes, full_device_element
 from swarm_ui.environments.phone.ui.widgets import title, widgets
 from swarm_ui.environments.phone.word_pools import DISTRACTORS, FILLERS

@@ -6,8 +6,8 @@ from swarm_ui.environments.phone.apps import APPS, SCREENS, TABLES
 from swarm_ui.environments.phone.apps.record_screens import last_page_of
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.effects import Launch
-from swarm_ui.environments.phone.device.screen import Widget
 from swarm_ui.environments.phone.device.system import SYSTEM_TITLES
+from swarm_ui.environments.phone.device.widget import Widget
 from swarm_ui.environments.phone.ui.geometry import seen
 
 

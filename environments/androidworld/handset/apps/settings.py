@@ -8,7 +8,8 @@ from swarm_ui.environments.androidworld.handset.handset import Control, Edition,
 from swarm_ui.environments.androidworld.handset.screen.widgets import go, item, told
 from swarm_ui.environments.phone.apps import settings as phone
 from swarm_ui.environments.phone.device.effects import SetSetting
-from swarm_ui.environments.phone.device.screen import Screen, Widget
+from swarm_ui.environments.phone.device.screen import Screen
+from swarm_ui.environments.phone.device.widget import Widget
 
 BRIGHTNESS = Screen("settings", "brightness")
 LEVELS = {"0%": "1", "25%": "64", "50%": "128", "75%": "191", "100%": "255"}
