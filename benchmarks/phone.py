@@ -4,8 +4,8 @@ python benchmarks/phone.py [--quick]
 
 Prints a table; the last line is JSON with ``steps_per_s`` (expert replays over all templates,
 resets included), ``steps_per_s_core`` and ``steps_per_s_extended`` (the same on the plain and on
-the whole phone), ``steps_per_s_bare`` (all templates, resets left out), ``devices_per_gb``,
-``fork_us`` (snapshot and restore into another whole phone), ``screenshot_ms``, ``templates`` and
+the full device), ``steps_per_s_bare`` (all templates, resets left out), ``devices_per_gb``,
+``fork_us`` (snapshot and restore into another full device), ``screenshot_ms``, ``templates`` and
 ``apps``.
 """
 
@@ -111,7 +111,7 @@ def measure_memory(devices: int) -> float:
 
 
 def measure_picture(count: int) -> float:
-    """Milliseconds for a picture of the whole phone."""
+    """Milliseconds for a picture of the full device."""
     phone, times = PhoneEnvironment(), []
     phone.begin("errand-report", 1)
     phone.picture()  # loads the font
@@ -148,8 +148,8 @@ def main() -> None:
     rows = {
         "episodes replayed (mean steps)": f"{len(written)} ({mean:.1f})",
         "steps/s, resets included": f"{steps:,.0f}",
-        "  plain phone, core templates": f"{figures['steps_per_s_core']:,}",
-        "  whole phone, extended ones": f"{figures['steps_per_s_extended']:,}",
+        "  core device, core templates": f"{figures['steps_per_s_core']:,}",
+        "  full device, extended ones": f"{figures['steps_per_s_extended']:,}",
         "steps/s, resets excluded": f"{bare:,.0f}",
         "grade of one action, us": f"{measure_grade(written):.0f}",
         "snapshot + restore, us": f"{figures['fork_us']}",

@@ -1,4 +1,4 @@
-"""The acts that make sense on a screen, as a list: for random walks, and to act by number."""
+"""The actions that a screen offers, as a list: for random walks, and for actions by number."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PLAIN: tuple[ActionType, ...] = ("navigate_back", "navigate_home", "keyboard_en
 _TAPS: tuple[ActionType, ...] = ("double_tap", "long_press")
 _WORD = re.compile(r"\w(?:[\w@.,:/'-]*\w)?")
 LONGEST = 3
-"""Words of the longest phrase of a goal that is offered as a text to type."""
+"""Most words of a phrase of the goal that is offered as a text to type."""
 
 
 def choices(
@@ -23,18 +23,18 @@ def choices(
     *,
     apps: Sequence[str] = (),
 ) -> list[Action]:
-    """Every act that the screen suggests, in a fixed order: elements, then keys, then the end.
+    """Every action that the screen offers; those on elements come first, ``status`` comes last.
 
     Args:
-        observation: the screen; kinds of action it does not offer are left out.
-        texts: what may be typed into each field, selected, or given as the answer.
-        apps: what may be opened by name.
+        observation: the screen; only actions that it offers are listed.
+        texts: texts to type into each field, to select, or to answer with.
+        apps: apps to open by name.
     """
     return list(_all(observation, texts, apps))
 
 
 def phrases(goal: str) -> list[str]:
-    """Texts a goal may ask to type: its quoted parts first, then its runs of up to three words."""
+    """Texts that a goal may ask to type: its quoted parts, then its runs of up to three words."""
     quoted = re.findall(r"[\"“‘']([^\"”’']+)[\"”’']", goal)
     words = _WORD.findall(goal)
     runs = [
@@ -68,14 +68,14 @@ def _all(screen: Observation, texts: Sequence[str], apps: Sequence[str]) -> Iter
 
 
 def _on(
-    element: Element, texts: Sequence[str], offered: Sequence[str], told: bool
+    element: Element, texts: Sequence[str], offered: Sequence[str], explicit: bool
 ) -> Iterator[Action]:
-    """Acts on one element; the rarer taps only where the screen names them."""
+    """Actions on one element; ``double_tap`` and ``long_press`` only if the screen lists them."""
     index, label = element.index, element.label or None
     if element.clickable and "click" in offered:
         yield Action(action_type="click", target=label, index=index)
     for kind in _TAPS:
-        if element.clickable and told and kind in offered:
+        if element.clickable and explicit and kind in offered:
             yield Action(action_type=kind, target=label, index=index)
     if element.editable and "input_text" in offered:
         for text in texts:

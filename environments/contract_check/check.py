@@ -1,4 +1,4 @@
-"""The environment contract as an executable check, for our worlds and for yours.
+"""The environment contract as an executable check.
 
 import asyncio
 from swarm_ui.environments.contract_check.check import check_environment
@@ -35,30 +35,30 @@ async def check_environment(
     without: Collection[str] = (),
     raises: bool = True,
 ) -> Report:
-    """Check that a world keeps the contract of :mod:`swarm_ui.environment`.
+    """Check that an environment keeps the contract of :mod:`swarm_ui.environment`.
 
-    The rules, with what to do about each, are :data:`RULES`. Two environments are made, reset
-    many times, and closed.
+    :data:`RULES` lists the rules and how to fix each. Two environments are made, reset many times,
+    and closed.
 
     Args:
         make: makes a fresh environment; called twice.
-        tasks: which tasks to check; all of them by default.
-        seeds: which seeds of each.
-        budget: most steps an episode may last.
-        without: rules to leave out, such as ``"determinism"`` of a world with a clock.
-        raises: whether a broken rule raises; with ``False`` look at ``report.ok``.
+        tasks: the tasks to check; all by default.
+        seeds: the seeds to check of each task.
+        budget: most steps of an episode.
+        without: rules to skip, such as ``"determinism"`` for an environment with a clock.
+        raises: raise if a rule is broken; otherwise see ``report.ok``.
 
     Returns:
-        what was tried and what was found.
+        the number of checks and the findings.
 
     Raises:
         AssertionError: a rule is broken; the message is the whole report.
-        ConfigError: there is nothing to check, or no such rule.
+        ConfigError: there are no tasks or seeds, or no such rule.
     """
     strange = sorted(set(without) - set(RULES))
     if strange:
         raise ConfigError(
-            f"check_environment: no rule {strange[0]!r} to leave out; there are {', '.join(RULES)}"
+            f"check_environment: no rule {strange[0]!r}; expected one of {', '.join(RULES)}"
         )
     trial = Trial(without)
     report = await _checked(trial, make(), make(), tasks, tuple(seeds), budget)
@@ -82,7 +82,7 @@ async def _checked(
             name = one.name
             chosen = tuple(one.tasks if tasks is None else tasks)
             if not chosen or not seeds:
-                raise ConfigError(f"check_environment: no tasks or no seeds of {name} to check")
+                raise ConfigError(f"check_environment: {name} has no tasks or no seeds to check")
             await outside(trial, one)
             for task in chosen:
                 for seed in seeds:

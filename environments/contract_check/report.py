@@ -1,4 +1,4 @@
-"""What a check found: the rules of the contract, how often each was tried, and what broke it."""
+"""The rules of the environment contract, and the report of a check."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 SHOWN = 3
-"""Findings of one rule that a report spells out."""
+"""Findings of one rule that a report lists."""
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -15,7 +15,7 @@ class Rule(msgspec.Struct, frozen=True):
 
     says: str
     fix: str
-    """What to do in an environment that breaks it."""
+    """How to fix an environment that breaks it."""
 
 
 RULES: Mapping[str, Rule] = {
@@ -30,21 +30,21 @@ RULES: Mapping[str, Rule] = {
     ),
     "unknown-task": Rule(
         "reset refuses an unknown task with ConfigError",
-        "look the task up first, and raise ConfigError with the names there are",
+        "look the task up first, and raise ConfigError with the known names",
     ),
     "faults": Rule(
-        "what breaks is an EnvironmentFault, or a step with a reason in 'fault', not yet ended",
-        "catch what the world raises and raise EnvironmentFault from it; a step with a fault is "
-        "neither terminated nor truncated, and says why",
+        "a failure is an EnvironmentFault, or a step with 'fault' that does not end the episode",
+        "catch other exceptions and raise EnvironmentFault from them; a step with a fault has a "
+        "reason and is neither terminated nor truncated",
     ),
     "reset": Rule(
         "equal arguments of reset give equal screens, with an empty history",
-        "draw everything random from Random(seed) made in reset, and forget the last episode",
+        "use a Random(seed) made in reset for everything random, and clear the last episode",
     ),
     "determinism": Rule(
         "equal actions after equal resets give equal steps",
-        "draw what happens during an episode from the seed as well; use no clock, no global "
-        "random generator, no order of a set",
+        "derive all randomness of an episode from the seed; use no clock, no global random "
+        "generator, and no order of a set",
     ),
     "elements": Rule(
         "elements are numbered 0, 1, 2 … in their order, and bounds are left, top, right, bottom",
@@ -53,7 +53,7 @@ RULES: Mapping[str, Rule] = {
     "goal": Rule("every observation has a goal", "put the goal text into every Observation"),
     "actions": Rule(
         "the kinds of action an observation offers are known, listed once, and can be tried",
-        "list only names from swarm_ui.action.ACTION_TYPES; answer an act that does nothing with "
+        "list only names from swarm_ui.action.ACTION_TYPES; for an action without effect return "
         "a note",
     ),
     "json": Rule(
@@ -62,7 +62,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "lost-step": Rule(
         "an action that makes no sense is a lost step with a note: nothing else happens",
-        "check the action against the screen first; if it fits nothing, leave the world alone and "
+        "check the action against the screen first; if it does not fit, change nothing and "
         "return the same screen with a note",
     ),
     "reward": Rule(
@@ -79,7 +79,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "snapshot": Rule(
         "restore gives the snapshot's screen, and the same actions lead to the same steps again",
-        "put into the snapshot all that a step reads or changes, by value: budget, history, "
+        "copy all state that a step reads or changes into the snapshot: budget, history, "
         "random generator",
     ),
     "expert": Rule(
@@ -92,30 +92,30 @@ RULES: Mapping[str, Rule] = {
     ),
     "close": Rule(
         "close can be called twice, and ends the episode",
-        "make close forget what it closed, so that the second call finds nothing to do",
+        "clear the state in close, so that the second call does nothing",
     ),
 }
-"""Every rule, in the order of the report."""
+"""All rules, in the order of the report."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One place where a rule is broken."""
+    """A place where a rule is broken."""
 
     rule: str
     where: str
-    """Task and seed, if it belongs to one."""
+    """Task and seed, or empty."""
     problem: str
-    """What was expected and what came."""
+    """What is wrong."""
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of a check; ``print(report)`` for people, the fields for programs."""
+    """The result of a check; ``print(report)`` shows it as a table."""
 
     environment: str
     tasks: tuple[str, ...]
     seeds: tuple[int, ...]
     tried: dict[str, int]
-    """How often each rule was put to the test; a rule without an entry does not apply."""
+    """Rule -> number of checks; a rule without an entry does not apply."""
     findings: tuple[Finding, ...] = ()
 
     @property

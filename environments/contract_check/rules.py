@@ -1,4 +1,4 @@
-"""The rules of the environment contract, each tried in episodes of its own."""
+"""The checks of the contract's rules; each runs its own episodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOWHERE = Action(action_type="click", index=9_999)
 BACK = Action(action_type="navigate_back")
 COMPLETE = Action(action_type="status", goal_status="complete")
 WALK = 8
-"""Random actions whose steps are compared."""
+"""Random actions to compare."""
 _NONSENSE = (
     NOWHERE,
     Action(action_type="input_text", index=9_999, text="x"),
@@ -45,7 +45,7 @@ _TRIES: dict[str, Action] = {
 async def episode_rules(
     trial: Trial, one: Environment, two: Environment, task: str, seed: int, budget: int
 ) -> None:
-    """Every rule that needs an episode; one that cannot be tried to its end stops only itself."""
+    """All rules that need an episode. A check that cannot go on does not stop the others."""
     rules: list[Callable[[], Awaitable[None]]] = [
         partial(_resets, trial, one, two, task, seed),
         partial(_repeats, trial, one, two, task, seed),
@@ -77,7 +77,7 @@ def members(trial: Trial, env: object) -> bool:
 
 
 async def outside(trial: Trial, env: Environment) -> None:
-    """Before the first reset, and with a task that does not exist."""
+    """A step before the first reset, and a reset with an unknown task."""
     await trial.refuses(env, BACK, "idle", "before the first reset")
     try:
         await env.reset(task=UNKNOWN_TASK, seed=0)
@@ -99,7 +99,7 @@ async def _resets(trial: Trial, one: Environment, two: Environment, task: str, s
 
 
 async def _repeats(trial: Trial, one: Environment, two: Environment, task: str, seed: int) -> None:
-    """A random walk in one environment, and the same actions in the other."""
+    """A random walk in one environment, and the same actions in another one."""
     rng = random.Random(f"{task}/{seed}")
     screen = await trial.reset(one, task, seed)
     walk, steps = [], []
@@ -116,7 +116,7 @@ async def _repeats(trial: Trial, one: Environment, two: Environment, task: str, 
     for number, (action, step) in enumerate(zip(walk, steps, strict=True), start=1):
         again = await trial.step(two, action)
         same = pictureless(again) == pictureless(step)
-        if not trial.expect("determinism", same, f"step {number}, {action}, led elsewhere"):
+        if not trial.expect("determinism", same, f"step {number}, {action}, gave a different step"):
             return
 
 
@@ -131,7 +131,7 @@ async def _nonsense(trial: Trial, env: Environment, task: str, seed: int) -> Non
 
 
 async def _offers(trial: Trial, env: Environment, task: str, seed: int) -> None:
-    """Every kind that is offered, tried on nothing: no exception, no success."""
+    """Every offered kind of action, without a target: no exception and no success."""
     screen = await trial.reset(env, task, seed)
     for kind in screen.actions or ACTION_TYPES:
         if kind not in _TRIES:
@@ -168,8 +168,8 @@ async def _restores(trial: Trial, env: Environment, task: str, seed: int) -> Non
         trial.expect("snapshot", back == start, "restore does not give the snapshot's screen")
         again = await _until_end(trial, env, acts)
         same = again == first
-        trial.expect("snapshot", same, "after restore the same actions lead elsewhere")
-    # One snapshot in the middle, taken up again after the end.
+        trial.expect("snapshot", same, "after restore the same actions give different steps")
+    # A snapshot in the middle of an episode, restored after its end.
     await trial.reset(env, task, seed)
     step = await trial.step(env, NOWHERE)
     if step.ended:
@@ -181,7 +181,9 @@ async def _restores(trial: Trial, env: Environment, task: str, seed: int) -> Non
         back = env.restore(state)
     trial.expect("snapshot", back == middle, "restore after the end gives another screen")
     step = await trial.step(env, NOWHERE, done=2)
-    trial.expect("snapshot", not step.terminated, "an episode restored after its end stays over")
+    trial.expect(
+        "snapshot", not step.terminated, "an episode restored after its end is still ended"
+    )
 
 
 async def _until_end(trial: Trial, env: Environment, actions: list[Action]) -> list[Step]:
@@ -195,7 +197,7 @@ async def _until_end(trial: Trial, env: Environment, actions: list[Action]) -> l
 
 
 async def _declares(trial: Trial, env: Environment, task: str, seed: int) -> None:
-    """Declaring success at once, where the expert would do something first."""
+    """Declare success at once, where the expert would act first."""
     if not isinstance(env, Graded):
         return
     await trial.reset(env, task, seed)

@@ -1,4 +1,4 @@
-"""Doing things to an environment while watching what must hold of every screen and step."""
+"""Resets and steps that check what every screen and step must fulfil."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from swarm_ui.observation import Observation
 
 
 class CannotGoOn(Exception):
-    """A rule cannot be tried any further; why is already a finding."""
+    """A check cannot continue; the reason is already a finding."""
 
 
 class Trial:
-    """Collects what was tried and what was found."""
+    """Collects the checks and the findings."""
 
     def __init__(self, without: Collection[str] = ()) -> None:
         self._without = frozenset(without)
@@ -32,7 +32,7 @@ class Trial:
         self._done = 0
 
     def expect(self, rule: str, holds: bool, problem: str) -> bool:
-        """Count a try of ``rule``; note ``problem`` if it does not hold."""
+        """Count a check of ``rule``; record ``problem`` if it fails."""
         if rule in self._without:
             return holds
         self.tried[rule] += 1
@@ -47,14 +47,14 @@ class Trial:
 
     @contextmanager
     def guarded(self, doing: str) -> Iterator[None]:
-        """Whatever is raised in here breaks the rule 'faults'."""
+        """An exception in this block breaks the rule 'faults'."""
         self.expect("faults", True, "")
         try:
             yield
         except CannotGoOn:
             raise
         except EnvironmentFault as error:
-            self.find("faults", f"the world broke in {doing}: {error}")
+            self.find("faults", f"the environment failed in {doing}: {error}")
             raise CannotGoOn from error
         except Exception as error:
             self.find("faults", f"{doing} raised {type(error).__name__}: {error}")
@@ -72,7 +72,7 @@ class Trial:
         return screen
 
     async def step(self, env: Environment, action: Action, done: int | None = None) -> Step:
-        """One step, watched. ``done``: actions so far with this one, if they were not all mine."""
+        """Do a step and check it. ``done``: number of actions, if others than mine came before."""
         with self.guarded(f"step with {action}"):
             step = await env.step(action)
         if not isinstance(step, Step):
@@ -84,7 +84,7 @@ class Trial:
         return step
 
     async def refuses(self, env: Environment, action: Action, rule: str, when: str) -> None:
-        """``step`` must raise EnvironmentFault now."""
+        """Check that ``step`` raises EnvironmentFault now."""
         try:
             await env.step(action)
         except EnvironmentFault:
@@ -95,7 +95,7 @@ class Trial:
             self.expect(rule, False, f"a step {when} was done")
 
     def screen(self, screen: Observation) -> None:
-        """What must hold of every observation."""
+        """Check what every observation must fulfil."""
         for position, element in enumerate(screen.elements):
             self.expect(
                 "elements",
@@ -125,7 +125,7 @@ class Trial:
             f"truncated={step.truncated}",
         )
         if faulty:
-            self.find("faults", f"the world broke in step with {act}: {step.fault}")
+            self.find("faults", f"the environment failed in step with {act}: {step.fault}")
             raise CannotGoOn
         solved = step.terminated and step.reward == 1.0
         self.expect(
@@ -152,5 +152,5 @@ class Trial:
 
 
 def pictureless(step: Step) -> Step:
-    """The step without its screenshot, which need not be equal to the last pixel."""
+    """The step without its screenshot; pixels may differ."""
     return replace(step, observation=replace(step.observation, png=None))

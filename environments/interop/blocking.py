@@ -1,4 +1,4 @@
-"""An environment for programs without an event loop: the same calls, which wait for the answer."""
+"""A blocking environment, for programs without an event loop."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ T = TypeVar("T")
 
 
 class BlockingEnvironment:
-    """Runs an environment on an event loop in a thread of its own, whatever loop the caller has.
+    """Runs an environment on an event loop in a thread of its own.
 
     Args:
-        make: makes the environment; called on that loop, where everything of it then runs.
+        make: makes the environment; called on that loop.
     """
 
     def __init__(self, make: Callable[[], Environment | Awaitable[Environment]]) -> None:
@@ -52,7 +52,7 @@ class BlockingEnvironment:
         return self._wait(self.env.reset(task=task, seed=seed))
 
     def step(self, action: Action) -> Step:
-        """One step. Raises ``EnvironmentFault`` also for a fault that the world only told."""
+        """Do a step. Raises ``EnvironmentFault`` also for a fault in ``Step.fault``."""
         step = self._wait(self.env.step(action))
         if step.fault is not None:
             raise EnvironmentFault(f"{self.name}: {step.fault}")
@@ -74,7 +74,7 @@ class BlockingEnvironment:
         future = asyncio.run_coroutine_threadsafe(doing, self._loop)
         try:
             return future.result()
-        except BaseException:  # Ctrl-C while waiting, too
+        except BaseException:  # also Ctrl-C while waiting
             future.cancel()
             raise
 

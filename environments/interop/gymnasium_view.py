@@ -37,24 +37,23 @@ class GymView(gymnasium.Env[dict[str, Any], Any]):
     """An environment behind Gymnasium's interface.
 
     Observations are dictionaries of texts and arrays (:class:`.spaces.ScreenSpace`). An action is
-    a number into ``info["actions"]``, the list of what this screen offers, with
-    ``info["action_mask"]`` telling which numbers mean something; or, with ``actions="json"``, the
-    action's JSON. One that means nothing is a lost step with ``info["note"]``. A world that breaks
-    raises ``EnvironmentFault``: it is never a reward of 0. ``info["observation"]`` is the whole
-    observation, with everything the spaces cannot hold.
+    an index into ``info["actions"]``, the actions of the present screen; ``info["action_mask"]``
+    marks the valid indices. With ``actions="json"`` an action is its JSON text. An invalid action
+    is a lost step with ``info["note"]``. A fault raises ``EnvironmentFault``; it is never a reward
+    of 0. ``info["observation"]`` is the complete observation.
 
-    ``reset(seed=...)`` seeds the draw of task and episode; ``reset(options={"task": ...,
-    "episode": 7})`` names them.
+    ``reset(seed=...)`` seeds the choice of task and episode; ``reset(options={"task": ...,
+    "episode": 7})`` sets them.
 
     Args:
         make: makes the environment.
-        tasks: tasks to draw from; all of the environment's by default.
-        seeds: seeds of episodes to draw from.
-        actions: numbers or JSON.
-        texts: what may be typed, made from the goal; for numbered actions.
-        sizes: how much room there is in the spaces.
-        render_mode: ``"ansi"``: the screen as text; ``"rgb_array"``: its screenshot, or where the
-            world gives none, a sketch of its elements.
+        tasks: tasks to choose from; all by default.
+        seeds: seeds of episodes to choose from.
+        actions: indices or JSON.
+        texts: makes the texts that may be typed from the goal; for actions as indices.
+        sizes: the sizes of the spaces.
+        render_mode: ``"ansi"``: the screen as text; ``"rgb_array"``: its screenshot, or a sketch of
+            its elements if there is none.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array"], "render_fps": 4}  # type: ignore[misc]
@@ -87,7 +86,7 @@ class GymView(gymnasium.Env[dict[str, Any], Any]):
         self._screen: Observation | None = None
         if not self._tasks or not seeds:
             self._world.close()
-            raise ConfigError("GymView: no tasks or no seeds to draw from")
+            raise ConfigError("GymView: there are no tasks or no seeds to choose from")
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -131,7 +130,7 @@ class GymView(gymnasium.Env[dict[str, Any], Any]):
 def register(
     id: str, make: Callable[[], Environment | Awaitable[Environment]], **options: Any
 ) -> None:
-    """Make ``gymnasium.make(id)`` and ``make_vec(id)`` give views of an environment.
+    """Register an environment for ``gymnasium.make(id)`` and ``make_vec(id)``.
 
     Args:
         id: such as ``"swarm_ui/Phone-v0"``.
@@ -142,7 +141,7 @@ def register(
         id=id,
         entry_point="swarm_ui.environments.interop.gymnasium_view:GymView",
         kwargs={"make": make, **options},
-        # Both would only repeat what the view does itself.
+        # The view checks this itself.
         order_enforce=False,
         disable_env_checker=True,
     )

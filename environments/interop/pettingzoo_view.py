@@ -36,7 +36,7 @@ except ImportError as error:
 __all__ = ["Sizes", "TeamView", "majority"]
 
 Vote = Callable[[Mapping[str, Action]], Action]
-"""Which of the valid proposals, by agent, is done."""
+"""Chooses the action to do from the valid proposals by agent."""
 
 
 def majority(proposals: Mapping[str, Action]) -> Action:
@@ -47,18 +47,18 @@ def majority(proposals: Mapping[str, Action]) -> Action:
 
 
 class TeamView(ParallelEnv):  # type: ignore[misc]  # it brings no types
-    """A team before one screen: each agent proposes an action, one is done, all get its reward.
+    """A team with one screen: a vote chooses among the agents' actions; all get the reward.
 
     An agent's observation is ``{"observation": ..., "action_mask": ...}``, without a mask if
     actions are JSON; spaces and actions are those of
     :class:`swarm_ui.environments.interop.gymnasium_view.GymView`.
-    Proposals that mean nothing do not count; if none does, the step is lost. ``infos`` tell the
+    Invalid proposals do not count; if all are invalid, the step is lost. ``infos`` have the
     proposals, the decision and the note.
 
     Args:
         make: makes the environment.
-        agents: how many, or their names.
-        vote: decides; the majority by default.
+        agents: their number or their names.
+        vote: chooses the action; the majority by default.
         tasks, seeds, actions, texts, sizes, render_mode: as of ``GymView``.
     """
 
@@ -83,7 +83,9 @@ class TeamView(ParallelEnv):  # type: ignore[misc]  # it brings no types
     ) -> None:
         names = [f"agent_{i}" for i in range(agents)] if isinstance(agents, int) else list(agents)
         if not names or len(set(names)) < len(names):
-            raise ConfigError(f"TeamView: agents must be at least one, each once, got {names}")
+            raise ConfigError(
+                f"TeamView: expected one or more agents with different names, got {names}"
+            )
         sizes = sizes or Sizes()
         self.possible_agents = names
         self.agents: list[str] = []
@@ -105,7 +107,7 @@ class TeamView(ParallelEnv):  # type: ignore[misc]  # it brings no types
         self._screen: Observation | None = None
         if not self._tasks or not seeds:
             self._world.close()
-            raise ConfigError("TeamView: no tasks or no seeds to draw from")
+            raise ConfigError("TeamView: there are no tasks or no seeds to choose from")
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         return self.observation_spaces[agent]
@@ -139,7 +141,7 @@ class TeamView(ParallelEnv):  # type: ignore[misc]  # it brings no types
         proposals = {agent: action for agent, (action, _) in read.items() if action is not None}
         decision = self._vote(proposals) if proposals else WAIT
         step = self._world.step(decision)
-        note = step.note if proposals else "nobody proposed an action that means something"
+        note = step.note if proposals else "no agent proposed a valid action"
         told = {"note": note, "decision": decision, "proposals": proposals}
         observations, infos = self._shown(step.observation, told, over=step.ended)
         for agent, (_, lost) in read.items():

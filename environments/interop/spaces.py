@@ -1,4 +1,4 @@
-"""Screens and actions in Gymnasium's spaces, for the views in ``gym`` and ``petting``."""
+"""Screens and actions in Gymnasium's spaces, for both views."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ COLUMNS = (
     *("role", "left", "top", "right", "bottom", "clickable", "editable", "enabled", "focused"),
     *("scrollable", "checked", "selected"),
 )
-"""Columns of the array of elements. ``role`` counts from 1 in the order of ``Role``; a row of
-zeros is no element. ``checked`` and ``selected``: 0 has no such state, 1 off, 2 on. Unknown bounds
-are -1."""
+"""Columns of the array of elements. ``role`` counts from 1 in the order of ``Role``; rows without
+an element are zero. ``checked`` and ``selected`` are 0 for no such state, 1 for off, 2 for on.
+Unknown bounds are -1."""
 FARTHEST = 32_767
-"""Bounds are cut off here."""
+"""Larger bounds are clipped to this value."""
 _CHARACTERS = "".join(map(chr, range(32, 127))) + "\n"
 WAIT = Action(action_type="wait")
 
 
 class Sizes(msgspec.Struct, frozen=True, kw_only=True):
-    """How much room there is in the spaces; a screen that needs more is an error, never cut."""
+    """The sizes of the spaces. A screen that does not fit is an error; nothing is cut."""
 
     elements: int = 128
     text: int = 16_384
-    """Characters of a goal or a screen, those outside of ASCII written as ``\\u20ac``."""
+    """Characters of a goal or a screen; other than ASCII is written as ``\\u20ac``."""
     actions: int = 1_024
     screenshot: tuple[int, int] | None = None
-    """Width and height of a picture in the observation; ``None``: none."""
+    """Width and height of the picture in the observation; ``None``: no picture."""
 
 
 class ScreenSpace:
@@ -64,7 +64,7 @@ class ScreenSpace:
         self.space = spaces.Dict(parts)
 
     def encode(self, screen: Observation) -> dict[str, Any]:
-        """One screen. Raises ``ConfigError`` if it does not fit."""
+        """Encode a screen. Raises ``ConfigError`` if it does not fit."""
         found: dict[str, Any] = {
             "goal": self._text(screen.goal, "goal"),
             "app": self._text(screen.app, "app"),
@@ -89,7 +89,7 @@ class ScreenSpace:
 
 
 class ActionSpace:
-    """Actions as numbers into the list of what the screen offers, or as JSON text."""
+    """Actions as indices into the list of the screen's actions, or as JSON text."""
 
     def __init__(
         self,
@@ -100,22 +100,22 @@ class ActionSpace:
         self.numbered = kind == "index"
         self._sizes, self._texts = sizes, texts
         self.offered: list[Action] = []
-        """What the present screen offers; a number means the action in that place."""
+        """The actions of the present screen."""
 
     def space(self) -> spaces.Space[Any]:
-        """A new space object, since each one has a generator of its own."""
+        """A new space; each has its own random generator."""
         if self.numbered:
             return spaces.Discrete(self._sizes.actions)
         return spaces.Text(max_length=self._sizes.text, min_length=0, charset=_CHARACTERS)
 
     def look(self, screen: Observation | None) -> None:
-        """Make the list anew; ``None``: the episode is over, nothing is offered."""
+        """Update the list of actions; ``None`` after the end of the episode."""
         texts = () if screen is None else self._texts(screen.goal)
         self.offered = [] if screen is None else choices(screen, texts)
         _fits(len(self.offered), self._sizes.actions, "actions on the screen", "actions")
 
     def mask(self) -> dict[str, Any]:
-        """``action_mask``: 1 for each number that means an action now; of JSON there is none."""
+        """``action_mask``: 1 for each valid index; empty for JSON actions."""
         if not self.numbered:
             return {}
         mask = np.zeros(self._sizes.actions, np.int8)
@@ -123,7 +123,7 @@ class ActionSpace:
         return {"action_mask": mask}
 
     def decode(self, given: object) -> tuple[Action | None, str]:
-        """The action meant; without one, the reason."""
+        """The action, or ``None`` and the reason why there is none."""
         if not self.numbered:
             found = parse_action(str(given))
             return (None, found.reason) if isinstance(found, Unparsed) else (found, "")
@@ -136,7 +136,7 @@ class ActionSpace:
 def picture(screen: Observation, size: tuple[int, int]) -> Any:
     """The screenshot as an array ``[height, width, 3]``, scaled to ``size`` (width, height)."""
     if screen.png is None:
-        raise ConfigError("the environment gives no screenshots: make it with screenshots on")
+        raise ConfigError("the environment has no screenshots: turn them on when you make it")
     from PIL import Image
 
     with Image.open(io.BytesIO(screen.png)) as image:
@@ -144,7 +144,7 @@ def picture(screen: Observation, size: tuple[int, int]) -> Any:
 
 
 def drawn(screen: Observation) -> Any:
-    """The screenshot in its own size; where there is none, a sketch of the elements' boxes."""
+    """The screenshot in its own size, or a sketch of the elements if there is none."""
     from PIL import Image, ImageDraw
 
     if screen.png is not None:
@@ -157,7 +157,7 @@ def drawn(screen: Observation) -> Any:
     pen = ImageDraw.Draw(sketch)
     for element, box in boxes:
         pen.rectangle(box, outline="black")
-        # The built-in font knows no letters outside of Latin-1.
+        # The built-in font has only Latin-1 letters.
         label = element.label.encode("latin-1", "replace").decode("latin-1")
         pen.text((box[0] + 3, box[1] + 3), label, "black")
     return np.asarray(sketch, np.uint8).copy()
@@ -184,5 +184,5 @@ def _escaped(char: str) -> str:
 def _fits(needed: int, room: int, what: str, setting: str) -> None:
     if needed > room:
         raise ConfigError(
-            f"{needed} {what}, but there is room for {room}: give Sizes({setting}={needed}) or more"
+            f"{needed} {what} do not fit into {room}: use Sizes({setting}={needed}) or more"
         )

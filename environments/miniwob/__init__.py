@@ -1,4 +1,4 @@
-"""MiniWoB++: the wheel's own pages in a real Chromium, many pages to a browser."""
+"""MiniWoB++: the pages of the ``miniwob`` wheel in a real Chromium, many pages per browser."""
 
 from __future__ import annotations
 

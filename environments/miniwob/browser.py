@@ -1,4 +1,4 @@
-"""Finding, starting and ending a Chromium."""
+"""Find, start and end a Chromium."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ INSTALL_HINT = (
 )
 _PREFIX = "swarm-ui-browser-"
 PIPES = os.name == "posix"
-"""Whether a browser can be given pipes to talk over; else it opens a port on this machine."""
-# It finds them as its files 3 and 4; what it says itself nobody reads.
+"""Whether a browser talks over pipes; otherwise it opens a port on this machine."""
+# The browser expects the pipes as file descriptors 3 and 4. Its own output is discarded.
 _ONTO_PIPES = ("/bin/sh", "-c", 'exec 3<&0 4>&1 </dev/null >/dev/null; exec "$@"', "sh")
 LAUNCH_TIMEOUT = 30.0
 """Seconds a browser may take to start."""
 
-# The launcher scripts in /usr/bin add flags of the distribution, so the binaries come first.
+# The launcher scripts in /usr/bin add flags of the distribution, so the binaries are tried first.
 _PLACES = (
     "/usr/lib/chromium/chromium-headless-shell",
     "chromium-headless-shell",
@@ -67,8 +67,7 @@ _FLAGS = (
     "--use-mock-keychain",
 )
 
-
-# Only the headless shell can be told when to draw.
+# Only the headless shell can draw frames on request.
 _ON_REQUEST = ("--enable-begin-frame-control", "--run-all-compositor-stages-before-draw")
 
 
@@ -92,7 +91,7 @@ def find_browser() -> Path | None:
 
 
 class Browser:
-    """One running Chromium with a profile of its own, and the wire to it."""
+    """A running Chromium with its own profile, and the connection to it."""
 
     def __init__(
         self, process: subprocess.Popen[bytes], home: Path, lock: int, *, draws_on_request: bool
@@ -102,7 +101,7 @@ class Browser:
         self._lock = lock
         self._guard = None if shutil.which("setpriv") else _guard(process.pid)
         self.frames = asyncio.Lock() if draws_on_request else None
-        """Pages of this browser draw a frame only when they are told to; one at a time."""
+        """Held while a page draws a frame on request; ``None``: pages draw by themselves."""
         self._connection: Connection | None = None
         atexit.register(self.kill)
 
@@ -128,7 +127,7 @@ class Browser:
             _close(*to, *said)
             shutil.rmtree(home, ignore_errors=True)
             raise EnvironmentFault(f"cannot start {binary}: {error}") from error
-        _close(to[0], said[1])  # only the browser holds its ends: when it goes, ours tell
+        _close(to[0], said[1])  # so that our ends report when the browser has ended
         browser = cls(process, home, lock, draws_on_request=_is_shell(binary))
         try:
             await browser._connect(binary, said[0], to[1])
@@ -160,7 +159,7 @@ class Browser:
         await asyncio.to_thread(self.kill)
 
     def kill(self) -> None:
-        """As :meth:`close`, without an event loop: for the end of the interpreter."""
+        """The same as :meth:`close`, without an event loop; runs at the end of the interpreter."""
         atexit.unregister(self.kill)
         if self._process.poll() is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -176,21 +175,21 @@ class Browser:
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
-        for _ in range(50):  # a renderer may write into the profile until it notices
-            shutil.rmtree(self._home, ignore_errors=True)
+        for _ in range(50):  # a renderer may write into the profile for a moment
+            _remove(self._home)
             if not self._home.exists():
                 return
 
     async def _connect(self, binary: Path, reads: int, writes: int) -> None:
-        """Open the wire and wait until the browser answers."""
+        """Open the connection and wait until the browser answers."""
         connection = self._connection = Connection()
-        wire: Transport
+        transport: Transport
         if PIPES:
-            wire = await Pipe.open(reads, writes, connection.receive, connection.lose)
+            transport = await Pipe.open(reads, writes, connection.receive, connection.lose)
         else:
             address = await self._address(binary)
-            wire = await Socket.open(address, connection.receive, connection.lose)
-        connection.use(wire)
+            transport = await Socket.open(address, connection.receive, connection.lose)
+        connection.use(transport)
         try:
             await asyncio.wait_for(connection.call("Browser.getVersion"), LAUNCH_TIMEOUT)
         except (EnvironmentFault, TimeoutError) as error:
@@ -198,7 +197,7 @@ class Browser:
             raise await asyncio.to_thread(self._not_ready, binary) from error
 
     async def _address(self, binary: Path) -> str:
-        """The DevTools address, which a browser with a port prints once it is ready."""
+        """The DevTools address. A browser with a port prints it when it is ready."""
         log = self._home / "stderr"
         deadline = asyncio.get_running_loop().time() + LAUNCH_TIMEOUT
         while self._process.poll() is None and asyncio.get_running_loop().time() < deadline:
@@ -210,9 +209,9 @@ class Browser:
         raise self._not_ready(binary)
 
     def _not_ready(self, binary: Path) -> EnvironmentFault:
-        """Why the browser does not answer, with its own words."""
+        """The error for a browser that does not answer, with the end of its log."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(1)  # it closes its pipes a moment before it has ended
+            self._process.wait(1)  # it closes its pipes a moment before it ends
         ended = self._process.poll() is not None
         how = "ended at once" if ended else f"was not ready in {LAUNCH_TIMEOUT:.0f} s"
         text = (self._home / "stderr").read_text(encoding="utf-8", errors="replace")
@@ -220,7 +219,7 @@ class Browser:
 
 
 def _start(binary: Path, home: Path, reads: int, writes: int) -> subprocess.Popen[bytes]:
-    """Start a browser, with its ends of the pipes where it has some (see ``PIPES``)."""
+    """Start a browser; ``reads`` and ``writes`` are its ends of the pipes, if it has pipes."""
     with (home / "stderr").open("wb") as log:
         return subprocess.Popen(
             _command(binary, home / "profile"),
@@ -249,15 +248,15 @@ def _command(binary: Path, profile: Path) -> list[str]:
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--no-sandbox")  # Chromium refuses to start as root otherwise
     setpriv = shutil.which("setpriv")
-    if setpriv is not None:  # Linux: the browser goes even when this process is killed
+    if setpriv is not None:  # Linux: the browser ends even when this process is killed
         command = [setpriv, "--pdeathsig", "KILL", "--", *command]
     return [*(_ONTO_PIPES if PIPES else ()), *command, "about:blank"]
 
 
 def _guard(pid: int) -> subprocess.Popen[bytes] | None:
-    """Ends the browser once this process has gone: what ``setpriv`` is for, where there is none.
+    """A shell that ends the browser when this process has ended, for systems without ``setpriv``.
 
-    A shell that waits for the end of a pipe which only this process holds open.
+    It waits for the end of a pipe that only this process holds open.
     """
     shell = shutil.which("sh")
     if shell is None or not hasattr(os, "killpg"):
@@ -269,33 +268,42 @@ def _guard(pid: int) -> subprocess.Popen[bytes] | None:
 
 
 def _hold(home: Path) -> int:
-    """Mark a folder as in use; the mark goes with this process, however it ends."""
+    """Lock a folder; the lock ends with this process, however it ends."""
     new = home / "lock.new"
     lock = os.open(new, os.O_CREAT | os.O_RDWR)
     with contextlib.suppress(ImportError):
         import fcntl
 
         fcntl.flock(lock, fcntl.LOCK_EX)
-    new.replace(home / "lock")  # nobody finds it before it is held
+    new.replace(home / "lock")  # no other process sees the file before it is locked
     return lock
 
 
+def _remove(home: Path) -> None:
+    """Remove a browser's folder, and the temporary folder with the socket of its profile."""
+    with contextlib.suppress(OSError):
+        socket = (home / "profile" / "SingletonSocket").readlink()
+        if socket.parent.parent == home.parent:
+            shutil.rmtree(socket.parent, ignore_errors=True)
+    shutil.rmtree(home, ignore_errors=True)
+
+
 def _clear_up() -> None:
-    """Remove the folders of browsers whose program was killed."""
+    """Remove the folders of browsers whose process was killed."""
     try:
         import fcntl
-    except ImportError:  # Windows: they are left to the system's own cleaning
+    except ImportError:  # Windows: the system cleans its temporary files
         return
     for home in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         try:
             lock = os.open(home / "lock", os.O_RDWR)
-        except OSError:  # another user's, or one that is just being made
+        except OSError:  # it belongs to another user, or is being created
             continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             continue  # in use
         else:
-            shutil.rmtree(home, ignore_errors=True)
+            _remove(home)
         finally:
             os.close(lock)

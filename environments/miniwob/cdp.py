@@ -1,4 +1,4 @@
-"""A small client for the Chrome DevTools Protocol: one wire, many pages (flat sessions)."""
+"""A client for the Chrome DevTools Protocol: one connection, many pages (flat sessions)."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ Listener = Callable[[str, Reply], None]
 
 
 class Connection:
-    """To one browser. A call that cannot be answered raises :class:`EnvironmentFault`."""
+    """A connection to one browser. A call that fails raises :class:`EnvironmentFault`."""
 
     def __init__(self) -> None:
-        self._wire: Transport | None = None
+        self._transport: Transport | None = None
         self._next = 0
         self._waiting: dict[int, tuple[str, asyncio.Future[Reply]]] = {}
         self._listeners: dict[str, Listener] = {}
         self._lost: str | None = None
 
-    def use(self, wire: Transport) -> None:
-        """Talk over a wire, which tells :meth:`receive` and :meth:`lose` what it hears."""
-        self._wire = wire
+    def use(self, transport: Transport) -> None:
+        """Set the transport, which calls :meth:`receive` and :meth:`lose`."""
+        self._transport = transport
 
     @property
     def lost(self) -> bool:
         return self._lost is not None
 
     def listen(self, session: str, listener: Listener) -> None:
-        """Hand ``session``'s events to ``listener(method, params)``; once per session."""
+        """Pass the events of a session to ``listener(method, params)``."""
         self._listeners[session] = listener
 
     def forget(self, session: str, reason: str) -> None:
-        """Stop listening to a session; calls that still wait for it fail with ``reason``."""
+        """Stop listening to a session; its pending calls fail with ``reason``."""
         self._listeners.pop(session, None)
         for owner, future in self._waiting.values():
             if owner == session and not future.done():
                 future.set_exception(EnvironmentFault(reason))
 
     def post(self, method: str, session: str = "", **params: object) -> asyncio.Task[Reply]:
-        """Call without waiting; a failure is left to whoever waits for the page."""
+        """Call without waiting for the answer; a failure is ignored."""
         task = asyncio.create_task(self.call(method, session, **params))
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         return task
@@ -59,7 +59,7 @@ class Connection:
         Raises:
             EnvironmentFault: the browser is gone, refuses, or does not answer in time.
         """
-        if self._lost is not None or self._wire is None:
+        if self._lost is not None or self._transport is None:
             raise EnvironmentFault(f"{method}: {self._lost or 'not connected'}")
         self._next += 1
         number = self._next
@@ -71,7 +71,7 @@ class Connection:
         if session:
             message["sessionId"] = session
         try:
-            await self._wire.send(msgspec.json.encode(message))
+            await self._transport.send(msgspec.json.encode(message))
             reply = await future
         except TimeoutError as error:
             raise EnvironmentFault(f"{method}: no answer in {CALL_TIMEOUT:.0f} s") from error
@@ -81,17 +81,17 @@ class Connection:
             late.cancel()
             self._waiting.pop(number, None)
         if "error" in reply:
-            raise EnvironmentFault(f"{method}: the browser says {reply['error']}")
+            raise EnvironmentFault(f"{method}: the browser answered {reply['error']}")
         result: Reply = reply["result"]
         return result
 
     async def close(self) -> None:
-        if self._wire is not None:
-            await self._wire.close()
+        if self._transport is not None:
+            await self._transport.close()
         self.lose("the connection to the browser was closed")
 
     def lose(self, reason: str) -> None:
-        """Nothing more will come: every call that waits fails, and every later one."""
+        """End the connection: pending and later calls fail with ``reason``."""
         if self._lost is not None:
             return
         self._lost = reason
@@ -100,7 +100,7 @@ class Connection:
                 future.set_exception(EnvironmentFault(reason))
 
     def receive(self, data: bytes | str) -> None:
-        """A message from the browser."""
+        """Handle a message from the browser."""
         message: Reply = msgspec.json.decode(data)
         if "id" in message:
             _, future = self._waiting.get(message["id"], ("", None))
@@ -113,6 +113,6 @@ class Connection:
 
 
 def _give_up(future: asyncio.Future[Reply]) -> None:
-    """A plain timer: two calls a step make ``asyncio.wait_for`` felt."""
+    """Time out a call; ``asyncio.wait_for`` would be slow for two calls per step."""
     if not future.done():
         future.set_exception(TimeoutError())

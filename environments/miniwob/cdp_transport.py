@@ -1,4 +1,4 @@
-"""Two ways to talk to a Chromium: pipes, and where a child gets none but three, a web socket."""
+"""Two ways to talk to a Chromium: pipes, and a web socket on systems without such pipes."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Lost = Callable[[str], None]
 
 
 class Transport(Protocol):
-    """Carries whole messages. What arrives goes to ``receive``; ``lost`` is called once, at the
-    end, with the reason."""
+    """Carries messages. Each received message is passed to ``receive``; ``lost`` is called once,
+    with the reason, when the connection has ended."""
 
     async def send(self, message: bytes) -> None:
-        """Raises ``OSError``: the browser is gone."""
+        """Send a message. Raises ``OSError`` if the browser is gone."""
         ...
 
     async def close(self) -> None: ...
@@ -32,8 +32,8 @@ class Transport(Protocol):
 class Pipe(asyncio.Protocol):
     """The pipes of a browser started with ``--remote-debugging-pipe``; zero bytes end messages.
 
-    Half the cost of a web socket, no port that others could connect to, and a browser that ends
-    when its pipe is closed.
+    They cost half as much as a web socket and open no port, and the browser ends when its pipe is
+    closed.
     """
 
     def __init__(self, receive: Receive, lost: Lost) -> None:
@@ -45,13 +45,13 @@ class Pipe(asyncio.Protocol):
 
     @classmethod
     async def open(cls, reads: int, writes: int, receive: Receive, lost: Lost) -> Pipe:
-        """Take over our ends (file descriptors) of the two pipes."""
+        """Use our ends (file descriptors) of the two pipes."""
         loop = asyncio.get_running_loop()
-        wire = cls(receive, lost)
+        pipe = cls(receive, lost)
         read, write = os.fdopen(reads, "rb", 0), os.fdopen(writes, "wb", 0)
-        wire._reads, _ = await loop.connect_read_pipe(lambda: wire, read)
-        wire._writes, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, write)
-        return wire
+        pipe._reads, _ = await loop.connect_read_pipe(lambda: pipe, read)
+        pipe._writes, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, write)
+        return pipe
 
     async def send(self, message: bytes) -> None:
         if self._writes is None or self._writes.is_closing():
@@ -62,7 +62,7 @@ class Pipe(asyncio.Protocol):
         for transport in (self._writes, self._reads):
             if transport is not None:
                 transport.close()
-        await asyncio.sleep(0)  # they are closed in the loop's next turn
+        await asyncio.sleep(0)  # the loop closes them in its next iteration
 
     def data_received(self, data: bytes) -> None:
         *whole, rest = data.split(b"\0")
@@ -86,7 +86,7 @@ class Socket:
 
     @classmethod
     async def open(cls, url: str, receive: Receive, lost: Lost) -> Socket:
-        """Connect to the DevTools address a browser printed."""
+        """Connect to the DevTools address that a browser printed."""
         try:
             from websockets.asyncio.client import connect
         except ImportError as error:

@@ -21,7 +21,7 @@ PAGE_ACTIONS: tuple[ActionType, ...] = (
     "scroll",
     "keyboard_enter",
 )
-"""What an agent is told it can do: a page ends by itself, so there is nothing to declare."""
+"""The actions that observations offer. Pages end by themselves, so ``status`` is not offered."""
 
 ALL_PAGE_ACTIONS: tuple[ActionType, ...] = (
     *PAGE_ACTIONS,
@@ -30,7 +30,7 @@ ALL_PAGE_ACTIONS: tuple[ActionType, ...] = (
     "swipe",
     "wait",
 )
-"""Everything that a page understands; offered only where it is asked for."""
+"""All actions that a page understands."""
 
 _TAPS = frozenset({"click", "double_tap", "input_text"})
 _OPPOSITE: dict[str, Direction] = {"up": "down", "down": "up", "left": "right", "right": "left"}
@@ -40,20 +40,21 @@ class MiniWobEnvironment:
     """One page, one episode at a time. Get them from :class:`MiniWobBrowser`.
 
     The reward is 1.0 when the page ends the episode with a raw reward above 0, else 0.0; the
-    page's clock is off. ``input_text`` replaces what a field holds. The agent need not declare
-    success: most pages end by themselves, and ``status`` ends an episode that did not (reward 0).
-    Scores are not comparable with published ones: own observation, no clock, raw reward.
+    page's clock is off. ``input_text`` replaces the text of a field. The agent need not declare
+    success: most pages end by themselves, and ``status`` ends an episode with reward 0. Scores
+    are not comparable with published ones: the observation is our own, there is no clock, and the
+    reward is the raw one.
 
-    How AndroidWorld's acts are done on a page:
+    How AndroidWorld's actions are done on a page:
 
-    - an act on an element's ``index`` goes to that element, whatever lies in front of it; with
-      ``trusted``, and always with ``x`` and ``y``, the real mouse and keyboard do it.
+    - an action on an ``index`` acts on that element, even if another one covers it. With
+      ``trusted``, and always with ``x`` and ``y``, mouse and keyboard events do it.
     - ``swipe`` is a drag with the mouse: from ``index`` (or ``x`` and ``y``) to ``to_index`` (or
-      ``to_x`` and ``to_y``), or by the element's own size in a ``direction``. Over text it selects.
-      Without a place it is a finger's swipe over the page: it scrolls the other way.
-    - ``long_press`` lets the mouse rest on the place: a page has hovering instead.
-    - ``keyboard_enter`` with a ``keycode`` presses that key (see ``hand.KEYS``).
-    - ``input_text`` with ``clear_text=False`` writes behind what a field holds.
+      ``to_x`` and ``to_y``), or by the element's own size in a ``direction``. It selects text.
+      Without a start it is the swipe of a finger: the page scrolls the other way.
+    - ``long_press`` moves the mouse to the place and leaves it there.
+    - ``keyboard_enter`` with a ``keycode`` presses that key (see ``input.KEYS``).
+    - ``input_text`` with ``clear_text=False`` appends to the text of a field.
     """
 
     def __init__(
@@ -67,18 +68,18 @@ class MiniWobEnvironment:
     ) -> None:
         """
         Args:
-            open_page: gives a page, a new one after each fault.
-            budget: actions an episode may take.
-            offers: kinds of action that observations name; the others are understood all the same.
-            trusted: acts on elements are done by mouse and keyboard too.
-            screenshots: observations have a ``png``.
+            open_page: opens a page; called again after each fault.
+            budget: actions that an episode may take.
+            offers: the actions that observations offer; the others are accepted too.
+            trusted: use mouse and keyboard events for actions on elements too.
+            screenshots: add a ``png`` to observations.
         """
         if budget < 1:
             raise ConfigError(f"MiniWobEnvironment: 'budget' must be >= 1, got {budget}")
         strange = [kind for kind in offers if kind not in ALL_PAGE_ACTIONS]
         if strange:
             raise ConfigError(
-                f"MiniWobEnvironment: 'offers' has {strange}; a page knows {ALL_PAGE_ACTIONS}"
+                f"MiniWobEnvironment: 'offers' has {strange}, expected some of {ALL_PAGE_ACTIONS}"
             )
         self._open_page = open_page
         self._budget = budget
@@ -101,7 +102,7 @@ class MiniWobEnvironment:
 
     @property
     def task(self) -> str | None:
-        """Task whose page is loaded; starting it again costs no navigation."""
+        """The task whose page is loaded; another episode of it needs no navigation."""
         return None if self._page is None or self._page.broken else self._page.task
 
     @property
@@ -111,15 +112,15 @@ class MiniWobEnvironment:
 
     @property
     def raw_reward(self) -> float:
-        """The page's own reward of the episode, from -1 to 1 without its clock; 0 until it ends."""
+        """The page's own reward, from -1 to 1, without time discount; 0 until the episode ends."""
         return 0.0 if self._screen is None else self._screen.raw
 
     @property
     def fields(self) -> dict[str, str]:
-        """What upstream cuts out of the goal of the running episode, such as ``month``.
+        """The fields that upstream extracts from the goal of the episode, such as ``month``.
 
         Raises:
-            EnvironmentFault: no episode was started, or its goal has not the form upstream expects.
+            EnvironmentFault: no episode was started, or its goal does not have the expected form.
         """
         if self._screen is None or self.task is None:
             raise EnvironmentFault("no episode was started: call reset(task=..., seed=...) first")
@@ -150,7 +151,7 @@ class MiniWobEnvironment:
         if self._now is None or self._page is None:
             raise EnvironmentFault("no episode is running: call reset(task=..., seed=...) first")
         before, page = self._now, self._page
-        self._now = None  # until the page has answered, there is no episode to go on with
+        self._now = None  # there is no running episode until the page has answered
         self._used += 1
         element = before.element(action.index)
         role, label = (element.role, element.label) if element else ("", "")
@@ -161,7 +162,7 @@ class MiniWobEnvironment:
         if note:
             return self._outcome(replace(before, history=history), None, note)
         told = _on_page(action)
-        self._screen = screen = await page.act(told, by_hand=self._by_hand(told, role))
+        self._screen = screen = await page.act(told, trusted=self._with_events(told, role))
         png = None
         if self._screenshots and not screen.done:
             png = await page.picture()
@@ -172,14 +173,14 @@ class MiniWobEnvironment:
         if page is not None:
             await page.close()
 
-    def _by_hand(self, action: Action, role: str) -> bool:
+    def _with_events(self, action: Action, role: str) -> bool:
         kind = action.action_type
         if kind in _TAPS:
             return action.x is not None or (self._trusted and role != "option")
         return kind in ("swipe", "long_press") or action.keycode is not None
 
     def _outcome(self, after: Observation, screen: Screen | None, note: str) -> Step:
-        """What to tell; ``screen`` is ``None`` if the action did not reach the page."""
+        """The step; ``screen`` is ``None`` if the action was not sent to the page."""
         done, reward = False, 0.0
         if screen is not None:
             done, note = screen.done, screen.note
@@ -194,7 +195,7 @@ class MiniWobEnvironment:
 
 
 def _problem(action: Action, now: Observation) -> str:
-    """Why the action cannot be done on this screen; empty if it can."""
+    """Why the action cannot be done on this screen, or an empty string."""
     if action.action_type not in ALL_PAGE_ACTIONS:
         return f"'{action.action_type}' does nothing on a web page"
     for index in (action.index, action.to_index):
@@ -206,8 +207,8 @@ def _problem(action: Action, now: Observation) -> str:
 
 
 def _on_page(action: Action) -> Action:
-    """The act as the page takes it: a finger's swipe over nothing in particular scrolls."""
+    """The action for the page; a swipe without a start becomes a scroll."""
     if action.action_type == "swipe" and action.index is None and action.x is None:
-        assert action.direction is not None  # Action sees to it
+        assert action.direction is not None  # Action validates it
         return Action(action_type="scroll", direction=_OPPOSITE[action.direction])
     return action

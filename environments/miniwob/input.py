@@ -1,4 +1,4 @@
-"""Mouse and keyboard of a page: events that the page cannot tell from a person's."""
+"""Mouse and keyboard events; a page cannot tell them from the events of a person."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from swarm_ui.action import Action
 from swarm_ui.environments.miniwob.cdp import Reply
 
 DRAG_MOVES = 12
-"""Mouse moves from where something is picked up to where it is dropped."""
+"""Mouse moves in a drag."""
 
 Point = tuple[float, float]
 
 
 class Key(NamedTuple):
-    """A key as DevTools wants it told."""
+    """A key in the terms of DevTools."""
 
     name: str
     code: int
@@ -39,21 +39,21 @@ KEYS: Mapping[str, Key] = {
     "KEYCODE_PAGE_UP": Key("PageUp", 33),
     "KEYCODE_PAGE_DOWN": Key("PageDown", 34),
 }
-"""Android's names of keys (``Action.keycode``) that a page understands."""
+"""Android's key codes (``Action.keycode``) that a page understands."""
 
 
 class Target(Protocol):
-    """What a hand acts on: a page."""
+    """The page that receives the events."""
 
     async def call(self, method: str, **params: object) -> Reply: ...
 
     async def drawn(self, waiting: Coroutine[Any, Any, Reply]) -> None:
-        """Wait for a call that is answered with a frame, as that of a mouse that moves is."""
+        """Wait for a call that the browser answers with a frame, such as a mouse move."""
         ...
 
 
 async def perform(page: Target, action: Action, at: Point, to: Point | None) -> None:
-    """Do an act at a point of the screen; ``to`` is where a drag ends."""
+    """Do an action at a point of the screen; ``to`` is the end of a drag."""
     kind = action.action_type
     if kind == "keyboard_enter":
         await _press(page, KEYS[action.keycode or "KEYCODE_ENTER"])
@@ -68,8 +68,8 @@ async def perform(page: Target, action: Action, at: Point, to: Point | None) -> 
         await _click(page, at, 2 if kind == "double_tap" else 1)
 
 
-async def leave(page: Target) -> None:
-    """Take the mouse off the page."""
+async def move_away(page: Target) -> None:
+    """Move the mouse off the page."""
     await _move(page, (-1, -1))
 
 
@@ -114,7 +114,7 @@ async def _drag(page: Target, start: Point, end: Point) -> None:
         x = start[0] + share * (end[0] - start[0])
         y = start[1] + share * (end[1] - start[1])
         await _move(page, (x, y), held=True)
-    await _move(page, end, held=True)  # a list that is sorted moves its gap one event late
+    await _move(page, end, held=True)  # a sortable list reacts one event late
     await _button(page, "mouseReleased", end)
 
 
@@ -132,7 +132,7 @@ async def _press(page: Target, key: Key) -> None:
 
 
 def _stroke(page: Target, key: Key) -> list[Awaitable[Reply]]:
-    """The two events of one key; ``page.call`` is not started before it is awaited."""
+    """The two events of one key, as calls that are not started yet."""
     down = "keyDown" if key.text else "rawKeyDown"
     told: dict[str, object] = {"key": key.name, "windowsVirtualKeyCode": key.code}
     return [
@@ -151,5 +151,5 @@ def _key_of(letter: str) -> Key:
 
 
 async def _in_order(calls: Iterable[Awaitable[object]]) -> None:
-    """Send one after the other without waiting in between; the browser keeps the order."""
+    """Send calls without waiting in between; the browser keeps their order."""
     await asyncio.gather(*calls)

@@ -1,4 +1,4 @@
-"""One browser page that shows MiniWoB++ tasks."""
+"""A browser page that shows MiniWoB++ tasks."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from swarm_ui.errors import EnvironmentFault
 from swarm_ui.observation import Element
 
 WIDTH, HEIGHT = 160, 210
-"""Pixels of the area MiniWoB++ draws in, and of a screenshot."""
+"""Pixels of the area that MiniWoB++ draws in, and of a screenshot."""
 WINDOW = (500, 320)
-"""Pixels of the window around it: dialogs are placed by it, and would not fit a smaller one."""
+"""Pixels of the window around it; dialogs would not fit into a smaller window."""
 SETTLE_LIMIT = 0.7
-"""Seconds an act may go on moving things before the screen is read all the same."""
+"""Seconds to wait for animations after an action before the screen is read."""
 COLLECT_EVERY = 100
-"""Episodes after which a page throws away what it no longer needs: left alone, a browser lets
-hundreds of megabytes of old documents lie until the memory of the machine is short."""
+"""Episodes between two garbage collections. Without them a browser keeps hundreds of megabytes of
+old documents until the machine is short of memory."""
 FRAME = 0.016
-"""Seconds between two frames of a page that moves."""
+"""Seconds between two frames of an animation."""
 
 _CLIP = {"x": 0, "y": 0, "width": WIDTH, "height": HEIGHT, "scale": 1}
 
 
 class Screen(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``page_screen.js`` reports after each call."""
+    """The screen as ``page_screen.js`` reports it after each call."""
 
     goal: str
     elements: tuple[Element, ...]
@@ -44,13 +44,13 @@ class Screen(msgspec.Struct, frozen=True, kw_only=True):
     """Reward without the page's time discount; 0 until ``done``."""
     note: str
     fields: dict[str, str] | None = None
-    """Parts of the goal, on the few pages that tell them."""
+    """Parts of the goal, on the few pages that report them."""
     busy: bool = False
-    """Something still moves."""
+    """An animation is still running."""
 
 
-class Aim(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the mouse goes, or why it cannot."""
+class MouseTarget(msgspec.Struct, frozen=True, kw_only=True):
+    """The points of a mouse action, or in ``note`` why there is none."""
 
     note: str
     at: tuple[float, float] = (0, 0)
@@ -60,9 +60,9 @@ class Aim(msgspec.Struct, frozen=True, kw_only=True):
 class Page:
     """A page in its own browser context. After a fault it is broken: open another one.
 
-    ``frames``: the browser draws a frame only when it is told to, and then one at a time, whatever
-    the page. Nothing is drawn for nobody, which is half of a page's cost. ``None``: it draws by
-    itself.
+    Args:
+        frames: a lock for browsers that draw a frame only on request, one frame at a time for all
+            pages; this halves the cost of a page. ``None``: the browser draws by itself.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Page:
             page.call("Page.enable"),
             page.call("Inspector.enable"),
             page.call("Emulation.setFocusEmulationEnabled", enabled=True),
-            page.call(  # a browser with a window of its own gives the page less than it was asked
+            page.call(  # a browser with a window gives the page less space than requested
                 "Emulation.setDeviceMetricsOverride",
                 width=WINDOW[0],
                 height=WINDOW[1],
@@ -116,44 +116,44 @@ class Page:
         return self._broken or self._connection.lost
 
     async def reset(self, task: str, seed: int) -> Screen:
-        """Show ``task`` and start the episode that ``seed`` draws."""
+        """Show ``task`` and start the episode of ``seed``."""
         self._episodes += 1
         if self._episodes % COLLECT_EVERY == 0:
             await self.call("HeapProfiler.collectGarbage")
         if self.task != task or task in keeps_state():
             await self._navigate(task)
         touched, self._touched = self._touched, False
-        if touched:  # the mouse still rests where the last episode left it
-            await input.leave(self)
+        if touched:  # the mouse is still where the last episode left it
+            await input.move_away(self)
         return await self._settled(await self._screen("reset", seed, touched))
 
-    async def act(self, action: Action, *, by_hand: bool = False) -> Screen:
-        """Do one act with the element numbers of the last screen.
+    async def act(self, action: Action, *, trusted: bool = False) -> Screen:
+        """Do one action with the element numbers of the last screen.
 
         Args:
             action: what to do.
-            by_hand: with the page's mouse and keyboard; else by reference, inside the page.
+            trusted: with mouse and keyboard events; otherwise with a script in the page.
         """
         request = _request(action)
-        if not by_hand:
+        if not trusted:
             return await self._settled(await self._screen("act", request))
-        aim = Aim(note="")
+        target = MouseTarget(note="")
         if action.action_type != "keyboard_enter":
-            aim = msgspec.json.decode(await self._value("aim", request), type=Aim)
-        if not aim.note:
+            target = msgspec.json.decode(await self._value("locate", request), type=MouseTarget)
+        if not target.note:
             self._touched = True
-            await input.perform(self, action, aim.at, aim.to)
+            await input.perform(self, action, target.at, target.to)
             await self.frame()
-        return await self._settled(await self._screen("look", aim.note))
+        return await self._settled(await self._screen("look", target.note))
 
     async def frame(self) -> None:
-        """Have one frame drawn; a browser that draws by itself needs no telling."""
+        """Draw a frame, where the browser does not draw by itself."""
         if self._frames is not None:
             await self._draw(self._frames)
 
     async def _draw(self, frames: asyncio.Lock, **params: object) -> Reply:
-        """One frame. Two at once end the browser, so one that was begun is waited for even where
-        whoever asked for it has gone."""
+        """Draw one frame. Two at once would end the browser, so a started frame is finished even if
+        the caller is cancelled."""
 
         async def draw() -> Reply:
             async with frames:
@@ -164,10 +164,10 @@ class Page:
         return await asyncio.shield(drawing)
 
     async def drawn(self, waiting: Coroutine[Any, Any, Reply]) -> None:
-        """Wait for a call that is answered with a frame.
+        """Wait for a call that the browser answers with a frame.
 
-        One that is left to wait stalls the browser for seconds, so frames are drawn until it is
-        answered: the first may come before the page has heard of the call.
+        Without a frame the browser would stall for seconds. Frames are drawn until the answer
+        comes, because the first frame may be drawn before the page has received the call.
         """
         answer = asyncio.create_task(waiting)
         try:
@@ -188,12 +188,12 @@ class Page:
             reply = await self._draw(self._frames, screenshot={"format": "png"})
             data = reply.get("screenshotData")
         if not data:
-            raise self._fault(f"the page of {self.task!r} gave no picture")
+            raise self._fault(f"the page of {self.task!r} returned no picture")
         png = base64.b64decode(data)
         return png if self._frames is None else _cropped(png)
 
     async def call(self, method: str, **params: object) -> Reply:
-        """Send one DevTools command to this page; a failure breaks the page."""
+        """Send a DevTools command to this page; after a failure the page is broken."""
         if self.broken:
             raise EnvironmentFault(f"{method}: the page is gone")
         try:
@@ -203,7 +203,7 @@ class Page:
             raise
 
     async def close(self) -> None:
-        """Give the page back to the browser; quiet if it is gone already."""
+        """Close the page; does nothing if it is gone already."""
         self._broken = True
         self._connection.forget(self._session, "the page was closed")
         if not self._connection.lost:
@@ -230,7 +230,7 @@ class Page:
         self.task = task
 
     async def _settled(self, screen: Screen) -> Screen:
-        """The screen once nothing moves any more."""
+        """The screen when no animation is running any more."""
         if not screen.busy:
             return screen
         clock = asyncio.get_running_loop().time
@@ -245,11 +245,11 @@ class Page:
         try:
             return msgspec.json.decode(await self._value(function, *arguments), type=Screen)
         except (TypeError, msgspec.DecodeError) as error:
-            raise self._fault(f"the page of {self.task!r} sent no screen: {error}") from error
+            raise self._fault(f"the page of {self.task!r} returned no screen: {error}") from error
 
     async def _value(self, function: str, *arguments: object) -> Any:
-        """What a function of ``page_acts.js`` returns."""
-        # Always the same text, which the page compiles once; what differs is data.
+        """The result of a function of ``page_acts.js``."""
+        # The text is always the same, so that the page compiles it once; the arguments are data.
         code = f"function (told) {{ return this.{function}(...JSON.parse(told)); }}"
         reply = await self.call(
             "Runtime.callFunctionOn",
@@ -285,7 +285,7 @@ class Page:
 
 @cache
 def _script() -> str:
-    """What a page runs before its own scripts: the three files as one function."""
+    """The script that runs before a page's own scripts: the three files as one function."""
     folder = resources.files(__package__)
     names = ("page_names.js", "page_screen.js", "page_acts.js")
     parts = [folder.joinpath(name).read_text(encoding="utf-8") for name in names]
@@ -293,7 +293,7 @@ def _script() -> str:
 
 
 def _cropped(png: bytes) -> bytes:
-    """The area of the task; such a browser has no picture of a part of its window."""
+    """The area of the task, cut out of a picture of the whole window."""
     from PIL import Image
 
     out = io.BytesIO()

@@ -121,7 +121,7 @@ const perform = (action) => {
   return click(node, x, y, action.type === "double_tap" ? 2 : 1);
 };
 
-// ---- where a hand acts (hand.py moves the mouse and presses the keys) -----------------------
+// ---- where mouse and keyboard act (input.py sends the events) --------------------------------
 
 // A point of the screen, or why there is none.
 const spot = (index, x, y) => {
@@ -143,13 +143,13 @@ const beside = (index, direction, [x, y]) => {
   return [x + dx * box.width, y + dy * box.height];
 };
 
-// A list that is sorted by hand gives way once the middle of the next thing is passed.
+// A sortable list makes room once the mouse has passed the middle of the next item.
 const beyond = ([x, y], [endX, endY]) => {
   const far = Math.hypot(endX - x, endY - y) || 1;
   return [endX + PAST_MIDDLE * (endX - x) / far, endY + PAST_MIDDLE * (endY - y) / far];
 };
 
-const aim = (action) => {
+const locate = (action) => {
   const at = spot(action.index, action.x, action.y);
   let to = null;
   if (typeof at !== "string" && action.type === "swipe") {
@@ -202,7 +202,7 @@ const stopDelays = () => {
 
 // What a mouse and a keyboard leave behind: where the tab key goes on from, which outlives the
 // focus, and a page that was dragged sideways.
-const forgetHand = () => {
+const resetInput = () => {
   window.scrollTo(0, 0);
   document.body.tabIndex = -1;
   document.body.focus({ preventScroll: true });
@@ -219,7 +219,7 @@ const reset = async (seed, touched) => {
   if (document.activeElement && document.activeElement !== document.body) {
     document.activeElement.blur();
   }
-  if (touched) forgetHand();
+  if (touched) resetInput();
   core.startEpisodeReal();
   const limit = Date.now() + READY_MS;
   while (!WOB_TASK_READY && Date.now() < limit) await sleep(10);
@@ -264,4 +264,4 @@ window.addEventListener("click", (event) => {
   if (link && !/^(#|javascript:)/i.test(link.getAttribute("href"))) event.preventDefault();
 });
 
-Object.defineProperty(window, "swarmUi", { value: Object.freeze({ reset, act, aim, look, busy }) });
+Object.defineProperty(window, "swarmUi", { value: Object.freeze({ reset, act, locate, look, busy }) });

@@ -20,8 +20,8 @@ class MiniWobBrowser:
     ...     async with MiniWobBrowser(pages=8) as browser:
     ...         screen = await browser.environments[0].reset(task="click-test", seed=1)
 
-    A page is pinned to its task: it navigates only when an episode of another task starts, so
-    give a page many episodes of one task in a row. About 0.4 s to start, 40 MB a page.
+    A page navigates only when an episode of another task starts, so run many episodes of one task
+    in a row. The browser starts in about 0.4 s; a page takes 40 MB.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Which MiniWoB++ tasks there are, read from the installed wheel without importing it."""
+"""The list of MiniWoB++ tasks, read from the installed wheel without importing it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ REFERENCE_TASKS: tuple[str, ...] = (
     "unicode-test", "sign-agreement", "phone-book", "form-sequence-2", "form-sequence-3",
     "use-autocomplete-nodelay", "find-word", "click-color", "copy-paste",
 )  # fmt: skip
-"""The 49 tasks whose pages may be looked at while building."""
+"""The 49 tasks whose pages were used in development."""
 
 
 def html_folder() -> Path:
-    """Folder of the wheel that holds one ``<task>.html`` for each task."""
+    """The folder of the wheel with one ``<task>.html`` for each task."""
     return _wheel() / "html" / "miniwob"
 
 
@@ -38,13 +38,13 @@ def all_html_tasks() -> tuple[str, ...]:
 
 
 def blind_tasks() -> tuple[str, ...]:
-    """All HTML tasks but the reference ones: pages nobody looks at before the final run."""
+    """All HTML tasks except the reference tasks; their pages were not used in development."""
     return tuple(name for name in all_html_tasks() if name not in REFERENCE_TASKS)
 
 
 @cache
 def keeps_state() -> frozenset[str]:
-    """Tasks whose page carries state from one episode to the next, as the wheel declares."""
+    """Tasks whose page keeps state between episodes, as the wheel declares."""
     classes = _registered()
     found = set()
     for call in _calls(_wheel() / "registration.py", "register"):
@@ -55,10 +55,10 @@ def keeps_state() -> frozenset[str]:
 
 
 def fields_of(task: str, goal: str) -> dict[str, str]:
-    """What upstream cuts out of a goal: ``{"month": "3", "day": "5", "year": "2016"}``.
+    """The fields that upstream extracts from a goal, such as ``{"month": "3", "day": "5"}``.
 
     Raises:
-        EnvironmentFault: the goal has not the form upstream expects.
+        EnvironmentFault: the goal does not have the form that upstream expects.
     """
     try:
         return dict(_extractors()[task](goal))
@@ -68,7 +68,7 @@ def fields_of(task: str, goal: str) -> dict[str, str]:
 
 @cache
 def _extractors() -> Mapping[str, Callable[[str], Iterable[tuple[str, str]]]]:
-    """The wheel's own table. Its module needs only the standard library, the wheel much more."""
+    """The wheel's table. Only this module of it is loaded; the others need more packages."""
     name = "swarm_ui_miniwob_fields"
     spec = importlib.util.spec_from_file_location(name, _wheel() / "fields.py")
     if spec is None or spec.loader is None:

@@ -6,9 +6,10 @@ It is a simulation: scores on it are never AndroidWorld scores.
     observation = await phone.reset(task="contacts-add", seed=7)
     step = await phone.step(phone.expert())
 
-There are two suites of tasks, on two devices (:mod:`swarm_ui.environments.phone.splits`): the core
-templates run on a plain phone (apps, forms, lists), the extended ones on a whole one, with drawer,
-status bar, keyboard, notifications, permissions, interruptions and six more apps.
+There are two suites of tasks on two devices (:mod:`swarm_ui.environments.phone.splits`). The core
+templates run on the core device, with apps, forms and lists. The extended templates run on the full
+device, with drawer, status bar, keyboard, notifications, permissions, interruptions and six more
+apps.
 """
 
 from __future__ import annotations

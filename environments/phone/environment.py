@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from swarm_ui.action import Action, ActionType
 from swarm_ui.environment import Step
-from swarm_ui.environments.phone.device.actions import act
+from swarm_ui.environments.phone.assignment import Assignment, assign
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.expert.solver import FAR, Intent, distance, solve
-from swarm_ui.environments.phone.expert.subgoals import repairs
-from swarm_ui.environments.phone.goal import same
+from swarm_ui.environments.phone.device.schema import same_text
+from swarm_ui.environments.phone.expert.solver import distance, solve
+from swarm_ui.environments.phone.expert.subgoals import subgoals
 from swarm_ui.environments.phone.tasks import TEMPLATES
-from swarm_ui.environments.phone.tasks.assignment import Assignment, assign
+from swarm_ui.environments.phone.ui.actions import act
 from swarm_ui.environments.phone.ui.layout import View, long_view, view
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Element, Observation, Past
@@ -28,9 +28,9 @@ ACTIONS: tuple[ActionType, ...] = (
     "answer",
     "status",
 )
-"""What an agent is told it can do; ``open_app`` is accepted too."""
+"""The actions offered on the core device; ``open_app`` is accepted too."""
 
-WHOLE_ACTIONS: tuple[ActionType, ...] = (
+FULL_DEVICE_ACTIONS: tuple[ActionType, ...] = (
     *ACTIONS,
     "long_press",
     "swipe",
@@ -38,24 +38,34 @@ WHOLE_ACTIONS: tuple[ActionType, ...] = (
     "open_app",
     "wait",
 )
-"""The same on a whole phone, the device of the extended templates."""
+"""The actions offered on the full device of the extended templates."""
+_ACTIONS: Mapping[str, Action] = {
+    "back": Action(action_type="navigate_back"),
+    "home": Action(action_type="navigate_home"),
+    "shade": Action(action_type="swipe", direction="down"),
+    "enter": Action(action_type="keyboard_enter"),
+    "complete": Action(action_type="status", goal_status="complete"),
+    "infeasible": Action(action_type="status", goal_status="infeasible"),
+    "down": Action(action_type="scroll", direction="down"),
+    "up": Action(action_type="scroll", direction="up"),
+}
+"""Kind of intent of the reference solver -> the action, where there is only one."""
 
 
-class Setting(msgspec.Struct, frozen=True, kw_only=True):
+class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How the phone is shown; the defaults are those of the published suites."""
 
     long: bool = False
-    """Screens of 12 to 20 elements, most of which lead nowhere, in page order: built so that an
-    agent who sees a window of them does not know enough. Core templates only."""
+    """Long screens: 12 to 20 elements in page order, most of them without effect, so that an
+    agent that sees only a window of the screen lacks information. Core templates only."""
     memory: int | None = None
-    """How many of the last actions an observation tells, steps lost by waiting left out; ``None``:
-    all of everything."""
+    """How many of the last actions an observation lists, waits left out; ``None``: all actions."""
     patience: int = 1
-    """How many times its template's budget an episode may take."""
+    """Factor on the budget of the template."""
 
 
 class State(msgspec.Struct, frozen=True):
-    """A running episode put aside."""
+    """A snapshot of a running episode."""
 
     assignment: Assignment
     device: Device
@@ -63,16 +73,17 @@ class State(msgspec.Struct, frozen=True):
     history: tuple[Past, ...]
     ended: bool
     view: View
-    setting: Setting
+    options: Options
 
 
 class PhoneEnvironment:
     """A simulated Android phone; scores on it are not AndroidWorld scores.
 
-    Success counts only if the agent declares it: the episode ends with ``status`` (``complete``,
-    or ``infeasible`` for a task that cannot be done), or unsuccessfully when the budget of the
-    task's template is used up. A question is answered with ``answer``, then declared complete.
-    A tap on a value of a record copies it. The element order is random by episode and screen.
+    A task succeeds only if the agent declares it: ``status`` (``complete``, or ``infeasible`` for
+    a task that cannot be done) ends the episode. It also ends, without success, when the budget
+    of the template is used up. To answer a question, use ``answer`` and then declare the task
+    complete. A click on a value of a record copies it. The order of elements is random for each
+    episode and screen.
     """
 
     def __init__(
@@ -85,15 +96,15 @@ class PhoneEnvironment:
     ) -> None:
         """
         Args:
-            screenshots: put a picture into every observation (of a long screen only its top fits).
-            long, memory, patience: see :class:`Setting`.
+            screenshots: add a picture to every observation; it shows the top of a long screen.
+            long, memory, patience: see :class:`Options`.
         """
         if patience < 1 or (memory is not None and memory < 0):
             raise ConfigError(
                 f"phone: expected patience >= 1 and memory >= 0, got {patience} and {memory}"
             )
         self._screenshots = screenshots
-        self._option = self._setting = Setting(long=long, memory=memory, patience=patience)
+        self._own_options = self._options = Options(long=long, memory=memory, patience=patience)
         self._assignment: Assignment | None = None
         self._device = Device()
         self._view = View("", [], (), ())
@@ -104,7 +115,7 @@ class PhoneEnvironment:
 
     @property
     def name(self) -> str:
-        return "phone (simulated, long screens)" if self._option.long else "phone (simulated)"
+        return "phone (simulated, long screens)" if self._own_options.long else "phone (simulated)"
 
     @property
     def tasks(self) -> Sequence[str]:
@@ -112,8 +123,8 @@ class PhoneEnvironment:
 
     @property
     def budget(self) -> int:
-        """Actions the running episode may take."""
-        return self._running().template.budget * self._setting.patience
+        """Actions that the running episode may take."""
+        return self._running().template.budget * self._options.patience
 
     async def reset(self, *, task: str, seed: int) -> Observation:
         """Start an episode.
@@ -136,27 +147,28 @@ class PhoneEnvironment:
         self._ended = True
 
     def begin(self, task: str, seed: int) -> Observation:
-        """``reset`` without a coroutine."""
+        """The same as :meth:`reset`, without a coroutine."""
         self._assignment = assign(task, seed)
-        self._setting = self._option
-        if self._setting.long and self._assignment.template.whole:
+        self._options = self._own_options
+        if self._options.long and self._assignment.template.full_device:
             raise ConfigError(f"phone: long screens are for core templates, not for {task!r}")
         self._device = self._assignment.start.clone()
         self._steps = 0
         self._history = ()
         self._ended = False
-        return self._look()
+        return self._update_view(self._assignment)
 
     def act(self, action: Action) -> Step:
-        """``step`` without a coroutine."""
+        """The same as :meth:`step`, without a coroutine."""
         assignment = self._running()
-        element = self._pointed(action)
+        at = self._view.find(action)
+        element = None if at is None else self._view.elements[at]
         outcome = act(self._device, self._view, action)
         self._steps += 1
         self._history = (*self._history, _past(action, element))
         if outcome.declared is not None:
             self._ended = True
-            reward = 1.0 if self._success(assignment, self._device, outcome.declared) else 0.0
+            reward = 1.0 if self._success(assignment, outcome.declared) else 0.0
             return Step(
                 observation=self._observation(assignment),
                 reward=reward,
@@ -164,10 +176,12 @@ class PhoneEnvironment:
                 note=outcome.note,
             )
         self._ended = self._steps >= self.budget
-        return Step(observation=self._look(), truncated=self._ended, note=outcome.note)
+        return Step(
+            observation=self._update_view(assignment), truncated=self._ended, note=outcome.note
+        )
 
     def snapshot(self) -> State:
-        """The running episode; taking it costs about a microsecond."""
+        """The state of the running episode; this takes about a microsecond."""
         return State(
             self._running(ended=True),
             self._device.clone(),
@@ -175,19 +189,18 @@ class PhoneEnvironment:
             self._history,
             self._ended,
             self._view,
-            self._setting,
+            self._options,
         )
 
     def restore(self, state: object) -> Observation:
-        """Take up an episode put aside by :meth:`snapshot`, of this object or another one.
+        """Continue an episode from a :meth:`snapshot` of this or another phone.
 
         Raises:
-            EnvironmentFault: the state is not a phone's.
+            EnvironmentFault: the state is not a snapshot of a phone.
         """
         if not isinstance(state, State):
             raise EnvironmentFault(
-                f"{self.name}: restore expects what snapshot() of a phone gave, got "
-                f"{type(state).__name__}"
+                f"{self.name}: restore expects the snapshot of a phone, got {type(state).__name__}"
             )
         self._assignment = state.assignment
         self._device = state.device.clone()
@@ -195,119 +208,98 @@ class PhoneEnvironment:
         self._history = state.history
         self._ended = state.ended
         self._view = state.view
-        self._setting = state.setting
+        self._options = state.options
         self._distance = None
         return self._observation(state.assignment)
 
     def expert(self) -> Action:
-        """What the reference solver does in the present state."""
+        """The action of the reference solver in the present state."""
         assignment = self._running()
-        return self._action(solve(assignment.aim, assignment.start, self._device))
+        intent = solve(assignment.goal, assignment.start, self._device)
+        if intent.kind == "answer":
+            return Action(action_type="answer", text=intent.text)
+        if intent.kind not in ("tap", "type"):
+            return _ACTIONS[intent.kind]
+        index = self._view.order.index(intent.widget)
+        widget = self._view.widgets[intent.widget]
+        label = widget.text or widget.description
+        if intent.kind == "tap":
+            return Action(action_type="click", target=label, index=index)
+        return Action(action_type="input_text", target=label, index=index, text=intent.text)
 
     def grade(self, action: Action) -> float:
         """1.0 if the solver needs fewer actions after ``action`` than before, else 0.0.
 
-        Ending the episode is right only where the solver would end it the same way; so giving up
-        on an infeasible task without having looked is wrong, although the task rewards it.
+        An action that ends the episode is right only where the solver would end it the same way.
+        So it is wrong to give up on an infeasible task without having looked, although the task
+        rewards it.
         """
         assignment = self._running()
         if action.action_type == "status":
-            right = solve(assignment.aim, assignment.start, self._device)
+            right = solve(assignment.goal, assignment.start, self._device)
             return 1.0 if right.kind == action.goal_status else 0.0
         after = self._device.clone()
         act(after, self._view, action)
-        return 1.0 if self._far(assignment, after) < self.distance() else 0.0
+        return 1.0 if self._distance_of(after) < self.distance() else 0.0
 
     def distance(self) -> int:
-        """Actions the reference solver needs from here to the end, the declaration included."""
+        """Actions the reference solver needs to the end, the last ``status`` included."""
         if self._distance is None:
-            self._distance = self._far(self._running(), self._device)
+            self._distance = self._distance_of(self._device)
         return self._distance
 
     def picture(self) -> bytes:
         """The present screen as a PNG."""
         if self._device.system is not None:
-            from swarm_ui.environments.phone.render.full_screenshot import draw_whole
+            from swarm_ui.environments.phone.render.full_screenshot import draw_full_screen
 
-            return draw_whole(self._view)
+            return draw_full_screen(self._view)
         from swarm_ui.environments.phone.render.screenshot import draw_screen
 
         return draw_screen(self._view)
 
-    def _far(self, assignment: Assignment, device: Device) -> int:
-        return distance(assignment.aim, assignment.start, device, FAR)
+    def _distance_of(self, device: Device) -> int:
+        assignment = self._running()
+        return distance(assignment.goal, assignment.start, device)
 
-    def _success(self, assignment: Assignment, device: Device, declared: str) -> bool:
-        aim = assignment.aim
-        if aim.infeasible:
+    def _success(self, assignment: Assignment, declared: str) -> bool:
+        goal, device = assignment.goal, self._device
+        if goal.infeasible:
             return declared == "infeasible"
-        if declared != "complete" or repairs(aim, assignment.start, device):
+        if declared != "complete" or subgoals(goal, assignment.start, device):
             return False
-        if aim.answer is None:
+        if goal.answer is None:
             return True
-        return device.answer is not None and same(device.answer, aim.answer)
+        return device.answer is not None and same_text(device.answer, goal.answer)
 
     def _running(self, *, ended: bool = False) -> Assignment:
         if self._assignment is None or (self._ended and not ended):
             raise EnvironmentFault(f"{self.name}: no episode is running; call reset first")
         return self._assignment
 
-    def _pointed(self, action: Action) -> Element | None:
-        at = self._view.find(action)
-        return None if at is None else self._view.elements[at]
-
-    def _look(self) -> Observation:
-        assert self._assignment is not None
+    def _update_view(self, assignment: Assignment) -> Observation:
         self._distance = None
-        see = long_view if self._setting.long else view
-        self._view = see(self._device, self._assignment.salt)
-        return self._observation(self._assignment)
+        make_view = long_view if self._options.long else view
+        self._view = make_view(self._device, assignment.salt)
+        return self._observation(assignment)
 
     def _observation(self, assignment: Assignment) -> Observation:
+        history, memory = self._history, self._options.memory
+        if memory is not None:
+            acts = [past for past in history if past.action.action_type != "wait"]
+            history = tuple(acts[-memory:]) if memory else ()
         return Observation(
-            goal=assignment.goal,
+            goal=assignment.text,
             elements=self._view.elements,
             app=self._view.title,
-            history=self._told(),
-            actions=ACTIONS if self._device.system is None else WHOLE_ACTIONS,
+            history=history,
+            actions=ACTIONS if self._device.system is None else FULL_DEVICE_ACTIONS,
             png=self.picture() if self._screenshots else None,
         )
 
-    def _told(self) -> tuple[Past, ...]:
-        memory = self._setting.memory
-        if memory is None:
-            return self._history
-        acts = [past for past in self._history if past.action.action_type != "wait"]
-        return tuple(acts[-memory:]) if memory else ()
-
-    def _action(self, intent: Intent) -> Action:
-        kind = intent.kind
-        if kind in ("tap", "type"):
-            index = self._view.order.index(intent.widget)
-            widget = self._view.widgets[intent.widget]
-            label = widget.text or widget.description
-            if kind == "tap":
-                return Action(action_type="click", target=label, index=index)
-            return Action(action_type="input_text", target=label, index=index, text=intent.text)
-        if kind == "back":
-            return Action(action_type="navigate_back")
-        if kind == "home":
-            return Action(action_type="navigate_home")
-        if kind == "shade":
-            return Action(action_type="swipe", direction="down")
-        if kind == "enter":
-            return Action(action_type="keyboard_enter")
-        if kind == "answer":
-            return Action(action_type="answer", text=intent.text)
-        if kind == "complete":
-            return Action(action_type="status", goal_status="complete")
-        if kind == "infeasible":
-            return Action(action_type="status", goal_status="infeasible")
-        return Action(action_type="scroll", direction="down" if kind == "down" else "up")
-
 
 def _past(action: Action, element: Element | None) -> Past:
-    """An action with what it acted on; a value that was tapped stays readable in the history."""
+    """An action and the element it acted on; the history keeps a value that was clicked."""
     if element is None:
         return Past(action=action)
     label = element.label

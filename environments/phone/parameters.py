@@ -31,8 +31,8 @@ def owner(value: str) -> ParameterSplit:
     return next(split for split, buckets in _BUCKETS.items() if bucket in buckets)
 
 
-class Draw:
-    """Draws values of one split, none of them twice."""
+class Sampler:
+    """Draws random values of one split, each at most once."""
 
     def __init__(self, rng: random.Random, split: ParameterSplit) -> None:
         self.rng = rng
@@ -49,13 +49,13 @@ class Draw:
                 return value
 
     def pick(self, choices: Sequence[T]) -> T:
-        """One of a closed set."""
+        """One value of a closed set."""
         return choices[int(self.rng.random() * len(choices))]
 
-    def first(self) -> str:
+    def first_name(self) -> str:
         return self._fresh(lambda: self.pick(FIRST))
 
-    def person(self, first: str = "") -> str:
+    def full_name(self, first: str = "") -> str:
         """First and last name."""
         return self._fresh(lambda: f"{first or self.pick(FIRST)} {self.pick(LAST)}")
 
@@ -64,13 +64,13 @@ class Draw:
 
     def phrase(self, words: int = 2) -> str:
         random, count = self.rng.random, len(NOUNS)
-        if words == 2:  # by far the most frequent: worth to be fast
+        if words == 2:  # the most frequent case, so it is fast
             return self._fresh(
                 lambda: f"{NOUNS[int(random() * count)]} {NOUNS[int(random() * count)]}"
             )
         return self._fresh(lambda: " ".join([self.pick(NOUNS) for _ in range(words)]))
 
-    def longer(self, start: str) -> str:
+    def phrase_after(self, start: str) -> str:
         """A phrase that begins like another one."""
         return self._fresh(lambda: f"{start} {self.pick(NOUNS)}")
 
@@ -78,7 +78,7 @@ class Draw:
         """One noun or two."""
         return self.noun() if self.rng.random() < 0.5 else self.phrase()
 
-    def errand(self) -> str:
+    def chore(self) -> str:
         """A verb and a noun."""
         return self._fresh(lambda: f"{self.pick(VERBS)} {self.pick(NOUNS)}")
 
@@ -102,13 +102,13 @@ class Draw:
         return self._fresh(lambda: f"{self.pick(FIRST)}.{self.pick(LAST)}@mail.com")
 
     def address(self) -> str:
-        """Of a web page, such as ``tea-garden.com``."""
+        """The address of a web page, such as ``tea-garden.com``."""
         return self._fresh(lambda: f"{self.pick(NOUNS)}-{self.pick(NOUNS)}.com")
 
     def street(self) -> str:
         """Such as ``17 walker street``."""
         return self._fresh(lambda: f"{1 + int(self.rng.random() * 99)} {self.pick(LAST)} street")
 
-    def count(self) -> str:
+    def number(self) -> str:
         """A whole number from 2 to 120."""
         return self._fresh(lambda: str(2 + int(self.rng.random() * 119)))

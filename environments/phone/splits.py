@@ -1,21 +1,21 @@
-"""Which tasks and seeds are for training, tuning and testing.
+"""The tasks and seeds for training, validation and tests.
 
-There are two suites. ``"core"`` is the 66 templates of the published study, on a plain phone; it
-never changes. ``"extended"`` is harder: a whole phone with drawer, keyboard, notifications,
+There are two suites. ``"core"`` is the 66 templates of the published study, on a core device; it
+never changes. ``"extended"`` is harder: a full device with drawer, keyboard, notifications,
 permissions, interruptions and six more apps. Its templates are in the splits ``extended_train``,
 ``extended_validation``, ``extended_templates`` and ``extended_apps``, which mean what ``train``,
 ``validation``, ``new_templates`` and ``new_apps`` mean in the core.
 
-Three ways of holding out, each by construction:
+Tests are held out in three ways:
 
-- **parameters**: a seed's range decides the split of its values (names, titles, numbers, also of
-  records that only distract); no value of ``TEST_SEEDS`` occurs under ``TRAIN_SEEDS``
+- **parameters**: the range of a seed decides the split of all random values (names, titles,
+  numbers, also those of unrelated records); no value of ``TEST_SEEDS`` occurs in ``TRAIN_SEEDS``
   (:mod:`swarm_ui.environments.phone.parameters`).
 - **templates**: every template is in exactly one of ``train``, ``validation``, ``new_templates``
   and ``new_apps``.
-- **apps**: ``TEST_APPS`` are opened by templates of ``new_apps`` only, and are not even installed
-  in the episodes of other templates. In the extended suite the same holds of
-  ``EXTENDED_TEST_APPS`` and ``extended_apps``, whose longer errands lead through known apps too.
+- **apps**: only templates of ``new_apps`` open ``TEST_APPS``; other episodes do not even have them
+  installed. In the extended suite the same holds for ``EXTENDED_TEST_APPS`` and
+  ``extended_apps``, whose tasks use known apps too.
 """
 
 from __future__ import annotations
@@ -80,19 +80,18 @@ def jobs(
     seeds: range = TEST_SEEDS,
     suite: Literal["core", "extended"] = "core",
 ) -> list[tuple[str, int]]:
-    """``n`` episodes as (task, seed), each template as often as any other, give or take one.
+    """``n`` episodes as (task, seed), evenly spread over the templates.
 
     Args:
-        split_by: what is new to a trained agent. ``"parameters"``: known templates;
-            ``"templates"``: templates of known apps that were not trained; ``"apps"``: apps that
-            were not trained.
-        n: how many episodes.
-        seed: seed of the choice itself; equal arguments give equal lists.
-        seeds: where the episodes' seeds come from; the default has new parameters throughout.
+        split_by: what is new to a trained agent: only the ``"parameters"``, the ``"templates"``
+            of known apps, or the ``"apps"``.
+        n: number of episodes.
+        seed: seed of the choice; equal arguments give equal lists.
+        seeds: range of the episodes' seeds; in the default range all parameters are new.
         suite: the published templates, or the harder ones.
 
     Raises:
-        ConfigError: no such suite, or no such way of splitting.
+        ConfigError: no such suite, or no such split.
     """
     if suite not in _HELD_OUT:
         raise ConfigError(f"phone: no suite {suite!r}; expected one of {', '.join(_HELD_OUT)}")

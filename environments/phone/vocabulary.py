@@ -1,4 +1,4 @@
-"""The fixed words of the phone: what a word-level model may know before it has seen a screen."""
+"""The fixed words of the phone: the vocabulary of a word-level model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def vocabulary() -> list[str]:
     """All fixed words of training screens and goals, lower-case, sorted, each once.
 
     Words of the test apps and of held-out templates are left out, except where training uses the
-    same word; parameters (names, nouns, numbers) are left out too, see :func:`parameter_words`.
+    same word; parameters (names, nouns, numbers) are left out too: see :func:`parameter_words`.
     """
     words: set[str] = set()
     for text in _texts():

@@ -1,4 +1,4 @@
-"""Do a task by hand, in the terminal or in a browser, and keep it as an episode.
+"""Do a task by hand, in the terminal or in a browser, and record it as an episode.
 
     episode = await play_in_terminal(PhoneEnvironment(), "contacts-add", 7, path="mine.jsonl")
     episode = await play_in_browser(PhoneEnvironment(screenshots=True), "contacts-add", 7)

@@ -36,7 +36,7 @@ ENVIRONMENTS: dict[str, Callable[[bool], Any]] = {"phone": phone, "miniwob": min
 
 @asynccontextmanager
 async def opened(name: str, screenshots: bool) -> AsyncIterator[Environment]:
-    """The environment of that name, or that ``module:callable`` makes."""
+    """The environment with this name, or the one that ``module:callable`` makes."""
     module, _, attribute = name.partition(":")
     if name in ENVIRONMENTS:
         async with ENVIRONMENTS[name](screenshots) as env:
@@ -56,7 +56,7 @@ async def opened(name: str, screenshots: bool) -> AsyncIterator[Environment]:
         await made.close()
 
 
-def shown(address: str) -> None:
+def show(address: str) -> None:
     print(f"The page is at {address} (on this machine only); Ctrl-C ends it.")
     webbrowser.open(address)
 
@@ -69,7 +69,7 @@ async def play(arguments: argparse.Namespace) -> None:
         options = {"path": arguments.out, "actor": arguments.actor}
         if arguments.browser:
             episode = await play_in_browser(
-                env, arguments.task, arguments.seed, show=shown, port=arguments.port, **options
+                env, arguments.task, arguments.seed, show=show, port=arguments.port, **options
             )
             if episode is not None:
                 done = "solved" if episode.success else episode.fault or "not solved"
@@ -81,12 +81,12 @@ async def play(arguments: argparse.Namespace) -> None:
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="swarm-ui play", description="Do a task by hand.")
     parser.add_argument("env", metavar="ENV", help=f"{', '.join(ENVIRONMENTS)} or module:callable")
-    parser.add_argument("task", metavar="TASK", nargs="?", help="left out: the tasks are listed")
-    parser.add_argument("--seed", type=int, default=0, help="of the episode (0)")
-    parser.add_argument("--browser", action="store_true", help="on a page, with the mouse")
-    parser.add_argument("--port", type=int, default=0, help="of the page (any that is free)")
-    parser.add_argument("--out", metavar="FILE", help="JSON lines file to add the episode to")
-    parser.add_argument("--actor", default="person", help="who plays, for the record")
+    parser.add_argument("task", metavar="TASK", nargs="?", help="if left out, the tasks are listed")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the episode (0)")
+    parser.add_argument("--browser", action="store_true", help="play in a browser")
+    parser.add_argument("--port", type=int, default=0, help="port of the page (any free port)")
+    parser.add_argument("--out", metavar="FILE", help="JSON lines file to append the episode to")
+    parser.add_argument("--actor", default="person", help="name of the player in the record")
     try:
         asyncio.run(play(parser.parse_args(argv)))
     except SwarmError as error:

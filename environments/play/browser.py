@@ -1,4 +1,4 @@
-"""A task by hand in a browser: the screen to click on, served on this machine only."""
+"""Do a task by hand in a browser, on a page that is served to this machine only."""
 
 from __future__ import annotations
 
@@ -25,55 +25,55 @@ async def play_in_browser(
     port: int = 0,
     show: Callable[[str], object] = webbrowser.open,
 ) -> Episode | None:
-    """Let a person do a task on a page that shows the screenshot, or the elements' boxes.
+    """Let a person do a task on a page that shows the screenshot, or the boxes of the elements.
 
-    The page is served to this machine only, under an address that cannot be guessed, loads
-    nothing from elsewhere, and is gone when the task is over.
+    The page is served to this machine only, under a secret address, until the task is over. It
+    loads nothing from other servers.
 
     Args:
-        env: the world, best with screenshots; not closed here. Actions can be undone if it is
-            restorable.
+        env: the environment, preferably with screenshots; not closed here. Actions can be undone
+            if it is restorable.
         task, seed: of the episode.
-        path: JSON lines file that the episode is added to.
-        actor: who plays, for the record.
-        port: to serve on; 0: any that is free.
-        show: told the page's address once; opens it in the person's browser by default.
+        path: JSON lines file to append the episode to.
+        actor: name of the player in the record.
+        port: the port to serve on; 0: any free port.
+        show: called with the address of the page; opens it in a browser by default.
 
     Returns:
-        the episode; ``None`` if nothing was done. One that was given up has no outcome.
+        the episode, or ``None`` if nothing was done. ``success`` is ``None`` if the person gave up.
     """
-    sitting = PlaySession(env, path, actor)
-    await sitting.begin(task, seed)
+    session = PlaySession(env, path, actor)
+    await session.begin(task, seed)
     over = asyncio.Event()
-    table = _Table(sitting, task, str(path) if path is not None else "")
+    requests = _Requests(session, task, str(path) if path is not None else "")
     try:
-        with Server(table.answer, asyncio.get_running_loop(), over.set, port) as server:
+        with Server(requests.answer, asyncio.get_running_loop(), over.set, port) as server:
             show(server.address)
             await over.wait()
     finally:
-        if not sitting.ended:
-            sitting.leave()
-    return sitting.episode
+        if not session.ended:
+            session.leave()
+    return session.episode
 
 
-class _Table:
-    """Answers what the page asks, one thing after the other."""
+class _Requests:
+    """Answers the requests of the page, one at a time."""
 
-    def __init__(self, sitting: PlaySession, task: str, path: str) -> None:
-        self._sitting, self._task, self._path = sitting, task, path
+    def __init__(self, session: PlaySession, task: str, path: str) -> None:
+        self._session, self._task, self._path = session, task, path
         self._turn = asyncio.Lock()
 
     async def answer(self, what: str, turn: int | None, action: Action | None) -> Answer:
-        """Do what is asked, and tell the screen; 409 if the page showed an older one."""
+        """Do what is asked, and return the state; 409 if the page showed an older screen."""
         async with self._turn:
-            sitting = self._sitting
-            stale = turn is not None and turn != sitting.turn
-            if not stale and not sitting.ended:
+            session = self._session
+            stale = turn is not None and turn != session.turn
+            if not stale and not session.ended:
                 if what == "act" and action is not None:
-                    await sitting.act(action)
+                    await session.act(action)
                 elif what == "undo":
-                    sitting.undo()
+                    session.undo()
                 elif what == "leave":
-                    sitting.leave()
-            body = state(sitting, task=self._task, path=self._path)
-            return Answer(status=409 if stale else 200, body=body, last=sitting.ended)
+                    session.leave()
+            body = state(session, task=self._task, path=self._path)
+            return Answer(status=409 if stale else 200, body=body, last=session.ended)

@@ -1,4 +1,4 @@
-"""What the page is told: the screen and what may be done, as JSON."""
+"""The state of the page as JSON: the screen and the possible actions."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ MARGIN = 10
 _PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def state(sitting: PlaySession, *, task: str, path: str) -> bytes:
-    """The state of the game. The picture is inside, so that it always belongs to the elements."""
-    screen = sitting.screen
+def state(session: PlaySession, *, task: str, path: str) -> bytes:
+    """The state. It includes the picture, so that picture and elements belong together."""
+    screen = session.screen
     width, height = size(screen)
     told: dict[str, Any] = {
-        "turn": sitting.turn,
+        "turn": session.turn,
         "task": task,
         "goal": screen.goal,
         "app": screen.app,
@@ -29,25 +29,25 @@ def state(sitting: PlaySession, *, task: str, path: str) -> bytes:
             {"label": element.label, **msgspec.to_builtins(element)} for element in screen.elements
         ],
         "actions": screen.actions or ACTION_TYPES,
-        "history": [_told(sitting, at) for at in range(len(screen.history))],
+        "history": [_told(session, at) for at in range(len(screen.history))],
         "picture": base64.b64encode(screen.png).decode() if screen.png else None,
         "width": width,
         "height": height,
-        "note": sitting.note,
-        "steps": sitting.steps,
-        "undo": sitting.can_undo,
-        "ended": sitting.ended,
+        "note": session.note,
+        "steps": session.steps,
+        "undo": session.can_undo,
+        "ended": session.ended,
     }
-    if sitting.ended:
-        episode = sitting.episode
-        told["outcome"] = sitting.outcome()
+    if session.ended:
+        episode = session.episode
+        told["outcome"] = session.outcome()
         told["solved"] = episode is not None and episode.success is True
         told["saved"] = path if episode is not None else ""
     return msgspec.json.encode(told)
 
 
 def size(screen: Observation) -> tuple[int, int]:
-    """Width and height in pixels: of the picture, else of what encloses all elements."""
+    """Width and height in pixels: of the picture, or of the box around all elements."""
     png = screen.png
     if png is not None and png.startswith(_PNG) and len(png) >= 24:
         return int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")
@@ -57,8 +57,8 @@ def size(screen: Observation) -> tuple[int, int]:
     return max(b[2] for b in bounds) + MARGIN, max(b[3] for b in bounds) + MARGIN
 
 
-def _told(sitting: PlaySession, at: int) -> str:
-    past = sitting.screen.history[at]
+def _told(session: PlaySession, at: int) -> str:
+    past = session.screen.history[at]
     action = past.action
     if past.label and not action.target:
         action = msgspec.structs.replace(action, target=past.label)

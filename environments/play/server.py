@@ -1,8 +1,8 @@
-"""A very small web server for one page and one person on this machine.
+"""A small web server for one page and one person on this machine.
 
-It listens on the loopback address alone. Whoever asks must know the random token in the page's
-address and name this server as the host, so that neither other users of the machine nor pages of
-other sites can play along. Nothing is loaded from elsewhere.
+It listens on the loopback address only. A request must have the random token of the page's address
+and name this server as the host, so that other users of the machine and pages of other sites are
+refused. Nothing is loaded from other servers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
-from types import TracebackType
 from typing import Any, Self
 
 import msgspec
@@ -27,7 +26,7 @@ from swarm_ui.action import Action
 from swarm_ui.errors import ConfigError, SwarmError
 
 LARGEST = 65_536
-"""Bytes of a request."""
+"""Most bytes of a request."""
 _HOST = "127.0.0.1"
 
 
@@ -35,11 +34,11 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     status: int
     body: bytes
     last: bool
-    """Nothing more will be answered."""
+    """Whether the session has ended."""
 
 
 class Posted(msgspec.Struct, frozen=True):
-    """What the page sends."""
+    """The body of a request."""
 
     turn: int
     action: Action | None = None
@@ -48,57 +47,54 @@ class Posted(msgspec.Struct, frozen=True):
 Ask = Callable[[str, int | None, Action | None], Coroutine[Any, Any, Answer]]
 
 
-class Server:
-    """Serves while the block is open; ``ask`` is called on the loop, ``over`` after the last
-    answer was sent."""
+class Server(ThreadingHTTPServer):
+    """Serves requests inside a ``with`` block.
+
+    Args:
+        ask: answers a request; runs on ``loop``.
+        loop: the event loop of the session.
+        over: called on ``loop`` after the last answer was sent.
+        port: the port to serve on; 0: any free port.
+    """
+
+    daemon_threads = True
 
     def __init__(
         self, ask: Ask, loop: asyncio.AbstractEventLoop, over: Callable[[], None], port: int
     ) -> None:
         self._token = secrets.token_urlsafe(24)
         self._ask, self._loop, self._over = ask, loop, over
-        self._page, self._policy = _page()
+        self.page, self.policy = _page()
         try:
-            self._server = ThreadingHTTPServer((_HOST, port), partial(_Handler, self))
+            super().__init__((_HOST, port), _Handler)
         except OSError as error:
             raise ConfigError(f"cannot serve on port {port}: {error.strerror}") from error
-        self._server.daemon_threads = True
         self._thread = threading.Thread(
-            target=partial(self._server.serve_forever, poll_interval=0.05), name="play", daemon=True
+            target=partial(self.serve_forever, poll_interval=0.05), name="play", daemon=True
         )
 
     @property
     def address(self) -> str:
+        """The address of the page, with the secret token."""
         return f"http://{self.host}/{self._token}/"
 
     @property
     def host(self) -> str:
-        return f"{_HOST}:{self._server.server_address[1]}"
+        return f"{_HOST}:{self.server_address[1]}"
 
     def __enter__(self) -> Self:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    def __exit__(self, *exception: object) -> None:
+        self.shutdown()
+        self.server_close()
         self._thread.join()
 
     def place(self, path: str) -> str | None:
-        """What is asked for, if the token is right."""
+        """The path after the token; ``None`` if the token is wrong."""
         token, _, rest = path.removeprefix("/").partition("/")
-        right = hmac.compare_digest(token.encode(), self._token.encode())
-        return rest if right else None
-
-    @property
-    def page(self) -> tuple[bytes, str]:
-        """The page, and what a browser may do for it."""
-        return self._page, self._policy
+        return rest if hmac.compare_digest(token.encode(), self._token.encode()) else None
 
     def ask(self, what: str, turn: int | None, action: Action | None) -> Answer:
         return asyncio.run_coroutine_threadsafe(self._ask(what, turn, action), self._loop).result()
@@ -111,16 +107,13 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 30
     server_version = "swarm-ui"
     sys_version = ""
-
-    def __init__(self, owner: Server, *args: Any, **options: Any) -> None:
-        self._owner = owner
-        super().__init__(*args, **options)
+    server: Server
 
     def do_GET(self) -> None:
         place = self._allowed()
         if place == "":
-            page, policy = self._owner.page
-            self._send(HTTPStatus.OK, page, "text/html; charset=utf-8", policy)
+            kind = "text/html; charset=utf-8"
+            self._send(HTTPStatus.OK, self.server.page, kind, self.server.policy)
         elif place == "state":
             self._answer("look", None, None)
         elif place is not None:
@@ -141,37 +134,36 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             posted = msgspec.json.decode(self.rfile.read(int(length)), type=Posted)
         except (msgspec.DecodeError, ValueError) as error:
-            body = msgspec.json.encode({"error": str(error)})
-            self._send(HTTPStatus.BAD_REQUEST, body, "application/json")
+            self._error(HTTPStatus.BAD_REQUEST, error)
             return
         self._answer(place, posted.turn, posted.action)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Quiet: requests hold the token."""
+        """Log nothing, because requests contain the token."""
 
     def _allowed(self) -> str | None:
-        """What is asked for, if this page of ours asks; else the request is refused."""
-        host = self._owner.host
-        place = self._owner.place(self.path)
-        ours = (None, f"http://{host}")
+        """The path of a request of our own page; any other request is refused."""
+        host, place = self.server.host, self.server.place(self.path)
         if place is None or self.headers.get("Host") != host:
             self._refuse(HTTPStatus.NOT_FOUND)
             return None
-        if self.headers.get("Origin") not in ours:
+        if self.headers.get("Origin") not in (None, f"http://{host}"):
             self._refuse(HTTPStatus.FORBIDDEN)
             return None
         return place
 
     def _answer(self, what: str, turn: int | None, action: Action | None) -> None:
         try:
-            answer = self._owner.ask(what, turn, action)
+            answer = self.server.ask(what, turn, action)
         except SwarmError as error:
-            body = msgspec.json.encode({"error": str(error)})
-            self._send(HTTPStatus.INTERNAL_SERVER_ERROR, body, "application/json")
+            self._error(HTTPStatus.INTERNAL_SERVER_ERROR, error)
             return
         self._send(HTTPStatus(answer.status), answer.body, "application/json")
         if answer.last:
-            self._owner.finish()
+            self.server.finish()
+
+    def _error(self, status: HTTPStatus, error: Exception) -> None:
+        self._send(status, msgspec.json.encode({"error": str(error)}), "application/json")
 
     def _refuse(self, status: HTTPStatus) -> None:
         self._send(status, status.phrase.encode(), "text/plain; charset=utf-8")
@@ -190,7 +182,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _page() -> tuple[bytes, str]:
-    """The page with its style and script inside, and a policy that allows just these."""
+    """The page with its style and script, and a policy that allows only these."""
     folder = resources.files(__package__)
     style, script, page = (
         folder.joinpath(name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""One episode in the hands of a person: what was done, what can be undone, what came of it."""
+"""An episode that a person plays: actions, undo, and the outcome."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from swarm_ui.trace.records import Episode
 
 
 class PlaySession:
-    """An episode that is being played; begin with :meth:`begin`."""
+    """An episode that is being played; start with :meth:`begin`."""
 
     def __init__(self, env: Environment, path: Anywhere | None, actor: str) -> None:
         self._world = Recorder(env, path, actor=actor)
         self._before: list[object] = []
         self.screen = Observation(goal="", elements=())
         self.turn = 0
-        """Counts whatever changed the screen: an answer to an older screen can be refused."""
+        """Number of the screen; an action for an older screen can be refused."""
         self.steps = 0
         self.note = ""
         self.ended = False
 
     @property
     def episode(self) -> Episode | None:
-        """What was recorded; ``None`` if nothing was done or it is not over."""
+        """The recorded episode; ``None`` if nothing was done or it has not ended."""
         return self._world.last
 
     @property
@@ -37,7 +37,7 @@ class PlaySession:
         self.screen = await self._world.reset(task=task, seed=seed)
 
     async def act(self, action: Action) -> None:
-        """Do one action. A fault ends the episode, and is told in its record."""
+        """Do one action. A fault ends the episode, and is written to its record."""
         aside = self._world.snapshot() if isinstance(self._world, Restorable) else None
         self.turn += 1
         self.steps += 1
@@ -51,7 +51,7 @@ class PlaySession:
         self.screen, self.note, self.ended = step.observation, step.note, step.ended
 
     def undo(self) -> bool:
-        """Take the last action back, as if it had never been done; false if that cannot be."""
+        """Undo the last action, also in the record; false if that is not possible."""
         if not self.can_undo or not isinstance(self._world, Restorable):
             return False
         self.screen = self._world.restore(self._before.pop())
@@ -61,12 +61,12 @@ class PlaySession:
         return True
 
     def leave(self) -> None:
-        """Give up; what was done is kept as an episode without an outcome."""
+        """Give up; the actions so far are kept as an episode without an outcome."""
         self._world.leave("given up")
         self.ended = True
 
     def outcome(self) -> str:
-        """What came of it, in a few words."""
+        """The outcome, in a few words."""
         episode = self.episode
         if episode is None:
             return "nothing was done"

@@ -1,4 +1,4 @@
-"""A task by hand in the terminal: the screen as a table, one line for each action."""
+"""Do a task by hand in the terminal: the screen is a table, an action is a line of text."""
 
 from __future__ import annotations
 
@@ -31,30 +31,30 @@ async def play_in_terminal(
     console: Console | None = None,
     read: Callable[[str], str | Awaitable[str]] | None = None,
 ) -> Episode | None:
-    """Let a person do a task, told with numbers and words (``help`` lists them).
+    """Let a person do a task with typed commands (``help`` lists them).
 
     Args:
-        env: the world; not closed here. Actions can be undone if it is restorable.
+        env: the environment; not closed here. Actions can be undone if it is restorable.
         task, seed: of the episode.
-        path: JSON lines file that the episode is added to.
-        actor: who plays, for the record.
-        console: where to show the screen.
-        read: asks for one line, given the prompt; ``EOFError`` ends the game.
+        path: JSON lines file to append the episode to.
+        actor: name of the player in the record.
+        console: shows the screen.
+        read: reads a line, given the prompt; ``EOFError`` ends the session.
 
     Returns:
-        the episode; ``None`` if nothing was done. One that was given up has no outcome.
+        the episode, or ``None`` if nothing was done. ``success`` is ``None`` if the person gave up.
     """
     console = console or Console()
     read = read or _read_line
-    sitting = PlaySession(env, path, actor)
-    await sitting.begin(task, seed)
+    session = PlaySession(env, path, actor)
+    await session.begin(task, seed)
     try:
-        _show(console, sitting)
-        while not sitting.ended:
+        _show(console, session)
+        while not session.ended:
             try:
                 line = read(PROMPT)
                 found = read_command(
-                    await line if inspect.isawaitable(line) else line, sitting.screen
+                    await line if inspect.isawaitable(line) else line, session.screen
                 )
             except EOFError:
                 found = "quit"
@@ -65,24 +65,24 @@ async def play_in_terminal(
             elif found == "quit":
                 break
             elif found == "undo":
-                if sitting.undo():
-                    _show(console, sitting)
+                if session.undo():
+                    _show(console, session)
                 else:
                     console.print(Text("there is nothing to undo", "yellow"))
             else:
-                await sitting.act(found)
-                _show(console, sitting)
+                await session.act(found)
+                _show(console, session)
     finally:
-        if not sitting.ended:
-            sitting.leave()
-    console.print(Text(_plain(sitting.outcome()), "bold"))
-    if path is not None and sitting.episode is not None:
+        if not session.ended:
+            session.leave()
+    console.print(Text(_plain(session.outcome()), "bold"))
+    if path is not None and session.episode is not None:
         console.print(Text(f"saved in {path}", "dim"))
-    return sitting.episode
+    return session.episode
 
 
-def _show(console: Console, sitting: PlaySession) -> None:
-    screen = sitting.screen
+def _show(console: Console, session: PlaySession) -> None:
+    screen = session.screen
     console.rule(Text(_plain(screen.app or "screen")))
     console.print(Text("Task  ", "dim") + Text(_plain(screen.goal), "bold"))
     table = Table(box=None, padding=(0, 1), show_header=False)
@@ -96,12 +96,12 @@ def _show(console: Console, sitting: PlaySession) -> None:
             Text(_plain(_state(element))),
         )
     console.print(table)
-    if sitting.note:
-        console.print(Text(_plain(sitting.note), "yellow"))
+    if session.note:
+        console.print(Text(_plain(session.note), "yellow"))
 
 
 def _state(element: Element) -> str:
-    """What else is to be seen of an element."""
+    """Value and state of an element."""
     parts = []
     if element.value is not None:
         parts.append(f"[{element.value}]" if element.editable else element.value)
@@ -117,12 +117,12 @@ def _state(element: Element) -> str:
 
 
 def _plain(text: str) -> str:
-    """Without characters that would move the cursor or turn the writing round."""
+    """The text without control characters and direction marks."""
     return "".join(c if c.isprintable() else "�" for c in text)
 
 
 async def _read_line(prompt: str) -> str:
-    """A line of the terminal, read in a thread that does not keep the program from ending."""
+    """Read a line of the terminal, in a thread that does not keep the program alive."""
     loop = asyncio.get_running_loop()
     line: asyncio.Future[str] = loop.create_future()
 
@@ -139,7 +139,7 @@ async def _read_line(prompt: str) -> str:
             text: str | None = input(prompt)
         except EOFError:
             text = None
-        # After Ctrl-C the loop is gone by the time the line is entered, and nobody waits for it.
+        # After Ctrl-C the loop may be closed before the line is entered.
         if not loop.is_closed():
             loop.call_soon_threadsafe(answer, text)
 

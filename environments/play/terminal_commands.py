@@ -1,4 +1,4 @@
-"""What a person types at the terminal, as actions."""
+"""Parse the commands of a person at the terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Word = Literal["undo", "help", "quit"]
 
 
 class Mistake(msgspec.Struct, frozen=True):
-    """A line that means nothing here, and why."""
+    """An invalid line, and the reason."""
 
     why: str
 
@@ -39,9 +39,9 @@ _WORDS: dict[str, Word] = {"undo": "undo", "help": "help", "?": "help", "quit": 
 
 
 def read_command(line: str, screen: Observation) -> Action | Word | Mistake:
-    """What a line means: an action, a word for the game, or what is wrong with it.
+    """Parse a line: an action, a command of the session, or a mistake.
 
-    Mistakes are answered here rather than done, so that a slip of the finger costs no step.
+    A mistake is not sent to the environment, so it costs no step.
     """
     line = line.strip()
     word, _, rest = line.partition(" ")
@@ -86,7 +86,7 @@ def _on_element(index: int, text: str, screen: Observation) -> Action | Mistake:
 
 
 def _second(word: str, rest: str, screen: Observation) -> Action | Mistake:
-    """A word followed by the number of an element."""
+    """A command with the number of an element."""
     number, _, more = rest.partition(" ")
     if not _is_number(number):
         return Mistake(f"“{word}” needs the number of an element")

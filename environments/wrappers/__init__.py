@@ -1,8 +1,8 @@
-"""Environments around environments: each adds one thing and is itself an environment.
+"""Wrappers: environments that add one feature to another environment.
 
-They nest in any order, and keep the inner world's snapshots and grades where it has them::
+They nest in any order, and keep the snapshots and grades of the inner environment::
 
-    world = Recorder(ActionFilter(PhoneEnvironment(), deny=(PAYMENT, DELETION)), "episodes.jsonl")
+    env = Recorder(ActionFilter(PhoneEnvironment(), deny=(PAYMENT, DELETION)), "episodes.jsonl")
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A world in which some acts are impossible: only some apps and sites, no payment, no deletion."""
+"""A wrapper that refuses actions: other apps and sites than allowed, payments, deletions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from swarm_ui.action import Action
 from swarm_ui.environment import Environment, Graded
-from swarm_ui.environments.wrappers.refusal import Refusing
+from swarm_ui.environments.wrappers.refusal import RefusalWrapper
 from swarm_ui.environments.wrappers.rules import (
     DELETION,
     LEAVES,
@@ -36,23 +36,23 @@ _HOST = re.compile(
 _DOTS = str.maketrans("\u3002\uff61\\", "../")
 
 
-class ActionFilter(Refusing):
-    """Refuses actions by rules: a refused one never reaches the world, and is a lost step.
+class ActionFilter(RefusalWrapper):
+    """Refuses actions by rules. A refused action does not reach the environment; the step is lost.
 
-    The note of the step names the rule and why it applies. Words are matched however they are
-    written (case, accents, look-alike letters, spacing, invisible characters); names of allowed
-    apps and sites must be exact, so a look-alike of an allowed name is not allowed. Pointing by
-    pixels and Enter are judged by what they would hit. What cannot be seen cannot be judged: a
-    picture of the word “Pay” without a text is not known to be a button for paying.
+    The note of the step names the rule and the reason. Words match in any spelling (case,
+    accents, look-alike letters, spacing, invisible characters). Names of allowed apps and sites
+    must be exact, so a look-alike of an allowed name is not allowed. Clicks by pixels and Enter
+    are judged by the elements that they would press. Only text can be judged: a picture of the
+    word “Pay” without a text is not recognized.
 
     Args:
-        env: the world.
-        deny: rules of what must not be done.
-        apps: the only apps that may be used, as ``Observation.app`` and icons name them (``*`` and
-            ``?`` as in file names); home screens always may. Where another app is in front, or
-            none is named, one can only leave it.
-        sites: the only hosts, with their subdomains, that may be visited, judged where a URL is in
-            front, stands on a link, or is typed.
+        env: the environment.
+        deny: the rules for refused actions.
+        apps: the only allowed apps, as ``Observation.app`` and icons name them (``*`` and ``?``
+            as in file names). Home screens are always allowed. In another app, or where the
+            screen names none, the agent can only leave.
+        sites: the only allowed hosts, with their subdomains. A URL is judged where it is in front,
+            on a link, or typed.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class ActionFilter(Refusing):
         return self.refusal(action, screen)
 
     def refusal(self, action: Action, screen: Observation) -> str:
-        """Why an action is refused on a screen; empty if it is not."""
+        """Why an action is refused on a screen, or an empty string."""
         match = first_match(self._deny, action, screen)
         if match is not None:
             return f"refused by the rule '{match.rule}': {match.why}; nothing was done"
@@ -98,11 +98,11 @@ class ActionFilter(Refusing):
             return
         opened = opens(action, screen)
         if opened and not self._allowed(opened):
-            yield "apps", f"“{opened}” is none of the allowed apps"
+            yield "apps", f"“{opened}” is not an allowed app"
         if action.action_type in LEAVES or self._allowed(screen.app):
             return
         where = f"“{screen.app}” is in front" if screen.app else "the screen names no app"
-        yield "apps", f"{where}, and is none of the allowed apps; go back or home"
+        yield "apps", f"{where}, and is not an allowed app; go back or home"
 
     def _allowed(self, app: str) -> bool:
         return any(fnmatchcase(_exact(app), allowed) for allowed in self._apps or ())
@@ -112,7 +112,7 @@ class ActionFilter(Refusing):
             return
         front = _address(screen.app) if "://" in screen.app else None
         if front is not None and action.action_type not in LEAVES and not self._visits(front):
-            yield "sites", f"“{screen.app}” is in front, and is none of the allowed sites; go back"
+            yield "sites", f"“{screen.app}” is in front, and is not an allowed site; go back"
         element = screen.element(action.index)
         texts = [action.text or "", action.app_name or ""]
         if element is not None and (element.role == "link" or presses(action)):
@@ -120,7 +120,10 @@ class ActionFilter(Refusing):
         for text in texts:
             host = _address(text)
             if host is not None and not self._visits(host):
-                yield "sites", f"“{text}” leads to {host or 'no host'}, none of the allowed sites"
+                yield (
+                    "sites",
+                    f"“{text}” leads to {host or 'no host'}, which is not an allowed site",
+                )
 
     def _visits(self, host: str) -> bool:
         return any(host == site or host.endswith(f".{site}") for site in self._sites or ())
@@ -133,14 +136,16 @@ def _exact(name: str) -> str:
 def _site(site: str) -> str:
     host = _address(site if "://" in site else f"https://{site}")
     if not host:
-        raise ConfigError(f"ActionFilter: {site!r} is no host; expected one such as 'example.org'")
+        raise ConfigError(
+            f"ActionFilter: {site!r} is not a host; expected one such as 'example.org'"
+        )
     return host
 
 
 def _address(text: str) -> str | None:
-    """The host a text leads to if it is an address; empty: an address without a host.
+    """The host of an address; ``None`` if the text is no address, empty if it has no host.
 
-    Read as browsers read addresses. An e-mail address is not one.
+    The text is parsed as browsers do it. An e-mail address does not count.
     """
     text = "".join(c for c in text if unicodedata.category(c) not in ("Cf", "Cc"))
     text = unicodedata.normalize("NFKC", text).translate(_DOTS).strip()

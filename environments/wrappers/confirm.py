@@ -1,4 +1,4 @@
-"""A person in the loop: some actions are done only if somebody says yes."""
+"""A person in the loop: some actions need a confirmation."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.environment import Environment
-from swarm_ui.environments.wrappers.refusal import Refusing
+from swarm_ui.environments.wrappers.refusal import RefusalWrapper
 from swarm_ui.environments.wrappers.rules import DELETION, PAYMENT, SENDING, Rule, first_match
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Observation
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody is asked: may this be done?"""
+    """An action to confirm, and the reason for the question."""
 
     action: Action
     screen: Observation
@@ -30,15 +30,14 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 Ask = Callable[[Question], Awaitable[bool]]
 
 
-class Confirm(Refusing):
-    """Asks before actions that match a rule; without a yes they are lost steps.
+class Confirm(RefusalWrapper):
+    """Asks before actions that match a rule. Without a confirmation the step is lost.
 
     Args:
-        env: the world.
-        ask: answers true to allow; what it raises ends the step, and the action is not done.
-        rules: which actions are asked about; ``None``: every one.
-        timeout: seconds to wait for an answer; after that the action is refused. ``None``: as long
-            as it takes.
+        env: the environment.
+        ask: returns true to allow the action. If it raises, the action is not done.
+        rules: the actions to ask about; ``None``: all.
+        timeout: seconds to wait for an answer before the action is refused; ``None``: no limit.
     """
 
     def __init__(
@@ -68,7 +67,7 @@ class Confirm(Refusing):
             async with asyncio.timeout(self._timeout) as limit:
                 allowed = await self._ask(question)
         except TimeoutError:
-            if not limit.expired():  # the function's own, not ours
+            if not limit.expired():  # raised by ``ask`` itself
                 raise
             return f"not confirmed ({rule}): no answer in {self._timeout:g} s; nothing was done"
         return "" if allowed is True else f"not confirmed ({rule}): refused; nothing was done"

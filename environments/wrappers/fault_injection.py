@@ -1,4 +1,4 @@
-"""A world that breaks on purpose: to test what trains and rolls out in it."""
+"""A wrapper that injects faults, to test code that runs episodes."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ Place = Literal["reset", "step", "close"]
 
 
 class FaultInjector(Wrapper):
-    """Breaks ``reset``, ``step`` and ``close`` with given probabilities, or at given calls.
+    """Injects faults into ``reset``, ``step`` and ``close``, at random or at given calls.
 
-    After a fault no episode is running until the next ``reset``, as with a world that really
-    broke. A call that breaks does not reach the inner world, except ``close``, which closes it
-    first: nothing is left open.
+    After a fault no episode is running until the next ``reset``. A call with a fault does not
+    reach the inner environment, except ``close``, which closes it first.
 
     Args:
-        env: the world.
-        seed: of the draws; or a generator, to be shared where a pool makes environments anew (the
-            same seed breaks every new one at the same calls).
+        env: the environment.
+        seed: the seed of the random faults, or a generator. Share a generator where a pool makes
+            several environments: the same seed would break all of them at the same calls.
         reset, step, close: probability of a fault, from 0 to 1.
-        at: calls that break for certain, counted from 0 over the life of this object:
+        at: calls that always fail, counted from 0 over the life of this object:
             ``{"step": [4], "reset": [0]}``.
-        how: a fault of ``step`` is raised, or told in :attr:`Step.fault`.
+        how: ``"raise"`` raises a fault of ``step``; ``"tell"`` returns it in :attr:`Step.fault`.
     """
 
     def __init__(
@@ -57,7 +56,7 @@ class FaultInjector(Wrapper):
         self._calls: dict[Place, int] = dict.fromkeys(self._chances, 0)
         self._screen: Observation | None = None
         self.injected: list[tuple[Place, int]] = []
-        """Faults so far: where, and at which call."""
+        """The faults so far: the method, and the number of the call."""
 
     async def reset(self, *, task: str, seed: int) -> Observation:
         self._screen = None

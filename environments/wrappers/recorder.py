@@ -1,4 +1,4 @@
-"""Episodes of whoever acts, written to a file: a person, a foreign agent, a Gymnasium program."""
+"""A wrapper that writes episodes to a file, for a person or an agent without a trace."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ SOLVED = 1.0
 class Recorder(Wrapper):
     """Adds every episode to a JSON lines file, read back with :func:`swarm_ui.read_jsonl`.
 
-    An episode is written whole when it ends, and is safely on disk before ``step`` returns. One
-    that is left before its end (another ``reset``, ``close``) or that a fault ended is written
-    with the reason in ``fault`` and ``success=None``. An episode that is restored and goes on
-    from there is a second record. Rollouts give richer episodes by themselves: a policy's own
-    traces are not seen here.
+    An episode is written when it ends, and is on disk before ``step`` returns. An episode that is
+    left before its end (by ``reset`` or ``close``) or that ended with a fault has the reason in
+    ``fault`` and ``success=None``. An episode that continues after ``restore`` is a second record.
+    The recorder does not see the traces of a policy; rollouts record them.
 
     Args:
-        env: the world.
-        path: file to add to; its folder must exist. ``None``: only :attr:`last` is kept.
-        actor: who acts, in the episodes' ``policy`` and as the sender of each message.
-        clock: seconds, for the episodes' length.
+        env: the environment.
+        path: file to append to; its folder must exist. ``None``: only :attr:`last` is kept.
+        actor: name of the person or agent: the episodes' ``policy``, and the sender of messages.
+        clock: returns seconds, for the length of episodes.
     """
 
     def __init__(
@@ -51,7 +50,7 @@ class Recorder(Wrapper):
         self._screen: Observation | None = None
         self._steps: tuple[StepRecord, ...] = ()
         self.last: Episode | None = None
-        """The episode written last."""
+        """The last finished episode."""
 
     async def reset(self, *, task: str, seed: int) -> Observation:
         self.leave("reset")
@@ -61,7 +60,7 @@ class Recorder(Wrapper):
         except EnvironmentFault as error:
             self._write(str(error))
             raise
-        except BaseException:  # such as an unknown task: there was no episode
+        except BaseException:  # such as an unknown task: no episode has begun
             self._job = None
             raise
         return self._screen
@@ -70,7 +69,7 @@ class Recorder(Wrapper):
         if self._job is None or self._screen is None:
             raise EnvironmentFault(f"{self.name}: no episode is running; call reset first")
         task, seed = self._job
-        trace = deed(self._screen, action, actor=self._actor, task=task, seed=seed)
+        trace = single_action_trace(self._screen, action, actor=self._actor, task=task, seed=seed)
         try:
             step = await self.env.step(action)
         except EnvironmentFault as error:
@@ -103,7 +102,7 @@ class Recorder(Wrapper):
         self._job, self._began, self._screen, self._steps = state
 
     def leave(self, reason: str) -> None:
-        """Write the episode that is running, if anything was done in it, as left for a reason."""
+        """End the running episode for a reason; it is written if it has a step."""
         if self._job is not None and self._steps:
             self._write(f"left before its end: {reason}")
         self._job = self._screen = None
@@ -128,9 +127,9 @@ class Recorder(Wrapper):
 
 
 def _writable(path: Path) -> Path:
-    """Refuse early what could not be written at the end of an episode."""
+    """Check at the start that the file can be written."""
     if not path.parent.is_dir():
-        raise ConfigError(f"Recorder: the folder of {path} does not exist; make it first")
+        raise ConfigError(f"Recorder: the folder of {path} does not exist; create it first")
     try:
         append_jsonl(path, ())
     except OSError as error:
@@ -138,8 +137,10 @@ def _writable(path: Path) -> Path:
     return path
 
 
-def deed(screen: Observation, action: Action, *, actor: str, task: str, seed: int) -> Trace:
-    """A decision that was simply made: one actor, one message, no model."""
+def single_action_trace(
+    screen: Observation, action: Action, *, actor: str, task: str, seed: int
+) -> Trace:
+    """The trace of a decision without a model: one actor, one message."""
     index = len(screen.history)
     said = action.json()
     id = f"{actor}:0"

@@ -1,4 +1,4 @@
-"""What the wrappers that refuse actions share: a refused action is a lost step with a note."""
+"""The base of wrappers that refuse actions: a refused action is a lost step with a note."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from swarm_ui.observation import Observation, Past
 WAIT = Action(action_type="wait")
 
 
-class Refusing(Wrapper):
-    """Asks :meth:`objection` before each action.
+class RefusalWrapper(Wrapper):
+    """Calls :meth:`objection` before each action.
 
-    In place of a refused action the world is told to wait, so that the step is lost by the world's
-    own count; the history shows what was refused.
+    Instead of a refused action the environment gets ``wait``, so that it counts the lost step. The
+    history shows the refused action.
     """
 
     def __init__(self, env: Environment) -> None:
@@ -29,7 +29,7 @@ class Refusing(Wrapper):
         self._refused: Mapping[int, Past] = {}
 
     async def objection(self, action: Action, screen: Observation) -> str:
-        """Why the action must not be done; empty if it may."""
+        """Why the action is refused, or an empty string."""
         raise NotImplementedError
 
     async def reset(self, *, task: str, seed: int) -> Observation:

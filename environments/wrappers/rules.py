@@ -1,4 +1,4 @@
-"""Rules about actions: which words, where they stand, and what an action would press."""
+"""Rules about actions: words, where they are searched, and what an action would press."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from swarm_ui.action import Action
-from swarm_ui.environments.wrappers.text_folding import found
+from swarm_ui.environments.wrappers.text_folding import contains_word
 from swarm_ui.observation import Element, Observation
 
 Place = Literal["label", "app", "text"]
@@ -17,29 +17,28 @@ _PRESSES = frozenset({"click", "double_tap", "long_press", "select", "swipe"})
 _TYPES = frozenset({"input_text", "select", "answer"})
 _ENTER_KEYS = ("ENTER", "DPAD_CENTER", "SPACE")
 LEAVES = frozenset({"navigate_back", "navigate_home", "open_app", "wait", "status", "answer"})
-"""What may be done in an app that is refused."""
-UNKNOWN = "something on the screen that is {rule} has no known place, so pointing by pixels"
+"""Actions that are possible in a refused app."""
+UNKNOWN = "an element that matches {rule} has no bounds, so an action by pixels"
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
-    """Words that make an action match, wherever and however they are written.
+    """Words that make an action match, in any spelling.
 
-    A star lets a word go on: ``"delet*"``. See :mod:`swarm_ui.environments.wrappers.text_folding`
-    for
-    what counts as the same word; the words are searched, never the other way round, so that more
-    is matched than meant rather than less.
+    A star matches any ending: ``"delet*"``. For the spellings that count as the same word see
+    :mod:`swarm_ui.environments.wrappers.text_folding`. In doubt a word matches.
     """
 
     name: str
-    """What a refusal is filed under."""
+    """Named in the note of a refusal."""
     words: tuple[str, ...]
     on: tuple[Place, ...] = ("label",)
-    """``label``: of what is pressed (click, taps, select, Enter). ``app``: of the app or URL in
-    front, or to be opened. ``text``: that is typed, selected or answered."""
+    """Where the words are searched. ``label``: the element that is pressed (click, taps, select,
+    Enter). ``app``: the app or URL in front, or to be opened. ``text``: typed, selected or
+    answered text."""
 
     def word_in(self, text: str) -> str:
-        """The first of the words that stands in ``text``; empty if none does."""
-        return next((word for word in self.words if found(word, text)), "") if text else ""
+        """The first word that occurs in ``text``, or an empty string."""
+        return next((word for word in self.words if contains_word(word, text)), "") if text else ""
 
 
 PAYMENT = Rule(
@@ -73,7 +72,7 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
     rule: str
     why: str
     label: str = ""
-    """What would be pressed, if that is why."""
+    """Label of the element that would be pressed, if there is one."""
 
 
 def first_match(rules: Sequence[Rule], action: Action, screen: Observation) -> Match | None:
@@ -82,7 +81,7 @@ def first_match(rules: Sequence[Rule], action: Action, screen: Observation) -> M
 
 
 def presses(action: Action) -> bool:
-    """Whether an action presses Enter, by itself or in a text that holds a line break."""
+    """Whether an action presses Enter, directly or with a line break in its text."""
     if action.action_type == "keyboard_enter":
         return True
     if any(key in (action.keycode or "").upper() for key in _ENTER_KEYS):
@@ -119,7 +118,7 @@ def _pressed(rule: Rule, action: Action, screen: Observation) -> Iterator[Match]
 
 
 def _meant(action: Action, screen: Observation) -> Iterator[Element]:
-    """What an action may hit: its target and what it is dragged to, and what lies under them."""
+    """The elements an action may press: its start and end, and the elements under them."""
     if action.action_type not in _PRESSES:
         return
     ends = ((action.index, action.x, action.y), (action.to_index, action.to_x, action.to_y))
@@ -135,7 +134,7 @@ def _meant(action: Action, screen: Observation) -> Iterator[Element]:
 
 
 def _under(x: int, y: int, screen: Observation) -> Iterator[Element]:
-    """What can be pressed at a point, frames around it left out."""
+    """The clickable elements at a point, without dialogs and scrollable areas."""
     for element in screen.elements:
         if element.bounds is None or element.role == "dialog" or element.scrollable:
             continue
@@ -145,7 +144,7 @@ def _under(x: int, y: int, screen: Observation) -> Iterator[Element]:
 
 
 def _entered(screen: Observation) -> Iterator[Element]:
-    """What Enter may press: what has the focus; if that is a field or unknown, any button."""
+    """The elements that Enter may press: those in focus; for a field or no focus, any button."""
     focused = [element for element in screen.elements if element.focused]
     yield from focused
     if not focused or any(element.editable for element in focused):
@@ -153,7 +152,7 @@ def _entered(screen: Observation) -> Iterator[Element]:
 
 
 def _denied(rule: Rule, element: Element) -> str:
-    """The word of the rule on an element; pressing an editable one only puts the cursor there."""
+    """The word of the rule on an element; a click on an editable element is harmless."""
     if element.editable:
         return ""
     texts = (element.text, element.description, element.hint, element.value or "")
@@ -171,7 +170,7 @@ def _in_app(rule: Rule, action: Action, screen: Observation) -> Iterator[Match]:
 
 
 def opens(action: Action, screen: Observation) -> str:
-    """Name of the app an action opens by name or by its icon; empty if it opens none."""
+    """The name of the app that an action opens, or an empty string."""
     if action.action_type == "open_app":
         return action.app_name or ""
     icons = [e.label for e in _meant(action, screen) if e.role == "app"]

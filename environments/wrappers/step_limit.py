@@ -12,7 +12,7 @@ from swarm_ui.observation import Observation
 
 
 class StepLimit(Wrapper):
-    """Truncates an episode after ``steps`` steps, unless the world ends it before."""
+    """Truncates an episode after ``steps`` steps, unless it ends before."""
 
     def __init__(self, env: Environment, steps: int) -> None:
         super().__init__(env)

@@ -1,11 +1,11 @@
-"""Finding words in texts that may have been written so as not to be found.
+"""Find words in texts, also in obfuscated spellings.
 
-Two texts are compared by their skeletons: without accents, invisible characters and case; letters
-that look alike (of other scripts, digits in place of letters) are the same. Between the letters
-of a word there may be anything that is no letter, and a letter may be repeated. A word must stand
-alone, unless its script writes words without spaces.
+Texts are compared by their skeletons, without accents, invisible characters and case. Look-alike
+letters of other scripts, and digits in place of letters, count as the same letter. Letters may be
+repeated and separated by other characters. A word must be a whole word, unless its script is
+written without spaces.
 
-Unicode publishes longer lists of look-alikes (UTS 39); this one holds those that pass for Latin.
+Unicode publishes longer lists of look-alikes (UTS 39); this list has those that look Latin.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _LOOKS: dict[str, str] = dict(re.findall(r"(\S)(\S)", _ALIKE))
 _LATIN = re.compile(r"(?:LATIN|INDICATOR SYMBOL) .*\b([A-Z])(?: WITH .*)?$")
 _DIGITS = str.maketrans("0123456789@$!|€+", "olzeasbtbgasllet")
 _MERGED = (("rn", "m"), ("vv", "w"), ("i", "l"))
-"""Letters that a reader takes for each other, on both sides of a comparison."""
+"""Letters that look alike, replaced on both sides of a comparison."""
 _BREAK = r"[\W\d_]*"
 _LETTER = r"[^\W\d_]"
 _TURNED = frozenset("\u202d\u202e\u2066\u2067\u2068")
 _SPACELESS = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "THAI", "LAO", "KHMER", "MYANMAR")
 
 
-def found(word: str, text: str) -> bool:
-    """Whether ``word`` stands in ``text``, however it is written.
+def contains_word(word: str, text: str) -> bool:
+    """Whether ``word`` occurs in ``text``, in any spelling.
 
-    A star at its end lets the word go on (``"delet*"``); blanks in it may be missing in the text.
+    A star at its end matches any ending (``"delet*"``). Spaces in it may be missing in the text.
     """
     if not any(c.isalpha() for c in word):  # a symbol, such as a waste basket
         return bool(word) and _plain(word) in _plain(text)
@@ -49,7 +49,7 @@ def found(word: str, text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def skeletons(text: str) -> tuple[str, ...]:
-    """The ways a text may be read: as it stands, digits as letters, and right to left."""
+    """The readings of a text: as it is, with digits as letters, and from right to left."""
     readings = [text, text[::-1]] if _TURNED & set(text) else [text]
     letters = [_letters(_parted(reading)) for reading in readings]
     return tuple(dict.fromkeys(_merged(t) for s in letters for t in (s, s.translate(_DIGITS))))
@@ -66,7 +66,7 @@ def _pattern(word: str) -> re.Pattern[str]:
 
 
 def _parted(text: str) -> str:
-    """Words written together part where a small letter meets a capital: ``payNow``."""
+    """The text with spaces between the words of ``payNow``."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text)
 
 
@@ -81,7 +81,7 @@ def _letters(text: str) -> str:
 
 
 def _named(char: str) -> str:
-    """The Latin letter a character is a form of, by its name; else the character."""
+    """The Latin letter in the Unicode name of a character; otherwise the character."""
     match = _LATIN.search(unicodedata.name(char, ""))
     return match[1] if match else char
 

@@ -1,4 +1,4 @@
-"""An environment around another one that changes nothing: what the others are made from."""
+"""The base of all wrappers: an environment that passes every call on."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from swarm_ui.observation import Observation
 class Wrapper:
     """Passes everything on to ``env``.
 
-    ``snapshot`` and ``restore`` are there only if the inner world is :class:`Restorable`,
-    ``expert`` and ``grade`` only if it is :class:`Graded`: ``isinstance`` says of the wrapper what
-    it says of the inner world. A subclass that remembers something of the episode gives it to
-    :meth:`put_aside` and takes it back in :meth:`take_up`.
+    A wrapper has ``snapshot`` and ``restore`` only if the inner environment is
+    :class:`Restorable`, and ``expert`` and ``grade`` only if it is :class:`Graded`, so
+    ``isinstance`` gives the same answer for both. A subclass with a state of its own returns it in
+    :meth:`put_aside` and restores it in :meth:`take_up`.
     """
 
     def __init__(self, env: Environment) -> None:
         self.env = env
-        # On the object, since the class cannot know; protocols look at objects too.
+        # Set on the object, because it depends on ``env``.
         if isinstance(env, Restorable):
             vars(self).update(snapshot=self._snapshot, restore=self._restore)
         if isinstance(env, Graded):
@@ -37,7 +37,7 @@ class Wrapper:
 
     @property
     def innermost(self) -> Environment:
-        """The world itself, without any wrapper."""
+        """The environment without any wrapper."""
         env: Environment = self.env
         while isinstance(env, Wrapper):
             env = env.env
@@ -53,25 +53,25 @@ class Wrapper:
         await self.env.close()
 
     def put_aside(self) -> object:
-        """What this wrapper remembers of the running episode; nothing that may change later."""
+        """The wrapper's own state of the running episode; it must not change later."""
         return None
 
     def take_up(self, state: object) -> None:
-        """Remember again what :meth:`put_aside` gave."""
+        """Restore a state that :meth:`put_aside` returned."""
 
     def shown(self, screen: Observation) -> Observation:
-        """A screen of the inner world as this wrapper shows it."""
+        """A screen of the inner environment as this wrapper shows it."""
         return screen
 
     def _snapshot(self) -> object:
         assert isinstance(self.env, Restorable)
-        return _Aside(self.put_aside(), self.env.snapshot())
+        return _Snapshot(self.put_aside(), self.env.snapshot())
 
     def _restore(self, state: object) -> Observation:
         assert isinstance(self.env, Restorable)
-        if not isinstance(state, _Aside):
+        if not isinstance(state, _Snapshot):
             raise EnvironmentFault(
-                f"{type(self).__name__}: restore expects what snapshot() of it gave, got "
+                f"{type(self).__name__}: restore expects its own snapshot, got "
                 f"{type(state).__name__}"
             )
         screen = self.env.restore(state.inner)
@@ -87,8 +87,8 @@ class Wrapper:
         return self.env.grade(action)
 
 
-class _Aside:
-    """A snapshot: the wrapper's own memory, and the inner world's."""
+class _Snapshot:
+    """The state of a wrapper, and the snapshot of the inner environment."""
 
     __slots__ = ("inner", "own")
 

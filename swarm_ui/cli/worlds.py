@@ -32,9 +32,6 @@ _PHONE = ("parameters", "templates", "apps", "validation", "train")
 SUITES = ("core", "extended")
 _WEB = ("reference", "blind", "all")
 _EPISODES = 20
-_WEB_SEEDS = range(5_000_000, 6_000_000)
-"""Of tests; training draws below."""
-_TRAIN_WEB_SEEDS = range(1_000_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +192,9 @@ def training_jobs(section: EnvironmentSection, names: Sequence[str], count: int,
         split = "train" if section.suite == "core" else "extended_train"
         chosen = section.tasks or tasks(cast(Any, split))
         return draw_jobs(chosen, count, rng.getrandbits(32), seeds=TRAIN_SEEDS)
-    return [(rng.choice(names), rng.choice(_TRAIN_WEB_SEEDS)) for _ in range(count)]
+    from swarm_ui.environments.miniwob.splits import TRAIN_SEEDS as WEB_SEEDS
+
+    return [(rng.choice(names), rng.choice(WEB_SEEDS)) for _ in range(count)]
 
 
 async def tasks_of(section: EnvironmentSection, world: World) -> tuple[str, ...]:
@@ -240,7 +239,9 @@ async def _tasks(section: EnvironmentSection, world: World) -> Sequence[str]:
 
 
 def _seed(section: EnvironmentSection, task: str, number: int) -> int:
-    return random.Random(derive(section.seed, "cli", task, number)).choice(_WEB_SEEDS)
+    from swarm_ui.environments.miniwob.splits import TEST_SEEDS
+
+    return random.Random(derive(section.seed, "cli", task, number)).choice(TEST_SEEDS)
 
 
 def _own(name: str) -> Environment:

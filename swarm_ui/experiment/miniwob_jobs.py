@@ -15,6 +15,7 @@ from swarm_ui.environments.miniwob import (
     find_browser,
 )
 from swarm_ui.environments.miniwob.browser import INSTALL_HINT
+from swarm_ui.environments.miniwob.splits import TEST_SEEDS, TRAIN_SEEDS
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.node import derive
@@ -27,8 +28,6 @@ LINGER = 0.004
 """Seconds a forward waits for more requests, which come over a socket here."""
 SPLIT = "web"
 TITLE = "real MiniWoB++ pages"
-_TRAIN_SEEDS = range(1_000_000)
-_TEST_SEEDS = range(5_000_000, 6_000_000)
 
 
 def browser_or_reason() -> tuple[Path | None, str]:
@@ -61,13 +60,13 @@ def check_tasks(settings: Settings) -> None:
 
 def training_jobs(settings: Settings, count: int, rng: random.Random) -> list[Job]:
     names = settings.tasks or REFERENCE_TASKS
-    return [(rng.choice(names), rng.choice(_TRAIN_SEEDS)) for _ in range(count)]
+    return [(rng.choice(names), rng.choice(TRAIN_SEEDS)) for _ in range(count)]
 
 
 def test_jobs(tasks: Sequence[str], each: int) -> list[Job]:
     """``each`` episodes of every task; always the same."""
     return [
-        (task, random.Random(derive(1, "web", task, k)).choice(_TEST_SEEDS))
+        (task, random.Random(derive(1, "web", task, k)).choice(TEST_SEEDS))
         for task in tasks
         for k in range(each)
     ]

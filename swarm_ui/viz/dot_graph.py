@@ -143,15 +143,8 @@ def _line(start: Point, end: Point) -> str:
 
 
 def _dot(graph: Dag, name: str, place: Point, radius: float, *, last: bool) -> str:
-<<<<<<< HEAD
-    told = name + (
-        f"\nhears {listed(graph.predecessors[name])}" if graph.predecessors[name] else ""
-    )
-    told += "\nthe output" if name == graph.output else ""
-=======
-    tooltip = name + (f"\nhears {listed(graph.heard[name])}" if graph.heard[name] else "")
+    tooltip = name + (f"\nhears {listed(graph.predecessors[name])}" if graph.predecessors[name] else "")
     tooltip += "\nthe output" if name == graph.output else ""
->>>>>>> viz
     nested = isinstance(graph.nodes[name], Dag)
     mark = tag(
         "circle",

@@ -22,6 +22,7 @@ from benchmarks.studies.continuation.worlds import Pages
 from swarm_ui.action import Action
 from swarm_ui.environments.mind2web import Mind2Web
 from swarm_ui.environments.miniwob import all_html_tasks
+from swarm_ui.environments.miniwob.splits import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Observation
 
@@ -36,12 +37,12 @@ def test_no_page_is_in_two_groups() -> None:
 
 
 def test_training_the_look_and_the_test_share_no_seed() -> None:
-    seeds = [tasks.TRAIN_SEEDS, tasks.LOOK_SEEDS, tasks.TEST_SEEDS]
+    seeds = [TRAIN_SEEDS, VALIDATION_SEEDS, TEST_SEEDS]
     assert sum(map(len, seeds)) == len(set().union(*seeds))
-    jobs = tasks.drawn("test", ["a", "b"], 5, tasks.TEST_SEEDS)
-    assert jobs == tasks.drawn("test", ["a", "b"], 5, tasks.TEST_SEEDS)
+    jobs = tasks.drawn("test", ["a", "b"], 5, TEST_SEEDS)
+    assert jobs == tasks.drawn("test", ["a", "b"], 5, TEST_SEEDS)
     assert [task for task, _ in jobs] == ["a"] * 5 + ["b"] * 5
-    assert jobs != tasks.drawn("look", ["a", "b"], 5, tasks.TEST_SEEDS)
+    assert jobs != tasks.drawn("look", ["a", "b"], 5, TEST_SEEDS)
 
 
 def test_a_look_drops_what_is_always_or_never_solved() -> None:

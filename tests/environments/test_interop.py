@@ -172,10 +172,10 @@ def test_any_text_and_any_bounds_fit() -> None:
 @pytest.mark.parametrize(
     ("sizes", "complaint"),
     [
-        (Sizes(elements=3), "4 elements of the screen, but there is room for 3"),
-        (Sizes(text=20), "characters of the goal, but there is room for 20: give Sizes"),
-        (Sizes(actions=4), "actions on the screen, but there is room for 4"),
-        (Sizes(screenshot=(8, 8)), "gives no screenshots"),
+        (Sizes(elements=3), "4 elements of the screen do not fit into 3"),
+        (Sizes(text=20), "characters of the goal do not fit into 20: use Sizes"),
+        (Sizes(actions=4), "actions on the screen do not fit into 4"),
+        (Sizes(screenshot=(8, 8)), "has no screenshots"),
     ],
 )
 def test_a_screen_that_does_not_fit_is_told_not_cut(sizes: Sizes, complaint: str) -> None:
@@ -265,11 +265,11 @@ def test_proposals_that_mean_nothing_do_not_count() -> None:
     assert infos["ada"]["decision"].key == TYPE.key
     assert infos["ada"]["lost"].startswith("no action 999") and infos["bob"]["lost"] == ""
     *_, infos = env.step({"ada": 999, "bob": 999})
-    assert infos["bob"]["note"] == "nobody proposed an action that means something"
+    assert infos["bob"]["note"] == "no agent proposed a valid action"
     *_, infos = env.step({})
     assert infos["bob"]["decision"].action_type == "wait"
     env.close()
-    with pytest.raises(ConfigError, match="at least one, each once"):
+    with pytest.raises(ConfigError, match="one or more agents with different names"):
         TeamView(Notebook, agents=["ada", "ada"])
 
 

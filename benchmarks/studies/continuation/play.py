@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.studies.continuation.cells import PHONE_SPLITS, TRACE_SPLITS, Cell, Played
-from benchmarks.studies.continuation.tasks import TEST_SEEDS, drawn, splits
+from benchmarks.studies.continuation.tasks import drawn, splits
 from swarm_ui.environments.mind2web import Mind2Web
 from swarm_ui.environments.miniwob import MiniWobBrowser
+from swarm_ui.environments.miniwob.splits import TEST_SEEDS
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.environments.phone import jobs as phone_jobs
 from swarm_ui.experiment.arms import Arm

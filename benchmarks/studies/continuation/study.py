@@ -20,11 +20,12 @@ from benchmarks.studies.continuation.cells import Cell
 from benchmarks.studies.continuation.course import Course
 from benchmarks.studies.continuation.lessons import Lessons
 from benchmarks.studies.continuation.play import Playing, play_all
-from benchmarks.studies.continuation.tasks import CANDIDATES, LOOK_SEEDS, TRAIN_SEEDS, drawn, kept
+from benchmarks.studies.continuation.tasks import CANDIDATES, drawn, kept
 from benchmarks.studies.continuation.traces import make_traces
 from benchmarks.studies.continuation.worlds import Pages
 from swarm_ui.environments.mind2web import Mind2Web
 from swarm_ui.environments.miniwob import MiniWobBrowser
+from swarm_ui.environments.miniwob.splits import TRAIN_SEEDS, VALIDATION_SEEDS
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment import phone_jobs as phone
@@ -154,7 +155,7 @@ class Continuation:
         """The pages to train on: a look at the candidates, once."""
         path = self.folder / "look.json"
         if not path.exists():
-            jobs = drawn("look", tuple(CANDIDATES), self.course.look, LOOK_SEEDS)
+            jobs = drawn("look", tuple(CANDIDATES), self.course.look, VALIDATION_SEEDS)
             look: dict[str, list[float | None]] = {}
 
             async def play(bar: Bar) -> None:

@@ -49,11 +49,6 @@ EASY: tuple[str, ...] = (
 )  # fmt: skip
 """Pages that the base agent solves: what may be forgotten."""
 
-TRAIN_SEEDS = range(1_000_000)
-LOOK_SEEDS = range(1_000_000, 2_000_000)
-"""Of training too, but not of the updates: the look, and whatever was tuned."""
-TEST_SEEDS = range(5_000_000, 6_000_000)
-
 
 def kept(look: Mapping[str, Sequence[float | None]], *, share: float = 0.05) -> tuple[str, ...]:
     """The candidates that are neither solved nor failed (nearly) always.

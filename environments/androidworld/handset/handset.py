@@ -17,7 +17,8 @@ from swarm_ui.environments.androidworld.handset.databases import Database
 from swarm_ui.environments.androidworld.handset.errors import AdbFailure
 from swarm_ui.environments.androidworld.handset.file_system import Entry, Files, canonical, parent
 from swarm_ui.environments.phone.device.device import Device, Row
-from swarm_ui.environments.phone.ui.screen import Effect, Path, Screen, Widget
+from swarm_ui.environments.phone.device.screen import Path, Screen
+from swarm_ui.environments.phone.device.widget import Effect, Widget
 from swarm_ui.errors import ConfigError
 
 START = int(datetime(2023, 10, 15, 15, 34, tzinfo=UTC).timestamp())

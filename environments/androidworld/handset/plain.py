@@ -10,7 +10,7 @@ from __future__ import annotations
 from swarm_ui.environments.androidworld.handset.handset import Edition, Handset, Page
 from swarm_ui.environments.phone.apps import APPS
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.ui.screen import Screen
+from swarm_ui.environments.phone.device.screen import Screen
 from swarm_ui.environments.phone.ui.widgets import last_page, title
 from swarm_ui.errors import ConfigError
 

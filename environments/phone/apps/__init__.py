@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from swarm_ui.environments.phone.apps.around import AROUND
+from swarm_ui.environments.phone.apps.app import App, Setting
 from swarm_ui.environments.phone.apps.browser import BROWSER
 from swarm_ui.environments.phone.apps.calendar import CALENDAR
 from swarm_ui.environments.phone.apps.camera import CAMERA
@@ -20,8 +20,8 @@ from swarm_ui.environments.phone.apps.notes import NOTES
 from swarm_ui.environments.phone.apps.recipes import RECIPES
 from swarm_ui.environments.phone.apps.recorder import RECORDER
 from swarm_ui.environments.phone.apps.settings import BATTERY, SETTINGS
+from swarm_ui.environments.phone.apps.system_screens import SYSTEM_UI
 from swarm_ui.environments.phone.apps.tasks import TASKS
-from swarm_ui.environments.phone.device.app import App, Setting
 from swarm_ui.environments.phone.device.schema import Table
 
 _CORE = (
@@ -29,9 +29,9 @@ _CORE = (
 )  # fmt: skip
 _ALL = (*_CORE, FILES, BROWSER, CAMERA, GALLERY, RECORDER, MAPS)
 CORE_APPS = tuple(app.name for app in _CORE)
-"""Apps of the plain phone; the others are installed only on a whole one."""
+"""Apps of the core device; the others are installed only on a whole one."""
 APPS: Mapping[str, App] = {app.name: app for app in _ALL}
-SCREENS: Mapping[str, App] = {**APPS, AROUND.name: AROUND}
+SCREENS: Mapping[str, App] = {**APPS, SYSTEM_UI.name: SYSTEM_UI}
 """All that builds screens."""
 TABLES: Mapping[str, Table] = {table.name: table for app in _ALL for table in app.tables}
 PLACES: Mapping[str, Setting] = {

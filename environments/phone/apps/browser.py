@@ -1,17 +1,19 @@
-"""Browser: pages with facts, a link and a file to download; those bookmarked are on its first page.
+"""Browser: pages with facts, a link and a file to download. Its first page lists the bookmarks.
 
-Which pages there are is part of the episode. It works only while wifi is on.
+The pages are part of the episode. The browser works only while wifi is on.
 """
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.device.app import App
+from swarm_ui.environments.phone.apps.app import App
+from swarm_ui.environments.phone.apps.record_screens import copyable, switch
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.effects import Copy, Flip, Go
-from swarm_ui.environments.phone.device.gestures import Download, Search
+from swarm_ui.environments.phone.device.effects import Go
+from swarm_ui.environments.phone.device.full_effects import Download, Search
 from swarm_ui.environments.phone.device.schema import Field, Table
-from swarm_ui.environments.phone.parameters import Draw
-from swarm_ui.environments.phone.ui.screen import Path, Screen, Widget
+from swarm_ui.environments.phone.device.screen import Path, Screen
+from swarm_ui.environments.phone.device.widget import Widget
+from swarm_ui.environments.phone.parameters import Sampler
 
 ROOT = Screen("browser")
 PAGE = Table(
@@ -27,14 +29,14 @@ PAGE = Table(
     ),
     trail=(ROOT,),
 )
-"""Beside these fields a page has a ``file`` of a ``size`` to download."""
+"""A page also has a ``file`` of a ``size`` to download."""
 
 
 def page_path(key: int) -> Path:
     return PAGE.path("detail", key)
 
 
-def build(device: Device, screen: Screen) -> list[Widget]:
+def widgets(device: Device, screen: Screen) -> list[Widget]:
     if screen.kind == "missing":
         return [Widget("label", "page not found")]
     pages = device.tables["page"]
@@ -57,36 +59,33 @@ def build(device: Device, screen: Screen) -> list[Widget]:
 def _page(device: Device, key: int) -> list[Widget]:
     pages = device.tables["page"]
     row = pages[key]
-    shown = ("name", "phone", "price", "opens")
-    widgets = [Widget("item", name, row[name], effect=Copy(name, row[name])) for name in shown]
+    shown = copyable({name: row[name] for name in ("name", "phone", "price", "opens")})
     keys = list(pages)
     after = keys[(keys.index(key) + 1) % len(keys)]
     if after != key:
         go = Go(PAGE.screen("detail", after))
-        widgets.append(Widget("link", f"see also {pages[after]['address']}", effect=go))
-    flip = Flip(PAGE, key, "bookmarked")
-    widgets.append(Widget("switch", "bookmarked", None, row["bookmarked"] == "on", flip))
-    widgets.append(Widget("button", f"download {row['file']}", effect=Download(key)))
-    return widgets
+        shown.append(Widget("link", f"see also {pages[after]['address']}", effect=go))
+    download = Widget("button", f"download {row['file']}", effect=Download(key))
+    return [*shown, switch(PAGE, key, row, "bookmarked"), download]
 
 
-def record(draw: Draw, table: Table) -> dict[str, str]:
+def sample(sampler: Sampler) -> dict[str, str]:
     return {
-        "address": draw.address(),
-        "name": draw.phrase(2),
-        "phone": draw.phone(),
-        "price": draw.amount(),
-        "opens": draw.time(),
-        "file": draw.title(),
-        "size": draw.count(),
-        "bookmarked": draw.pick(("off", "off", "on")),
+        "address": sampler.address(),
+        "name": sampler.phrase(2),
+        "phone": sampler.phone(),
+        "price": sampler.amount(),
+        "opens": sampler.time(),
+        "file": sampler.title(),
+        "size": sampler.number(),
+        "bookmarked": sampler.pick(("off", "off", "on")),
     }
 
 
 BROWSER = App(
     name="browser",
-    build=build,
-    record=record,
+    widgets=widgets,
+    sample=sample,
     tables=(PAGE,),
     needs={"list": "wifi", "detail": "wifi", "missing": "wifi"},
 )

@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.device.app import App
-from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.apps.app import App
 from swarm_ui.environments.phone.device.schema import Field, Table
-from swarm_ui.environments.phone.parameters import Draw
-from swarm_ui.environments.phone.ui.record_screens import record_screen
-from swarm_ui.environments.phone.ui.screen import Screen, Widget
+from swarm_ui.environments.phone.device.screen import Screen
+from swarm_ui.environments.phone.parameters import Sampler
 
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday")
 EVENT = Table(
     name="event",
     app="calendar",
-    fields=(Field("title"), Field("time"), Field("place"), Field("day", "choice", DAYS)),
+    fields=(
+        Field("title", sample=Sampler.phrase),
+        Field("time", sample=Sampler.time),
+        Field("place", sample=Sampler.noun),
+        Field("day", "choice", DAYS),
+    ),
     trail=(Screen("calendar"),),
     add="new event",
 )
-
-
-def build(device: Device, screen: Screen) -> list[Widget]:
-    return record_screen(device, EVENT, screen)
-
-
-def record(draw: Draw, table: Table) -> dict[str, str]:
-    return {
-        "title": draw.phrase(2),
-        "time": draw.time(),
-        "place": draw.noun(),
-        "day": draw.pick(DAYS),
-    }
-
-
-CALENDAR = App(name="calendar", build=build, record=record, tables=(EVENT,))
+CALENDAR = App(name="calendar", tables=(EVENT,))

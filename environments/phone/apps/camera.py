@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.device.app import App
+from swarm_ui.environments.phone.apps.app import App
 from swarm_ui.environments.phone.device.device import Device, Row
 from swarm_ui.environments.phone.device.effects import Choose, Go
-from swarm_ui.environments.phone.device.gestures import Keep
-from swarm_ui.environments.phone.device.schema import Table
-from swarm_ui.environments.phone.parameters import Draw
-from swarm_ui.environments.phone.ui.screen import Path, Screen, Widget
+from swarm_ui.environments.phone.device.full_effects import SaveCapture
+from swarm_ui.environments.phone.device.screen import Path, Screen
+from swarm_ui.environments.phone.device.widget import Widget
 
 ROOT = Screen("camera")
 VIDEO = Screen("camera", "video")
@@ -17,11 +16,15 @@ PHOTO_PATH: Path = (ROOT,)
 VIDEO_PATH: Path = (ROOT, VIDEO, ROLLING)
 
 
-def build(device: Device, screen: Screen) -> list[Widget]:
+def widgets(device: Device, screen: Screen) -> list[Widget]:
     draft = device.draft
     finder = Widget("image", "", description="viewfinder", zone="hero")
     if screen.kind == "rolling":
-        return [finder, Widget("label", "filming"), Widget("button", "stop", effect=Keep("video"))]
+        return [
+            finder,
+            Widget("label", "filming"),
+            Widget("button", "stop", effect=SaveCapture("video")),
+        ]
     lens = _choice(draft, "lens", ("back", "front"), "camera")
     if screen.kind == "video":
         go = Go(ROLLING, draft)
@@ -30,7 +33,7 @@ def build(device: Device, screen: Screen) -> list[Widget]:
         finder,
         *lens,
         *_choice(draft, "flash", ("off", "on"), "flash"),
-        Widget("button", "take photo", effect=Keep("photo")),
+        Widget("button", "take photo", effect=SaveCapture("photo")),
         Widget("tab", "video", effect=Go(VIDEO)),
     ]
 
@@ -50,13 +53,8 @@ def _choice(draft: Row, field: str, values: tuple[str, ...], word: str) -> list[
     ]
 
 
-def record(draw: Draw, table: Table) -> dict[str, str]:
-    return {}
-
-
 CAMERA = App(
     name="camera",
-    build=build,
-    record=record,
+    widgets=widgets,
     needs={"list": "camera", "video": "camera", "rolling": "camera"},
 )

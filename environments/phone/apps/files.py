@@ -1,15 +1,23 @@
-"""Files: everything that is stored, by folder. Gallery and recorder show the same records."""
+"""Files: all stored files by folder. Gallery and recorder show some of the same files."""
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.device.app import App
+from swarm_ui.environments.phone.apps.app import App
+from swarm_ui.environments.phone.apps.record_screens import (
+    confirm,
+    copyable,
+    form,
+    last_page_of,
+    paged,
+    switch,
+)
 from swarm_ui.environments.phone.device.device import Device, Row
-from swarm_ui.environments.phone.device.effects import Back, Copy, Flip, Go, Update
-from swarm_ui.environments.phone.device.gestures import PutFileBack, Trash
+from swarm_ui.environments.phone.device.effects import Go, Update
+from swarm_ui.environments.phone.device.full_effects import MoveToTrash, RestoreFile
 from swarm_ui.environments.phone.device.schema import Field, Table
-from swarm_ui.environments.phone.parameters import Draw
-from swarm_ui.environments.phone.ui.record_screens import PAGE, WHOLE, form, pages_of
-from swarm_ui.environments.phone.ui.screen import Path, Screen, Widget, Zone
+from swarm_ui.environments.phone.device.screen import Path, Screen
+from swarm_ui.environments.phone.device.widget import Widget
+from swarm_ui.environments.phone.parameters import Sampler
 
 ROOT = Screen("files")
 FOLDERS = ("documents", "downloads", "pictures", "recordings")
@@ -23,8 +31,8 @@ FILE = Table(
     delete="move to trash",
     confirm="move to trash",
 )
-"""Beside these fields a file has ``kind``, ``size``, the folder it ``was`` in before the trash, and
-``lens`` and ``flash`` if the camera took it."""
+"""A file also has a ``kind`` and a ``size``; in the trash, ``was`` names the folder it came from.
+Photos and videos have ``lens`` and ``flash``."""
 KINDS = {
     "documents": ("document",),
     "downloads": ("document",),
@@ -59,61 +67,47 @@ def of_app(device: Device, app: str) -> dict[int, Row]:
     return {k: row for k, row in rows if row["kind"] in kinds and row["folder"] != TRASH}
 
 
-def file_list(
-    device: Device, app: str, rows: dict[int, Row], zone: Zone = "row", value: str = "size"
-) -> list[Widget]:
-    """Files to open, a page of them if there are many."""
-    shown = list(rows.items())
-    if long := len(shown) > WHOLE:
-        shown = shown[device.page * PAGE : (device.page + 1) * PAGE]
-    widgets = [
+def file_list(device: Device, app: str, rows: dict[int, Row]) -> list[Widget]:
+    """Files to open: thumbnails in the gallery, names and sizes elsewhere."""
+    tiles = app == "gallery"
+    shown = [
         Widget(
-            "image" if zone == "tile" else "item",
+            "image" if tiles else "item",
             row["name"],
-            None if zone == "tile" else f"{row[value]} mb" if value == "size" else row[value],
+            None if tiles else f"{row['size']} mb",
             effect=Go(Screen(app, "detail", "file", key)),
-            zone=zone,
+            zone="tile" if tiles else "row",
         )
-        for key, row in shown
+        for key, row in rows.items()
     ]
-    if not rows:
-        widgets.append(Widget("label", "empty"))
-    if long:
-        widgets.append(Widget("label", "more", scrollable=True))
-    return widgets
+    return paged(device, shown)
 
 
 def file_screen(device: Device, screen: Screen) -> list[Widget]:
-    """A file, the form that renames or moves it, or the question before it goes to the trash."""
+    """A file, the form that renames or moves it, or the dialog before it goes to the trash."""
     key, row = screen.row, device.tables["file"][screen.row]
     if screen.kind == "edit":
         return form(FILE, device.draft, Update(FILE, key))
     if screen.kind == "confirm":
-        return [
-            Widget("dialog", f"move {row['name']} to trash ?", zone="dialog"),
-            Widget("button", "move to trash", effect=Trash(key)),
-            Widget("button", "cancel", effect=Back()),
-        ]
-    size = f"{row['size']} mb"
-    shown = {"name": row["name"], "folder": row["folder"], "kind": row["kind"], "size": size}
-    widgets = [Widget("item", name, v, effect=Copy(name, v)) for name, v in shown.items()]
+        return confirm(f"move {row['name']} to trash ?", "move to trash", MoveToTrash(key))
+    values = {"name": row["name"], "folder": row["folder"]}
+    shown = copyable({**values, "kind": row["kind"], "size": f"{row['size']} mb"})
     if screen.app == "gallery":
-        widgets.insert(
-            0, Widget("image", "", description=f"{row['kind']} {row['name']}", zone="hero")
-        )
+        picture = f"{row['kind']} {row['name']}"
+        shown.insert(0, Widget("image", "", description=picture, zone="hero"))
     if row["folder"] == TRASH:
-        return [*widgets, Widget("button", "restore", effect=PutFileBack(key))]
-    flip = Flip(FILE, key, "starred")
-    widgets.append(Widget("switch", "starred", None, row["starred"] == "on", flip))
-    draft = {"name": row["name"], "folder": row["folder"]}
-    go = Go(Screen(screen.app, "edit", "file", key), draft)
-    widgets.append(Widget("button", FILE.edit, effect=go))
-    confirm = Go(Screen(screen.app, "confirm", "file", key))
-    widgets.append(Widget("button", FILE.delete, effect=confirm))
-    return widgets
+        return [*shown, Widget("button", "restore", effect=RestoreFile(key))]
+    edit = Go(Screen(screen.app, "edit", "file", key), values)
+    delete = Go(Screen(screen.app, "confirm", "file", key))
+    return [
+        *shown,
+        switch(FILE, key, row, "starred"),
+        Widget("button", FILE.edit, effect=edit),
+        Widget("button", FILE.delete, effect=delete),
+    ]
 
 
-def build(device: Device, screen: Screen) -> list[Widget]:
+def widgets(device: Device, screen: Screen) -> list[Widget]:
     if screen.kind == "folder":
         return file_list(device, "files", in_folder(device, screen.of))
     if screen.row:
@@ -123,32 +117,32 @@ def build(device: Device, screen: Screen) -> list[Widget]:
 
 def _last(device: Device, screen: Screen) -> int:
     rows = in_folder(device, screen.of) if screen.kind == "folder" else {}
-    return pages_of(len(rows)) - 1
+    return last_page_of(len(rows))
 
 
 def last_of_app(device: Device, screen: Screen) -> int:
     """Last page of the list of an app that shows some of the files."""
-    return 0 if screen.kind != "list" else pages_of(len(of_app(device, screen.app))) - 1
+    return 0 if screen.kind != "list" else last_page_of(len(of_app(device, screen.app)))
 
 
-def record(draw: Draw, table: Table) -> dict[str, str]:
-    return file_in(draw, draw.pick(FOLDERS))
+def sample(sampler: Sampler) -> dict[str, str]:
+    return random_file(sampler, sampler.pick(FOLDERS))
 
 
-def file_in(draw: Draw, where: str) -> dict[str, str]:
+def random_file(sampler: Sampler, where: str) -> dict[str, str]:
     """A random file of a folder."""
-    kind = draw.pick(KINDS[where])
+    kind = sampler.pick(KINDS[where])
     camera = kind in ("photo", "video")
     return {
-        "name": draw.title(),
+        "name": sampler.title(),
         "folder": where,
         "kind": kind,
-        "size": draw.count(),
-        "starred": draw.pick(("off", "off", "on")),
+        "size": sampler.number(),
+        "starred": sampler.pick(("off", "off", "on")),
         "was": "",
         "lens": "back" if camera else "",
         "flash": "off" if camera else "",
     }
 
 
-FILES = App(name="files", build=build, record=record, tables=(FILE,), last=_last)
+FILES = App(name="files", widgets=widgets, sample=sample, tables=(FILE,), last=_last)

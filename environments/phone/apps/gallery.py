@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from swarm_ui.environments.phone.apps.app import App
 from swarm_ui.environments.phone.apps.files import file_list, file_screen, last_of_app, of_app
 from swarm_ui.environments.phone.apps.messages import MESSAGE
-from swarm_ui.environments.phone.device.app import App
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.gestures import Share
-from swarm_ui.environments.phone.device.schema import Table
-from swarm_ui.environments.phone.parameters import Draw
-from swarm_ui.environments.phone.ui.screen import Screen, Widget
+from swarm_ui.environments.phone.device.full_effects import Share
+from swarm_ui.environments.phone.device.screen import Screen
+from swarm_ui.environments.phone.device.widget import Widget
 
 
-def build(device: Device, screen: Screen) -> list[Widget]:
+def widgets(device: Device, screen: Screen) -> list[Widget]:
     if not screen.row:
-        return file_list(device, "gallery", of_app(device, "gallery"), "tile")
+        return file_list(device, "gallery", of_app(device, "gallery"))
     widgets = file_screen(device, screen)
     if screen.kind == "detail" and "messages" in device.installed:
         name = device.tables["file"][screen.row]["name"]
@@ -23,13 +22,8 @@ def build(device: Device, screen: Screen) -> list[Widget]:
     return widgets
 
 
-def record(draw: Draw, table: Table) -> dict[str, str]:
-    return {}
-
-
 GALLERY = App(
     name="gallery",
-    build=build,
-    record=record,
+    widgets=widgets,
     last=last_of_app,
 )

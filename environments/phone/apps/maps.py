@@ -1,14 +1,16 @@
-"""Maps: places, and the way to them. A test app: no training template opens it."""
+"""Maps: places and routes to them. A test app: no training template opens it."""
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.device.app import App
+from swarm_ui.environments.phone.apps.app import App
+from swarm_ui.environments.phone.apps.record_screens import copyable, switch
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.effects import Copy, Flip, Go
-from swarm_ui.environments.phone.device.gestures import Search
+from swarm_ui.environments.phone.device.effects import Go
+from swarm_ui.environments.phone.device.full_effects import Search
 from swarm_ui.environments.phone.device.schema import Field, Table
-from swarm_ui.environments.phone.parameters import Draw
-from swarm_ui.environments.phone.ui.screen import Path, Screen, Widget
+from swarm_ui.environments.phone.device.screen import Path, Screen
+from swarm_ui.environments.phone.device.widget import Widget
+from swarm_ui.environments.phone.parameters import Sampler
 
 ROOT = Screen("maps")
 PLACE = Table(
@@ -23,15 +25,15 @@ PLACE = Table(
     ),
     trail=(ROOT,),
 )
-"""Beside these fields a place has the minutes to it by ``foot`` and by ``car``."""
+"""A place also has the minutes to it by ``foot`` and by ``car``."""
 
 
 def route_path(key: int) -> Path:
-    """Screens to the way to a place."""
+    """Screens to the route to a place."""
     return (*PLACE.path("detail", key), Screen("maps", "route", "place", key))
 
 
-def build(device: Device, screen: Screen) -> list[Widget]:
+def widgets(device: Device, screen: Screen) -> list[Widget]:
     if screen.kind == "missing":
         return [Widget("label", "no results")]
     if not screen.row:
@@ -40,12 +42,10 @@ def build(device: Device, screen: Screen) -> list[Widget]:
     chart = Widget("image", "", description="map", zone="hero")
     if screen.kind == "route":
         ways = {"by foot": f"{row['foot']} min", "by car": f"{row['car']} min"}
-        return [chart, *(Widget("item", n, v, effect=Copy(n, v)) for n, v in ways.items())]
-    shown = [
-        Widget("item", f.name, row[f.name], effect=Copy(f.name, row[f.name])) for f in PLACE.form
-    ]
-    saved = Widget("switch", "saved", None, row["saved"] == "on", Flip(PLACE, key, "saved"))
-    return [*shown, saved, Widget("button", "directions", effect=Go(route_path(key)[-1]))]
+        return [chart, *copyable(ways)]
+    shown = copyable({field.name: row[field.name] for field in PLACE.form})
+    directions = Widget("button", "directions", effect=Go(route_path(key)[-1]))
+    return [*shown, switch(PLACE, key, row, "saved"), directions]
 
 
 def _first(device: Device) -> list[Widget]:
@@ -63,16 +63,18 @@ def _first(device: Device) -> list[Widget]:
     ]
 
 
-def record(draw: Draw, table: Table) -> dict[str, str]:
+def sample(sampler: Sampler) -> dict[str, str]:
     return {
-        "place": draw.phrase(2),
-        "street": draw.street(),
-        "phone": draw.phone(),
-        "closes": draw.time(),
-        "foot": draw.count(),
-        "car": draw.count(),
-        "saved": draw.pick(("off", "off", "on")),
+        "place": sampler.phrase(2),
+        "street": sampler.street(),
+        "phone": sampler.phone(),
+        "closes": sampler.time(),
+        "foot": sampler.number(),
+        "car": sampler.number(),
+        "saved": sampler.pick(("off", "off", "on")),
     }
 
 
-MAPS = App(name="maps", build=build, record=record, tables=(PLACE,), needs={"route": "location"})
+MAPS = App(
+    name="maps", widgets=widgets, sample=sample, tables=(PLACE,), needs={"route": "location"}
+)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.device.app import App
-from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.apps.app import App
 from swarm_ui.environments.phone.device.schema import Field, Table
-from swarm_ui.environments.phone.parameters import Draw
-from swarm_ui.environments.phone.ui.record_screens import record_screen
-from swarm_ui.environments.phone.ui.screen import Screen, Widget
+from swarm_ui.environments.phone.device.screen import Screen
+from swarm_ui.environments.phone.parameters import Sampler
+
+
+def _servings(sampler: Sampler) -> str:
+    return str(1 + int(sampler.rng.random() * 8))
+
 
 RECIPE = Table(
     name="recipe",
     app="recipes",
     fields=(
-        Field("dish"),
-        Field("duration"),
-        Field("servings"),
+        Field("dish", sample=Sampler.phrase),
+        Field("duration", sample=Sampler.number),
+        Field("servings", sample=_servings),
         Field("starred", "switch", default="off"),
     ),
     trail=(Screen("recipes"),),
@@ -25,19 +28,4 @@ RECIPE = Table(
     delete="discard",
     confirm="discard",
 )
-
-
-def build(device: Device, screen: Screen) -> list[Widget]:
-    return record_screen(device, RECIPE, screen)
-
-
-def record(draw: Draw, table: Table) -> dict[str, str]:
-    return {
-        "dish": draw.phrase(2),
-        "duration": draw.count(),
-        "servings": str(1 + int(draw.rng.random() * 8)),
-        "starred": draw.pick(("off", "off", "on")),
-    }
-
-
-RECIPES = App(name="recipes", build=build, record=record, tables=(RECIPE,))
+RECIPES = App(name="recipes", tables=(RECIPE,))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from swarm_ui.environments.phone.device.app import App, Setting
+from swarm_ui.environments.phone.apps.app import App, Setting
+from swarm_ui.environments.phone.apps.record_screens import setting_switch
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.effects import FlipSetting, Go, SetSetting
-from swarm_ui.environments.phone.device.gestures import Grant
-from swarm_ui.environments.phone.device.schema import Table
+from swarm_ui.environments.phone.device.effects import Go, SetSetting
+from swarm_ui.environments.phone.device.full_effects import Grant
+from swarm_ui.environments.phone.device.screen import Path, Screen
 from swarm_ui.environments.phone.device.system import System
-from swarm_ui.environments.phone.parameters import Draw
-from swarm_ui.environments.phone.ui.screen import Path, Screen, Widget
+from swarm_ui.environments.phone.device.widget import Widget
 
 ROOT = Screen("settings")
 SWITCHES: Mapping[str, tuple[str, ...]] = {
@@ -31,13 +31,13 @@ BATTERY: Mapping[str, Setting] = {
     key: Setting((ROOT, Screen("settings", "category", "battery")))
     for key in ("battery saver", "adaptive battery")
 }
-"""Switches that only a whole phone has."""
+"""Switches that only the full device has."""
 PERMISSIONS = Screen("settings", "permissions")
-"""What the apps of a whole phone may do."""
+"""The permissions of the apps, on the full device."""
 
 
 def grant_path(key: str) -> Path:
-    """Screens to what an app is permitted, such as ``"maps location"``."""
+    """Screens to a permission of an app, such as ``"maps location"``."""
     return (ROOT, PERMISSIONS, Screen("settings", "grant", key))
 
 
@@ -53,7 +53,7 @@ def _places() -> dict[str, Setting]:
     return places
 
 
-def build(device: Device, screen: Screen) -> list[Widget]:
+def widgets(device: Device, screen: Screen) -> list[Widget]:
     if screen.kind == "category":
         return _category(device, screen.of)
     if screen.kind == "choice":
@@ -64,25 +64,25 @@ def build(device: Device, screen: Screen) -> list[Widget]:
         ]
     if device.system is not None and screen.kind != "list":
         return _permissions(device.system, screen)
-    widgets = [
+    shown = [
         Widget("item", category, effect=Go(Screen("settings", "category", category)))
         for category in SWITCHES
     ]
     if device.system is not None:
         go = Go(Screen("settings", "category", "battery"))
-        widgets.append(Widget("item", "battery", effect=go))
-        widgets.append(Widget("item", "permissions", effect=Go(PERMISSIONS)))
-    return widgets
+        shown.append(Widget("item", "battery", effect=go))
+        shown.append(Widget("item", "permissions", effect=Go(PERMISSIONS)))
+    return shown
 
 
-def _permissions(around: System, screen: Screen) -> list[Widget]:
-    """Every permission asked for so far or set beforehand, or the answers one can have."""
+def _permissions(system: System, screen: Screen) -> list[Widget]:
+    """The list of permissions, or the possible answers for one of them."""
     if screen.kind == "permissions":
         return [
             Widget("item", key, _ANSWERS[value], effect=Go(Screen("settings", "grant", key)))
-            for key, value in around.grants.items()
+            for key, value in system.grants.items()
         ]
-    now = around.grants.get(screen.of, "ask")
+    now = system.grants.get(screen.of, "ask")
     return [
         Widget("radio", _ANSWERS[value], None, value == now, Grant(screen.of, value))
         for value in ("allow", "ask", "deny")
@@ -94,23 +94,13 @@ _ANSWERS = {"allow": "allow", "ask": "ask every time", "once": "only this time",
 
 def _category(device: Device, category: str) -> list[Widget]:
     if category == "battery":
-        return [
-            Widget("switch", key, None, device.settings[key] == "on", FlipSetting(key))
-            for key in BATTERY
-        ]
-    widgets = [
-        Widget("switch", key, None, device.settings[key] == "on", FlipSetting(key))
-        for key in SWITCHES[category]
-    ]
+        return [setting_switch(device, key) for key in BATTERY]
+    shown = [setting_switch(device, key) for key in SWITCHES[category]]
     for key, (place, _) in CHOICES.items():
         if place == category:
             go = Go(Screen("settings", "choice", key))
-            widgets.append(Widget("item", key, device.settings[key], effect=go))
-    return widgets
+            shown.append(Widget("item", key, device.settings[key], effect=go))
+    return shown
 
 
-def record(draw: Draw, table: Table) -> dict[str, str]:
-    return {}
-
-
-SETTINGS = App(name="settings", build=build, record=record, settings=_places())
+SETTINGS = App(name="settings", widgets=widgets, settings=_places())

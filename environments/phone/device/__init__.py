@@ -1,1 +1,1 @@
-"""The simulated device: its state, and what actions do to it."""
+"""The simulated device: its state, and the effects that change it."""

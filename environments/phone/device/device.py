@@ -1,15 +1,15 @@
-"""State of a simulated Android device: data of all apps, settings, and the screen in front.
+"""The state of a simulated Android device: data of all apps, settings, and the screen in front.
 
-The device knows nothing of particular apps or tasks. All containers are replaced, never changed in
-place, so that a copy shares them and costs a microsecond.
+The device does not depend on apps or tasks. Containers are replaced and never changed in place, so
+that copies share them and a copy takes a microsecond.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from swarm_ui.environments.phone.device.screen import Path, Screen
 from swarm_ui.environments.phone.device.system import System
-from swarm_ui.environments.phone.ui.screen import Path, Screen
 
 Row = Mapping[str, str]
 """One record; switches and check boxes hold ``"on"`` or ``"off"``."""
@@ -18,7 +18,7 @@ Rows = Mapping[int, Row]
 
 
 class Device:
-    """A phone: what is stored on it, and where its user is."""
+    """The stored data, and the screen that the user sees."""
 
     __slots__ = (
         "answer",
@@ -43,21 +43,21 @@ class Device:
         self.tables: Mapping[str, Rows] = {}
         self.stack: Path = ()
         self.draft: Row = {}
-        """Contents of the form in front; given up when the screen is left."""
+        """Contents of the form in front; cleared when the screen is left."""
         self.page = 0
-        """How far the list in front is scrolled."""
+        """The page of the list in front."""
         self.copied: tuple[str, ...] = ()
-        """Everything copied so far, oldest first."""
+        """All copied values, oldest first."""
         self.toast = ""
-        """Short message that is shown until the next action."""
+        """A short message that is shown until the next action."""
         self.answer: str | None = None
         self.next_row = 1
         self.system: System | None = None
-        """What a whole phone has around its apps; ``None``: home screen and apps are all."""
+        """The system UI of a full device; ``None`` on a core device."""
         self.focus = ""
         """Field that the on-screen keyboard types into; empty: no keyboard is shown."""
         self.moves = 0
-        """How often another screen came to the front; decides when an interruption is due."""
+        """Number of screen changes; decides when an interruption is due."""
 
     def clone(self) -> Device:
         """An independent copy."""

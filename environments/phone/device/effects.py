@@ -1,4 +1,4 @@
-"""What taps do. Plain values, so that a solver can look for the tap that does what it wants."""
+"""Effects of taps, as values that the solver can compare."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 from swarm_ui.environments.phone.device.device import Device, Row
 from swarm_ui.environments.phone.device.schema import Table
-from swarm_ui.environments.phone.ui.screen import Screen
+from swarm_ui.environments.phone.device.screen import Screen
 
 
 class Launch(msgspec.Struct, frozen=True, gc=False):
@@ -85,7 +85,7 @@ class Remove(msgspec.Struct, frozen=True):
 
 
 class Flip(msgspec.Struct, frozen=True):
-    """Turn a record's switch or check box over."""
+    """Toggle a switch or check box of a record."""
 
     table: Table
     row: int
@@ -109,7 +109,7 @@ class Choose(msgspec.Struct, frozen=True, gc=False):
 
 
 class FlipSetting(msgspec.Struct, frozen=True, gc=False):
-    """Turn a switch of the device over."""
+    """Toggle a switch of the device."""
 
     key: str
 

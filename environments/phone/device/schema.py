@@ -1,12 +1,14 @@
-"""What kinds of records an app keeps, and the words on the screens that show them."""
+"""The kinds of records that an app stores, and the words on the screens that show them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
 
-from swarm_ui.environments.phone.ui.screen import Path, Screen
+from swarm_ui.environments.phone.device.screen import Path, Screen
+from swarm_ui.environments.phone.parameters import Sampler
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -16,13 +18,21 @@ class Field(msgspec.Struct, frozen=True):
     kind: Literal["text", "choice", "switch"] = "text"
     choices: tuple[str, ...] = ()
     default: str = ""
+    sample: Callable[[Sampler], str] | None = None
+    """Draws a random value; ``None``: one of ``choices``, or a switch that is mostly off."""
+
+    def random_value(self, sampler: Sampler) -> str:
+        """A value for a random record."""
+        if self.sample is not None:
+            return self.sample(sampler)
+        return sampler.pick(self.choices or ("off", "off", "on"))
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
-    """A kind of record, and how its screens are worded."""
+    """A kind of record, and the texts of its screens."""
 
     name: str
-    """What one record is called, such as ``"contact"``."""
+    """The name of one record, such as ``"contact"``."""
     app: str
     fields: tuple[Field, ...]
     """The first is the title that lists show; a form cannot be saved without it."""
@@ -34,11 +44,9 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     """Empty: records cannot be edited."""
     delete: str = "delete"
     confirm: str = "delete"
-    """What the button in the dialog that deletes is called."""
+    """The text of the button in the deletion dialog."""
     checklist: bool = False
-    """The list shows check boxes instead of rows that open (the first switch is what they set)."""
-    shown: str = ""
-    """Field whose value lists show beside the title; empty: none."""
+    """The list shows check boxes, which set the first switch, instead of rows that open."""
 
     @property
     def title(self) -> str:
@@ -46,7 +54,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def form(self) -> tuple[Field, ...]:
-        """Fields that forms show."""
+        """The fields in forms."""
         return tuple(field for field in self.fields if field.kind != "switch")
 
     @property
@@ -66,3 +74,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
     def screen(self, kind: str, row: int = 0) -> Screen:
         return Screen(self.app, kind, self.name, row)
+
+
+def same_text(left: str, right: str) -> bool:
+    """Whether two texts are equal apart from case and repeated spaces."""
+    return left == right or left.casefold().split() == right.casefold().split()

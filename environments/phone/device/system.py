@@ -1,26 +1,23 @@
-"""What a whole phone has around its apps: home screen, notifications, permissions, interruptions.
+"""The system UI of a full device: home screen, notifications, permissions, interruptions.
 
-A device without a :class:`System` is the plain phone of the core templates.
+A device without a :class:`System` is the core device.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
-from swarm_ui.environments.phone.ui.screen import Path, Screen
-
-if TYPE_CHECKING:
-    from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.screen import Path, Screen
 
 DRAWER = Screen("system", "drawer")
 """All installed apps."""
 SHADE = Screen("system", "shade")
-"""The notifications, pulled down over whatever is in front."""
+"""The notifications, over the screen in front."""
 HISTORY = Screen("system", "history")
-"""Notifications that were opened or dismissed."""
+"""The notifications that were opened or dismissed."""
 
 SYSTEM_TITLES: Mapping[str, str] = {
     "drawer": "all apps",
@@ -29,7 +26,7 @@ SYSTEM_TITLES: Mapping[str, str] = {
     "updating": "system update",
     "store": "store",
 }
-"""Kind of screen -> what it is called."""
+"""Kind of screen -> title."""
 
 PERMISSIONS: Mapping[str, str] = {
     "camera": "take pictures and record video",
@@ -37,7 +34,7 @@ PERMISSIONS: Mapping[str, str] = {
     "location": "access the location of this device",
     "contacts": "access your contacts",
 }
-"""What an app may ask for -> how the question puts it."""
+"""Permission -> its description in the request."""
 
 
 class Notice(msgspec.Struct, frozen=True):
@@ -47,51 +44,43 @@ class Notice(msgspec.Struct, frozen=True):
     title: str
     text: str
     path: Path
-    """What a tap on it opens."""
+    """The screens that a tap on it opens."""
+
+
+InterruptionKind = Literal["update", "rating", "battery"]
 
 
 class Interruption(msgspec.Struct, frozen=True, kw_only=True):
-    """A dialog that comes up by itself and stays until it is answered."""
+    """A dialog that appears by itself and stays until it is answered."""
 
-    kind: Literal["update", "rating", "battery"]
+    kind: InterruptionKind
     due: int
-    """It comes once so many screens were opened (:attr:`Device.moves`)."""
+    """It appears after this many screen changes (:attr:`Device.moves`)."""
     app: str = ""
-    """App in whose screens it comes; empty: in all."""
+    """The app in which it appears; empty: all."""
 
 
 class System(msgspec.Struct, frozen=True, kw_only=True):
-    """State of the phone around its apps. Replaced, never changed."""
+    """The state of the system UI. It is immutable: the methods return changed copies."""
 
     favorites: tuple[str, ...]
-    """Apps on the home screen; the others are in the drawer only."""
+    """Apps on the home screen; the others are only in the drawer."""
     clock: str
     battery: str
     """Per cent."""
     notices: Mapping[int, Notice] = {}
     dismissed: Mapping[int, Notice] = {}
     grants: Mapping[str, str] = {}
-    """``"app permission"`` -> ``"allow"``, ``"once"``, ``"deny"`` or ``"ask"`` (as is the rest)."""
+    """``"app permission"`` -> ``"allow"``, ``"once"``, ``"deny"`` or ``"ask"`` (the default)."""
     pending: tuple[Interruption, ...] = ()
-    """Interruptions to come, the first one first."""
-
-    def interruption(self, device: Device) -> Interruption | None:
-        """The interruption over the present screen."""
-        if not self.pending:
-            return None
-        first = self.pending[0]
-        if device.moves < first.due:
-            return None
-        if first.app and (not device.stack or device.stack[0].app != first.app):
-            return None
-        return first
+    """Future interruptions, in order."""
 
     def granted(self, key: str, value: str) -> System:
-        """With another answer to a question for a permission."""
+        """With another answer to a permission request."""
         return msgspec.structs.replace(self, grants={**self.grants, key: value})
 
     def settled(self) -> System:
-        """With the first interruption over."""
+        """Without the first interruption."""
         return msgspec.structs.replace(self, pending=self.pending[1:])
 
     def notified(self, identity: int, notice: Notice) -> System:
@@ -105,7 +94,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, notices=left, dismissed={**self.dismissed, **gone})
 
     def put_back(self, identity: int) -> System:
-        """With a notification of the history shown again."""
+        """With a notification restored from the history."""
         left = {key: value for key, value in self.dismissed.items() if key != identity}
         back = {**self.notices, identity: self.dismissed[identity]}
         return msgspec.structs.replace(self, notices=back, dismissed=left)

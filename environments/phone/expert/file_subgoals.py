@@ -1,4 +1,4 @@
-"""Files as they should be: what several apps store in one place, and a trash that gives back."""
+"""Subgoals for files, which several apps share and which can be restored from the trash."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from collections.abc import Sequence
 from swarm_ui.environments.phone.apps.files import FILE, TRASH, file_path
 from swarm_ui.environments.phone.device.device import Row, Rows
 from swarm_ui.environments.phone.device.effects import Flip, Update
-from swarm_ui.environments.phone.device.gestures import PutFileBack, Trash
-from swarm_ui.environments.phone.goal import Change, Create, Delete, Repair, Source, same
-from swarm_ui.environments.phone.ui.screen import Screen
+from swarm_ui.environments.phone.device.full_effects import MoveToTrash, RestoreFile
+from swarm_ui.environments.phone.device.schema import same_text
+from swarm_ui.environments.phone.device.screen import Screen
+from swarm_ui.environments.phone.expert.subgoal import Subgoal
+from swarm_ui.environments.phone.tasks.goal import Change, Create, Delete, Source
 
 _EDITABLE = ("name", "folder", "starred")
 
 
-def file_repairs(
+def file_subgoals(
     before: Rows, rows: Rows, wants: Sequence[Create | Change | Delete]
-) -> list[Repair]:
-    """What separates the files from what is wanted of them. What is in the trash counts as gone."""
-    found: list[Repair] = []
+) -> list[Subgoal]:
+    """The subgoals that fulfil the conditions on files. A file in the trash counts as deleted."""
+    found: list[Subgoal] = []
     gone = {want.row: want for want in wants if isinstance(want, Delete)}
     changed = {want.row: want for want in wants if isinstance(want, Change)}
     for key, row in before.items():
@@ -37,9 +39,9 @@ def file_repairs(
     return found
 
 
-def _match(extra: Rows, missing: list[Create]) -> list[Repair]:
-    """Repairs that make what is missing, out of new files as far as they will do."""
-    found: list[Repair] = []
+def _match(extra: Rows, missing: list[Create]) -> list[Subgoal]:
+    """Subgoals that create the missing files, or change new files into them."""
+    found: list[Subgoal] = []
     left = dict(extra)
     for names in ((*_EDITABLE,), ()):  # those that are right first, then those that can be made so
         for want in tuple(missing):
@@ -50,14 +52,14 @@ def _match(extra: Rows, missing: list[Create]) -> list[Repair]:
                 found.extend(_mend(like, row, {**row, **want.fields}))
     found.extend(_trash(key, row) for key, row in left.items())
     for want in missing:
-        found.append(Repair(path=want.path, tap=want.tap, fields=want.form, source=want.source))
+        found.append(Subgoal(path=want.path, tap=want.tap, fields=want.form, source=want.source))
     return found
 
 
 def _alike(row: Row, want: Create, also: Sequence[str]) -> bool:
-    """Whether a file is what is wanted in all that cannot be edited, and in ``also``."""
+    """Whether a file has the wanted values in ``also`` and in the fields without an editor."""
     return all(
-        same(row[name], value)
+        same_text(row[name], value)
         for name, value in want.fields.items()
         if name in also or name not in _EDITABLE
     )
@@ -65,23 +67,23 @@ def _alike(row: Row, want: Create, also: Sequence[str]) -> bool:
 
 def _mend(
     key: int, now: Row, wanted: Row, via: str = "", source: Source | None = None
-) -> list[Repair]:
-    """Repairs that bring a file that is wanted to its values."""
+) -> list[Subgoal]:
+    """Subgoals that give a file the wanted values."""
     path = file_path(key, now, via or "files")
     if wanted["folder"] == TRASH:
         return [] if now["folder"] == TRASH else [_trash(key, now, via)]
     if now["folder"] == TRASH:
-        return [Repair(path=path, tap=PutFileBack(key))]
-    found: list[Repair] = []
+        return [Subgoal(path=path, tap=RestoreFile(key))]
+    found: list[Subgoal] = []
     fields = {name: wanted[name] for name in ("name", "folder")}
-    if not all(same(now[name], value) for name, value in fields.items()):
+    if not all(same_text(now[name], value) for name, value in fields.items()):
         edit = (*path, Screen(path[0].app, "edit", "file", key))
-        found.append(Repair(path=edit, tap=Update(FILE, key), fields=fields, source=source))
+        found.append(Subgoal(path=edit, tap=Update(FILE, key), fields=fields, source=source))
     if now["starred"] != wanted["starred"]:
-        found.append(Repair(path=path, tap=Flip(FILE, key, "starred")))
+        found.append(Subgoal(path=path, tap=Flip(FILE, key, "starred")))
     return found
 
 
-def _trash(key: int, row: Row, via: str = "") -> Repair:
+def _trash(key: int, row: Row, via: str = "") -> Subgoal:
     path = file_path(key, row, via or "files")
-    return Repair(path=(*path, Screen(path[0].app, "confirm", "file", key)), tap=Trash(key))
+    return Subgoal(path=(*path, Screen(path[0].app, "confirm", "file", key)), tap=MoveToTrash(key))

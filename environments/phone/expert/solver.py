@@ -1,4 +1,4 @@
-"""The reference solver: the next right intent from any state a user can reach."""
+"""The reference solver: the next action towards the goal, from any reachable state."""
 
 from __future__ import annotations
 
@@ -8,33 +8,36 @@ import msgspec
 
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.effects import Choose, Go, Launch
-from swarm_ui.environments.phone.device.gestures import PullShade, Search
-from swarm_ui.environments.phone.device.input import back, enter, write
+from swarm_ui.environments.phone.device.full_effects import PullShade, Search
+from swarm_ui.environments.phone.device.schema import same_text
+from swarm_ui.environments.phone.device.screen import Path
 from swarm_ui.environments.phone.device.system import DRAWER, HISTORY, SHADE
+from swarm_ui.environments.phone.device.widget import Effect, Widget
 from swarm_ui.environments.phone.expert.preconditions import (
-    clearing,
+    dismiss_dialog,
     lookup,
     lookups,
-    out_of_the_way,
+    unblock,
 )
-from swarm_ui.environments.phone.expert.subgoals import repairs
-from swarm_ui.environments.phone.goal import Goal, Repair, same
-from swarm_ui.environments.phone.ui.screen import Effect, Path, Widget
+from swarm_ui.environments.phone.expert.subgoal import Subgoal
+from swarm_ui.environments.phone.expert.subgoals import subgoals
+from swarm_ui.environments.phone.tasks.goal import Goal
+from swarm_ui.environments.phone.ui.input import back, enter, write
 from swarm_ui.environments.phone.ui.widgets import widgets
 
-FAR = 60
-"""Distance of a state from which the solver does not get to the end."""
+UNREACHABLE = 60
+"""The distance if the solver does not reach the end."""
 
 
 class Intent(msgspec.Struct, frozen=True, gc=False):
-    """An act in terms of widgets rather than indices."""
+    """An action on a widget rather than on an index."""
 
     kind: Literal[
         "tap", "type", "enter", "back", "home", "shade", "down", "up", "answer", "complete",
         "infeasible",
     ]  # fmt: skip
     widget: int = -1
-    """Position among the screen's widgets as :func:`widgets` lists them."""
+    """Position in the list of :func:`widgets`."""
     text: str = ""
 
 
@@ -44,37 +47,37 @@ COMPLETE = Intent("complete")
 INFEASIBLE = Intent("infeasible")
 
 
-def solve(aim: Goal, start: Device, now: Device) -> Intent:
+def solve(goal: Goal, start: Device, now: Device) -> Intent:
     """The next intent of the reference solver.
 
-    It uses nothing that could not have been seen: it looks up a value before it writes it
-    elsewhere, and looks where something should be before it says that it is not there.
+    It uses only visible information: it looks a value up before it writes it elsewhere, and opens
+    the list of a record before it declares that the record does not exist.
     """
-    open_repairs = repairs(aim, start, now)
-    told = aim.answer is None or (now.answer is not None and same(now.answer, aim.answer))
-    if not open_repairs and told and not aim.infeasible:
+    unmet = subgoals(goal, start, now)
+    told = goal.answer is None or (now.answer is not None and same_text(now.answer, goal.answer))
+    if not unmet and told and not goal.infeasible:
         return COMPLETE
     if now.system is not None:
-        if (dismissal := out_of_the_way(aim, now)) is not None:
+        if (dismissal := dismiss_dialog(goal, now)) is not None:
             return Intent("tap", _find(widgets(now), dismissal) or 0)
-        open_repairs = open_repairs or lookups(aim, now)
-    if not open_repairs:
-        if aim.infeasible:
-            return _look(now, aim.look) or INFEASIBLE
-        return _look(now, aim.look) or Intent("answer", text=aim.answer or "")
-    if len(open_repairs) == 1:
-        nearest = _stage(open_repairs[0], now)
+        unmet = unmet or lookups(goal, now)
+    if not unmet:
+        if goal.infeasible:
+            return _to_evidence(now, goal.look) or INFEASIBLE
+        return _to_evidence(now, goal.look) or Intent("answer", text=goal.answer or "")
+    if len(unmet) == 1:
+        nearest = _stage(unmet[0], now)
     else:
-        staged = [_stage(repair, now) for repair in open_repairs]
-        nearest = min(staged, key=lambda repair: _far(now.stack, repair.path))
-    return _go(now, nearest.path) or _work(nearest, now)
+        staged = [_stage(subgoal, now) for subgoal in unmet]
+        nearest = min(staged, key=lambda subgoal: _steps_between(now.stack, subgoal.path))
+    return _go(now, nearest.path) or _fill_in(nearest, now)
 
 
-def distance(aim: Goal, start: Device, now: Device, limit: int = FAR) -> int:
-    """Actions the solver needs until it ends the episode, that last one included."""
+def distance(goal: Goal, start: Device, now: Device, limit: int = UNREACHABLE) -> int:
+    """Actions the solver needs to the end of the episode, the last one included."""
     device = now.clone()
     for done in range(1, limit):
-        intent = solve(aim, start, device)
+        intent = solve(goal, start, device)
         if intent.kind in ("complete", "infeasible"):
             return done
         perform(device, intent)
@@ -82,7 +85,7 @@ def distance(aim: Goal, start: Device, now: Device, limit: int = FAR) -> int:
 
 
 def perform(device: Device, intent: Intent) -> None:
-    """Carry out an intent that does not end the episode."""
+    """Apply an intent that does not end the episode."""
     device.toast = ""
     kind = intent.kind
     if kind == "tap":
@@ -109,39 +112,39 @@ def perform(device: Device, intent: Intent) -> None:
         device.page += 1 if kind == "down" else -1
 
 
-def _stage(repair: Repair, now: Device) -> Repair:
-    """The repair, or what must come before it: a look-up, or a way that has to be free."""
-    ready = _looked_up(repair, now)
-    return ready if now.system is None else clearing(now, ready.path) or ready
+def _stage(subgoal: Subgoal, now: Device) -> Subgoal:
+    """The subgoal, or a subgoal that must come first."""
+    ready = _looked_up(subgoal, now)
+    return ready if now.system is None else unblock(now, ready.path) or ready
 
 
-def _looked_up(repair: Repair, now: Device) -> Repair:
-    """The repair, or the look-up that must come before it."""
-    source = repair.source
+def _looked_up(subgoal: Subgoal, now: Device) -> Subgoal:
+    """The subgoal, or the look-up that must come first."""
+    source = subgoal.source
     if source is None:
-        return repair
+        return subgoal
     known = source.value in now.copied or any(
-        wanted == source.value and same(now.draft.get(name, ""), wanted)
-        for name, wanted in repair.fields.items()
+        wanted == source.value and same_text(now.draft.get(name, ""), wanted)
+        for name, wanted in subgoal.fields.items()
     )
     if known or source.row not in now.tables[source.table]:
-        return repair
+        return subgoal
     return lookup(source, now)
 
 
-def _look(now: Device, path: Path) -> Intent | None:
-    """The next intent on the way to where something can be seen; ``None``: no need to go."""
+def _to_evidence(now: Device, path: Path) -> Intent | None:
+    """The next intent towards the screen with the evidence; ``None`` if nothing is left to do."""
     if not path:
         return None
     last = path[-1]
     if last.row and last.row not in now.tables[last.of]:
         return None  # the record was deleted on the way and written again from memory
-    if now.system is not None and (first := clearing(now, path)) is not None:
-        return _go(now, first.path) or _work(first, now)
+    if now.system is not None and (first := unblock(now, path)) is not None:
+        return _go(now, first.path) or _fill_in(first, now)
     return _go(now, path)
 
 
-def _far(stack: Path, path: Path) -> int:
+def _steps_between(stack: Path, path: Path) -> int:
     """Navigation steps between two places."""
     if path[0] == SHADE:
         return len(path) - int(stack[-1:] == path[:1])
@@ -162,10 +165,10 @@ def _common(stack: Path, path: Path) -> int:
 
 
 def _go(now: Device, path: Path) -> Intent | None:
-    """The next intent on the way to ``path``; ``None``: there already."""
+    """The next intent towards ``path``; ``None`` if it is in front."""
     stack = now.stack
     if path[0] == SHADE:
-        return _pull(now, path)
+        return _to_shade(now, path)
     common = _common(stack, path)
     if stack == (DRAWER,) and path[0] != DRAWER:
         return _reach(now, Launch(path[0].app))
@@ -182,8 +185,8 @@ def _go(now: Device, path: Path) -> Intent | None:
     return BACK if back + len(path) - common <= 1 + len(path) else HOME
 
 
-def _pull(now: Device, path: Path) -> Intent | None:
-    """The next intent on the way to the notifications, which come over any screen."""
+def _to_shade(now: Device, path: Path) -> Intent | None:
+    """The next intent towards the notifications, which open over any screen."""
     if now.stack[-1:] == path[-1:]:
         return None
     if now.screen == SHADE:
@@ -191,11 +194,11 @@ def _pull(now: Device, path: Path) -> Intent | None:
     return BACK if now.screen == HISTORY else Intent("shade")
 
 
-def _work(repair: Repair, now: Device) -> Intent:
-    """The next intent on the screen where the repair is made."""
+def _fill_in(subgoal: Subgoal, now: Device) -> Intent:
+    """The next intent on the screen of the subgoal: fill a field, or tap."""
     shown = widgets(now)
-    for name, wanted in repair.fields.items():
-        if same(now.draft.get(name, ""), wanted):
+    for name, wanted in subgoal.fields.items():
+        if same_text(now.draft.get(name, ""), wanted):
             continue
         for position, widget in enumerate(shown):
             if widget.field == name:
@@ -205,21 +208,21 @@ def _work(repair: Repair, now: Device) -> Intent:
                 if widget.checked:
                     break  # so by default
                 return Intent("tap", position)
-    if repair.tap is None:
+    if subgoal.tap is None:
         return COMPLETE
-    return _reach(now, repair.tap)
+    return _reach(now, subgoal.tap)
 
 
 def _reach(now: Device, effect: Effect) -> Intent:
-    """Tap what has this effect, scrolling to it if need be."""
+    """Tap the widget with this effect, after scrolling to it if needed."""
     shown = widgets(now)
     position = _find(shown, effect)
     if position is not None:
         return Intent("tap", position)
-    if now.system is not None and (intent := _aside(now, shown, effect)) is not None:
+    if now.system is not None and (intent := _detour(now, shown, effect)) is not None:
         return intent
     other = now.clone()
-    for page in range(FAR):
+    for page in range(UNREACHABLE):
         other.page = page
         shown = widgets(other)
         if not any(widget.scrollable for widget in shown):
@@ -229,8 +232,8 @@ def _reach(now: Device, effect: Effect) -> Intent:
     return HOME
 
 
-def _aside(now: Device, shown: list[Widget], effect: Effect) -> Intent | None:
-    """Ways to a place that no tap on the screen in front leads to: the drawer, or a search."""
+def _detour(now: Device, shown: list[Widget], effect: Effect) -> Intent | None:
+    """The intent towards a screen that only the drawer or a search opens."""
     if isinstance(effect, Launch) and not now.stack:
         return Intent("tap", _find(shown, Go(DRAWER)) or 0)
     if not isinstance(effect, Go) or effect.screen.kind not in ("detail", "missing"):
@@ -241,7 +244,7 @@ def _aside(now: Device, shown: list[Widget], effect: Effect) -> Intent | None:
         if isinstance(search, Search) and search.app == target.app:
             row = now.tables[search.table].get(target.row)
             wanted = row[search.field] if row is not None else target.of
-            if not same(now.draft.get(search.field, ""), wanted):
+            if not same_text(now.draft.get(search.field, ""), wanted):
                 return Intent("type", position, wanted)
             return Intent("enter") if now.focus == search.field else Intent("tap", position)
     return None

@@ -1,4 +1,4 @@
-"""The difference between a device and what a task wants, as jobs to do on its screens."""
+"""The difference between a device and the goal of a task, as a list of subgoals."""
 
 from __future__ import annotations
 
@@ -14,40 +14,39 @@ from swarm_ui.environments.phone.device.effects import (
     SetSetting,
     Update,
 )
-from swarm_ui.environments.phone.device.schema import Table
-from swarm_ui.environments.phone.expert.file_subgoals import file_repairs
-from swarm_ui.environments.phone.expert.system_subgoals import around_repairs
-from swarm_ui.environments.phone.goal import (
-    At,
+from swarm_ui.environments.phone.device.schema import Table, same_text
+from swarm_ui.environments.phone.device.screen import Screen
+from swarm_ui.environments.phone.expert.file_subgoals import file_subgoals
+from swarm_ui.environments.phone.expert.subgoal import Subgoal
+from swarm_ui.environments.phone.expert.system_subgoals import system_subgoals
+from swarm_ui.environments.phone.tasks.goal import (
+    AppInFront,
     Change,
+    Configure,
     Create,
     Delete,
     Dismiss,
-    Front,
     Goal,
     Permit,
-    Put,
-    Repair,
+    ScreenInFront,
     Source,
-    same,
 )
-from swarm_ui.environments.phone.ui.screen import Screen
 
 
-def repairs(aim: Goal, start: Device, now: Device) -> list[Repair]:
-    """Everything that separates ``now`` from what ``aim`` makes of ``start``; empty: reached."""
-    found: list[Repair] = []
+def subgoals(goal: Goal, start: Device, now: Device) -> list[Subgoal]:
+    """The subgoals between ``now`` and the goal; empty if the goal is reached."""
+    found: list[Subgoal] = []
     records: dict[str, list[Create | Change | Delete]] = {}
     settings = start.settings
     front = ""
-    around: list[At | Permit | Dismiss] = []
-    for want in aim.wants:
-        if isinstance(want, Put):
+    system: list[ScreenInFront | Permit | Dismiss] = []
+    for want in goal.wants:
+        if isinstance(want, Configure):
             settings = {**settings, want.key: want.value}
-        elif isinstance(want, Front):
+        elif isinstance(want, AppInFront):
             front = want.app
-        elif isinstance(want, (At, Permit, Dismiss)):
-            around.append(want)
+        elif isinstance(want, (ScreenInFront, Permit, Dismiss)):
+            system.append(want)
         else:
             records.setdefault(want.table, []).append(want)
     if settings is not now.settings:
@@ -57,24 +56,24 @@ def repairs(aim: Goal, start: Device, now: Device) -> list[Repair]:
         before = start.tables[name]
         if name == "file":
             if wants or rows is not before:
-                found.extend(file_repairs(before, rows, wants))
+                found.extend(file_subgoals(before, rows, wants))
         elif wants or rows is not before:
             found.extend(_table(TABLES[name], before, rows, wants))
     if front and not found and (not now.stack or now.stack[0].app != front):
-        found.append(Repair(path=(Screen(front),)))  # last: other repairs would leave the app
-    return [*found, *around_repairs(around, start, now, found)] if around else found
+        found.append(Subgoal(path=(Screen(front),)))  # last: other subgoals would leave the app
+    return [*found, *system_subgoals(system, start, now, found)] if system else found
 
 
-def _setting(key: str, value: str) -> Repair:
+def _setting(key: str, value: str) -> Subgoal:
     place = PLACES[key]
     switch = place.choices == ("off", "on")
-    return Repair(path=place.path, tap=FlipSetting(key) if switch else SetSetting(key, value))
+    return Subgoal(path=place.path, tap=FlipSetting(key) if switch else SetSetting(key, value))
 
 
 def _table(
     table: Table, before: Rows, rows: Rows, wants: Sequence[Create | Change | Delete]
-) -> list[Repair]:
-    found: list[Repair] = []
+) -> list[Subgoal]:
+    found: list[Subgoal] = []
     gone = {want.row for want in wants if isinstance(want, Delete)}
     changed = {want.row: want for want in wants if isinstance(want, Change)}
     missing = [want for want in wants if isinstance(want, Create)]
@@ -96,9 +95,9 @@ def _table(
     return found
 
 
-def _match(table: Table, rows: Rows, extra: list[int], missing: list[Create]) -> list[Repair]:
-    """Repairs that turn the records that are too many into those that are missing."""
-    found: list[Repair] = []
+def _match(table: Table, rows: Rows, extra: list[int], missing: list[Create]) -> list[Subgoal]:
+    """Subgoals that change surplus records into missing ones, or delete or create records."""
+    found: list[Subgoal] = []
     unlike: list[int] = []
     for key in extra:
         row = rows[key]
@@ -118,29 +117,29 @@ def _match(table: Table, rows: Rows, extra: list[int], missing: list[Create]) ->
         fields = {f.name: want.fields[f.name] for f in table.form if f.name in want.fields}
         reachable = want.path and want.path[-1].row in rows
         path = want.path if reachable else table.path("new")
-        found.append(Repair(path=path, tap=Insert(table), fields=fields, source=want.source))
+        found.append(Subgoal(path=path, tap=Insert(table), fields=fields, source=want.source))
     return found
 
 
 def _matches(table: Table, row: Row, fields: Row) -> bool:
-    return all(same(row[f.name], fields[f.name]) for f in table.form if f.name in fields)
+    return all(same_text(row[f.name], fields[f.name]) for f in table.form if f.name in fields)
 
 
 def _edit(
     table: Table, key: int, row: Row, wanted: Mapping[str, str], source: Source | None
-) -> list[Repair]:
-    """Repairs that bring one record to the wanted values."""
-    found: list[Repair] = []
+) -> list[Subgoal]:
+    """Subgoals that give a record the wanted values."""
+    found: list[Subgoal] = []
     if not _matches(table, row, wanted):
         fields = {f.name: wanted[f.name] for f in table.form if f.name in wanted}
         path, tap = table.path("edit", key), Update(table, key)
-        found.append(Repair(path=path, tap=tap, fields=fields, source=source))
+        found.append(Subgoal(path=path, tap=tap, fields=fields, source=source))
     for field in table.switches:
         if field.name in wanted and row[field.name] != wanted[field.name]:
             path = table.trail if table.checklist else table.path("detail", key)
-            found.append(Repair(path=path, tap=Flip(table, key, field.name)))
+            found.append(Subgoal(path=path, tap=Flip(table, key, field.name)))
     return found
 
 
-def _delete(table: Table, key: int) -> Repair:
-    return Repair(path=table.path("confirm", key), tap=Remove(table, key))
+def _delete(table: Table, key: int) -> Subgoal:
+    return Subgoal(path=table.path("confirm", key), tap=Remove(table, key))

@@ -1,4 +1,4 @@
-"""The screen of a whole phone as a picture."""
+"""The screen of a full device as a picture."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import io
 
 from PIL import Image, ImageDraw
 
-from swarm_ui.environments.phone.device.keyboard import KEY_ROW, KEY_TOP, KEY_WIDTH, LETTERS
 from swarm_ui.environments.phone.render import icons, screenshot
+from swarm_ui.environments.phone.ui.keyboard import KEY_ROW, KEY_TOP, KEY_WIDTH, LETTERS
 from swarm_ui.environments.phone.ui.layout import HEIGHT, WIDTH, Box, View
 from swarm_ui.observation import Element
 
@@ -17,8 +17,8 @@ _KEYS, _SCRIM = "#d5d7df", "#8d8b96"
 _TOAST_DEPTH, _STATUS_DEPTH, _KEY_DEPTH = 3, 4, 6
 
 
-def draw_whole(view: View) -> bytes:
-    """PNG of the screen; elements stand where their ``bounds`` say."""
+def draw_full_screen(view: View) -> bytes:
+    """A PNG of the screen; elements are drawn in their ``bounds``."""
     elements = view.elements
     roles = {element.role for element in elements}
     home = view.title == "home" and "dialog" not in roles
@@ -125,7 +125,7 @@ def _image(pen: ImageDraw.ImageDraw, box: Box, element: Element) -> None:
 
 
 def _keyboard(pen: ImageDraw.ImageDraw) -> None:
-    """Every letter where a tap types it."""
+    """The letters of the keyboard."""
     for row, letters in enumerate(LETTERS):
         for column, letter in enumerate(letters):
             left, top = column * KEY_WIDTH, KEY_TOP + row * KEY_ROW
@@ -135,7 +135,7 @@ def _keyboard(pen: ImageDraw.ImageDraw) -> None:
 
 
 def _row(pen: ImageDraw.ImageDraw, box: Box, element: Element) -> None:
-    """Everything that stands in rows; what the plain phone has too looks as it does there."""
+    """An element in a row; it looks as on the core device."""
     left, top, right, bottom = box
     role = element.role
     text = element.text.capitalize()
@@ -164,7 +164,7 @@ def _row(pen: ImageDraw.ImageDraw, box: Box, element: Element) -> None:
 
 
 def _centre(pen: ImageDraw.ImageDraw, box: Box, text: str, color: str, size: int) -> None:
-    """Text in the middle of a box, smaller if it would not fit."""
+    """Draw a text in the middle of a box, in a size that fits."""
     left, top, right, bottom = box
     while size > 11 and pen.textlength(text, screenshot.font(size)) > right - left - 8:
         size -= 1

@@ -1,4 +1,4 @@
-"""Pictures of apps and of what camera and maps show, drawn with a few shapes each."""
+"""Icons of apps, and pictures of camera and maps, drawn with simple shapes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def app_color(name: str) -> str:
 
 
 def glyph(pen: Pen, name: str, left: int, top: int, color: str = _WHITE) -> bool:
-    """Draw an app's sign, 60 by 60 pixels; false: it has none."""
+    """Draw the symbol of an app, 60 by 60 pixels; false if it has none."""
     for kind, numbers in _GLYPHS.get(name, ()):
         at = tuple(n + (left, top)[k % 2] for k, n in enumerate(numbers[:4]))
         if kind == "line":
@@ -94,7 +94,7 @@ def glyph(pen: Pen, name: str, left: int, top: int, color: str = _WHITE) -> bool
 
 
 def landscape(pen: Pen, box: Box, name: str) -> None:
-    """What a photo shows: another hill for another name."""
+    """The picture of a photo, which depends on its name."""
     left, top, right, bottom = box
     number = crc32(name.encode())
     pen.rectangle(box, fill=_SKIES[number % len(_SKIES)])
@@ -124,7 +124,7 @@ def chart(pen: Pen, box: Box) -> None:
 
 
 def viewfinder(pen: Pen, box: Box) -> None:
-    """What the camera sees, with marks at the corners."""
+    """The view of the camera, with marks at the corners."""
     landscape(pen, box, "viewfinder")
     left, top, right, bottom = box
     for x, y in ((left + 24, top + 24), (right - 24, bottom - 24)):
@@ -136,7 +136,7 @@ def viewfinder(pen: Pen, box: Box) -> None:
 
 
 def wifi(pen: Pen, x: int, y: int, color: str, *, on: bool) -> None:
-    """Three arcs over a dot; crossed out while it is off."""
+    """The wifi symbol, crossed out if wifi is off."""
     for size in (4, 11, 18):
         pen.arc((x - size, y - size, x + size, y + size), 225, 315, color, 3)
     if not on:
@@ -144,7 +144,7 @@ def wifi(pen: Pen, x: int, y: int, color: str, *, on: bool) -> None:
 
 
 def battery(pen: Pen, x: int, y: int, color: str, percent: int) -> None:
-    """An outline, filled as far as the battery is."""
+    """The battery symbol, filled by its level."""
     pen.rounded_rectangle((x, y, x + 30, y + 16), 4, outline=color, width=2)
     pen.rectangle((x + 31, y + 5, x + 33, y + 11), fill=color)
     pen.rectangle((x + 3, y + 3, x + 3 + 24 * percent // 100, y + 13), fill=color)

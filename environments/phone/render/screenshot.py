@@ -1,4 +1,4 @@
-"""A screen as a picture that looks like a phone's, drawn with Pillow."""
+"""The screen of the core device as a picture, drawn with Pillow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def font(size: int) -> Font:
 
 
 def draw_screen(view: View) -> bytes:
-    """PNG of ``WIDTH`` x ``HEIGHT`` pixels; elements stand where their ``bounds`` say."""
+    """A PNG of ``WIDTH`` x ``HEIGHT`` pixels; elements are drawn in their ``bounds``."""
     home = view.title == "home"
     image = Image.new("RGB", (WIDTH, HEIGHT), "#dfe3f3" if home else _PAPER)
     pen = ImageDraw.Draw(image)

@@ -5,30 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from swarm_ui.environments.phone.tasks import (
-    across,
-    errands,
-    lists,
-    people,
-    pictures,
-    storage,
-    system,
+    camera_browser,
+    clock_calendar,
+    contacts_messages,
+    cross_app,
+    files_gallery,
+    multi_app,
+    notes_tasks_expenses,
+    recipes_music,
+    recorder_maps,
+    settings,
     system_ui,
-    times,
-    unseen,
-    unseen_full,
 )
 from swarm_ui.environments.phone.tasks.template import Template
 
+_CORE = (
+    settings, contacts_messages, clock_calendar, notes_tasks_expenses, cross_app, recipes_music,
+)  # fmt: skip
+_EXTENDED = (system_ui, files_gallery, camera_browser, multi_app, recorder_maps)
 CORE: Mapping[str, Template] = {
-    template.name: template
-    for part in (system, people, times, lists, across, unseen)
-    for template in part.TEMPLATES
+    template.name: template for module in _CORE for template in module.TEMPLATES
 }
-"""The templates of the published study, on the plain phone. They never change."""
+"""The templates of the published study, on the core device. They never change."""
 EXTENDED: Mapping[str, Template] = {
-    template.name: template
-    for part in (system_ui, storage, pictures, errands, unseen_full)
-    for template in part.TEMPLATES
+    template.name: template for module in _EXTENDED for template in module.TEMPLATES
 }
-"""Templates on a whole phone, for a harder study."""
+"""Templates on a full device, for a harder study."""
 TEMPLATES: Mapping[str, Template] = {**CORE, **EXTENDED}

@@ -1,4 +1,4 @@
-"""What a task template is."""
+"""The definition of a task template."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Literal
 import msgspec
 
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.goal import Goal
-from swarm_ui.environments.phone.parameters import Draw
+from swarm_ui.environments.phone.parameters import Sampler
+from swarm_ui.environments.phone.tasks.goal import Goal
 
 TemplateSplit = Literal[
     "train",
@@ -21,41 +21,57 @@ TemplateSplit = Literal[
     "extended_templates",
     "extended_apps",
 ]
-"""The first four are the core templates of the published study, on the plain phone; the extended
-ones run on a whole phone."""
-Make = Callable[[Draw, Device], Goal]
+"""The first four are the core templates of the published study, on the core device; the extended
+ones run on the full device."""
+Make = Callable[[Sampler, Device], Goal]
+"""Draws parameters, stores what the task needs on the device, and returns the goal."""
 
 
 class Template(msgspec.Struct, frozen=True, kw_only=True):
-    """A kind of task; with random parameters it becomes a task."""
+    """A task with parameters that are drawn at random for each episode."""
 
     name: str
+    split: TemplateSplit
     apps: tuple[str, ...]
     """Apps that must be installed; empty: any."""
-    split: TemplateSplit
-    steps: int
-    """Most actions the reference solver needs, the one that ends the episode not counted."""
-    goals: tuple[str, ...]
-    """Phrasings, the plainest first; names in braces are filled from the aim's words."""
     make: Make
-    """Chooses parameters, puts what the task needs on the device, and says what is wanted."""
+    steps: int
+    """Most actions the reference solver needs, without the one that ends the episode."""
     tags: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
-    """Apps that must not be installed."""
+    goals: tuple[str, ...] = ()
+    """Goal texts, the plainest first; names in braces are filled from ``Goal.words``."""
     rows: tuple[int, int] = (3, 5)
     """Least and most records in the tables of ``apps``."""
 
     @property
-    def whole(self) -> bool:
-        """Whether its device is a whole phone, with a drawer, notifications and so on."""
+    def full_device(self) -> bool:
+        """Whether it runs on a full device, with a drawer, notifications and so on."""
         return self.split.startswith("extended")
 
     @property
-    def complexity(self) -> float:
-        """How hard it is: a tenth of the budget, as AndroidWorld has it."""
-        return self.budget / 10
-
-    @property
     def budget(self) -> int:
-        """Actions an agent has: twice what the solver needs at most, and three."""
+        """Actions an agent may take: twice the most that the solver needs, and three more."""
         return 2 * self.steps + 3
+
+    def phrased(self, *goals: str) -> Template:
+        """The same template with these goal texts."""
+        return msgspec.structs.replace(self, goals=goals)
+
+
+def template(
+    name: str, split: TemplateSplit, make: Make, steps: int, apps: str, tags: str
+) -> Template:
+    """A template without goal texts: add them with :meth:`Template.phrased`.
+
+    Args:
+        name, split, make, steps: see :class:`Template`.
+        apps, tags: names separated by spaces.
+    """
+    return Template(
+        name=name,
+        split=split,
+        apps=tuple(apps.split()),
+        make=make,
+        steps=steps,
+        tags=tuple(tags.split()),
+    )

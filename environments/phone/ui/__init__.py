@@ -1,1 +1,1 @@
-"""What the simulated device shows: screens, widgets and their layout."""
+"""The user interface of the device: widgets, layout, and the effect of actions."""

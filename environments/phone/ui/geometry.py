@@ -1,4 +1,4 @@
-"""What a whole phone shows: status bar, the screen or dialog in front, keyboard; and where."""
+"""Widgets of the full device (status bar, screen or dialog, keyboard) and their bounds."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from functools import lru_cache
 from swarm_ui.environments.phone.apps import SCREENS
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.effects import Go, Launch
-from swarm_ui.environments.phone.device.gestures import PullShade
-from swarm_ui.environments.phone.device.keyboard import KEY_ROW, KEY_TOP, keyboard
+from swarm_ui.environments.phone.device.full_effects import PullShade
 from swarm_ui.environments.phone.device.system import DRAWER, System
-from swarm_ui.environments.phone.ui.interruptions import barred, dialog
-from swarm_ui.environments.phone.ui.screen import Widget, Zone
+from swarm_ui.environments.phone.device.widget import Widget, Zone
+from swarm_ui.environments.phone.ui.interruptions import blocked_screen, dialog
+from swarm_ui.environments.phone.ui.keyboard import KEY_ROW, KEY_TOP, keyboard
 from swarm_ui.observation import Element
 
 Box = tuple[int, int, int, int]
@@ -41,17 +41,17 @@ _GRID = {"icon": (4, 125, 150, 16, 92, 122), "tile": (3, 168, 190, 4, 156, 182)}
 _ALL_APPS = Widget("icon", "all apps", effect=Go(DRAWER), zone="icon")
 
 
-def seen(device: Device, around: System, title: str) -> list[Widget]:
-    """All widgets in the order a person would read them."""
-    bar = _status(around.clock, around.battery, device.settings["wifi"], len(around.notices))
-    over = dialog(device, around)
+def seen(device: Device, system: System, title: str) -> list[Widget]:
+    """All widgets in reading order."""
+    bar = _status(system.clock, system.battery, device.settings["wifi"], len(system.notices))
+    over = dialog(device, system)
     if over is not None:
         return [*bar, *over]
     screen = device.screen
     if screen is None:
-        icons = [Widget("app", n, effect=Launch(n), zone="icon") for n in around.favorites]
+        icons = [Widget("app", n, effect=Launch(n), zone="icon") for n in system.favorites]
         return [*bar, *icons, _ALL_APPS]
-    content = barred(device, screen) or SCREENS[screen.app].build(device, screen)
+    content = blocked_screen(device, screen) or SCREENS[screen.app].build(device, screen)
     widgets = [*bar, _heading(title), *content]
     if device.focus:
         widgets.extend(keyboard(content, device.focus))
@@ -60,7 +60,7 @@ def seen(device: Device, around: System, title: str) -> list[Widget]:
 
 @lru_cache(maxsize=4096)
 def _status(clock: str, battery: str, wifi: str, notices: int) -> tuple[Widget, ...]:
-    """Clock and icons. The one that tells of notifications opens them."""
+    """Clock and icons. The icon for notifications opens the shade."""
     shown = [
         Widget("text", clock, description="clock", zone="status"),
         Widget("icon", "", description=f"battery {battery} percent", zone="status"),
@@ -79,7 +79,7 @@ def _heading(title: str) -> Widget:
 
 @lru_cache(maxsize=4096)
 def boxes(zones: tuple[Zone, ...]) -> tuple[Box, ...]:
-    """Where widgets of these zones stand: rows from the top, icons and thumbnails in a grid."""
+    """Bounds of widgets in these zones: rows from the top, icons and thumbnails in a grid."""
     found: list[Box] = []
     y, column, status, key = TOP, 0, 0, 0
     last = "row"
@@ -131,11 +131,11 @@ _CLASSES = {
 }
 _DEPTHS = {"status": 4, "heading": 5, "icon": 6, "tile": 8, "hero": 7, "key": 6, "row": 8}
 _DEPTHS |= {"toast": 3, "dialog": 8}
-"""Levels that such a widget has above it in Android's own screens, as a rule."""
+"""Typical depth of such a widget in the view tree of Android."""
 
 
-def whole_element(index: int, widget: Widget, bounds: Box, focus: str) -> Element:
-    """A widget of a whole phone as AndroidWorld would list it."""
+def full_device_element(index: int, widget: Widget, bounds: Box, focus: str) -> Element:
+    """An element of the full device, with the fields that AndroidWorld gives."""
     field, role = widget.field, widget.role
     return Element(
         index=index,

@@ -1,13 +1,14 @@
-"""What stands between a user of a whole phone and a screen: dialogs, permissions, no wifi."""
+"""Dialogs, missing permissions and missing wifi, which hide a screen of the full device."""
 
 from __future__ import annotations
 
 from swarm_ui.environments.phone.apps import SCREENS
 from swarm_ui.environments.phone.apps.settings import BATTERY, SWITCHES, grant_path
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.gestures import Grant, Settle, Share
+from swarm_ui.environments.phone.device.full_effects import AnswerInterruption, Grant, Share
+from swarm_ui.environments.phone.device.screen import Path, Screen
 from swarm_ui.environments.phone.device.system import PERMISSIONS, Interruption, System
-from swarm_ui.environments.phone.ui.screen import Path, Screen, Widget
+from swarm_ui.environments.phone.device.widget import Widget
 
 WIFI_PATH: Path = (Screen("settings"), Screen("settings", "category", "network"))
 assert "wifi" in SWITCHES["network"]
@@ -18,53 +19,64 @@ _OFFERS = {
     "rating": ("do you like {app} ? rate it in the store", "rate now", "no thanks"),
     "battery": ("battery is low : {battery} percent left", "turn on battery saver", "close"),
 }
-"""Interruption -> what it says, what it offers, and how to send it away."""
+"""Interruption -> its text, and the buttons that accept and close it."""
 
 
-def grant_key(screen: Screen) -> str:
-    """The permission a screen needs, such as ``"maps location"``; empty: none."""
+def current_interruption(device: Device) -> Interruption | None:
+    """The interruption over the screen in front, if there is one."""
+    if device.system is None or not device.system.pending:
+        return None
+    first = device.system.pending[0]
+    if device.moves < first.due:
+        return None
+    in_app = not first.app or (device.stack and device.stack[0].app == first.app)
+    return first if in_app else None
+
+
+def permission_key(screen: Screen) -> str:
+    """The permission that a screen needs, such as ``"maps location"``, or an empty string."""
     needed = SCREENS[screen.app].needs.get(screen.kind, "")
     return f"{screen.app} {needed}" if needed in PERMISSIONS else ""
 
 
-def denied(device: Device, screen: Screen) -> str:
-    """The permission that a screen lacks because it was denied; empty: none."""
-    key = grant_key(screen)
+def denied_permission(device: Device, screen: Screen) -> str:
+    """The permission that a screen needs and that was denied, or an empty string."""
+    key = permission_key(screen)
     assert device.system is not None
     return key if key and device.system.grants.get(key) == "deny" else ""
 
 
-def asked(device: Device) -> str:
-    """The permission that the screen in front asks for now; empty: none."""
-    screen, around = device.screen, device.system
-    if screen is None or around is None:
+def requested_permission(device: Device) -> str:
+    """The permission that the screen in front requests now, or an empty string."""
+    screen, system = device.screen, device.system
+    if screen is None or system is None:
         return ""
-    key = grant_key(screen)
-    return key if key and around.grants.get(key, "ask") == "ask" else ""
+    key = permission_key(screen)
+    return key if key and system.grants.get(key, "ask") == "ask" else ""
 
 
 def offline(device: Device, screen: Screen) -> bool:
-    """Whether a screen works online only, and the phone is not."""
+    """Whether a screen needs wifi and the device is offline."""
     needed = SCREENS[screen.app].needs.get(screen.kind)
     return needed == "wifi" and device.settings.get("wifi") == "off"
 
 
-def dialog(device: Device, around: System) -> list[Widget] | None:
+def dialog(device: Device, system: System) -> list[Widget] | None:
     """The dialog over the screen in front, if there is one."""
-    interruption = around.interruption(device)
+    interruption = current_interruption(device)
     if interruption is not None:
-        return _interruption(interruption, around)
-    key = asked(device)
+        return _interruption(interruption, system)
+    key = requested_permission(device)
     return _question(key) if key else None
 
 
-def _interruption(shown: Interruption, around: System) -> list[Widget]:
+def _interruption(shown: Interruption, system: System) -> list[Widget]:
     says, offers, leaves = _OFFERS[shown.kind]
-    text = says.format(app=shown.app, battery=around.battery)
+    text = says.format(app=shown.app, battery=system.battery)
     return [
         Widget("dialog", text, zone="dialog"),
-        Widget("button", offers, effect=Settle(True)),
-        Widget("button", leaves, effect=Settle(False)),
+        Widget("button", offers, effect=AnswerInterruption(True)),
+        Widget("button", leaves, effect=AnswerInterruption(False)),
     ]
 
 
@@ -78,9 +90,9 @@ def _question(key: str) -> list[Widget]:
     ]
 
 
-def barred(device: Device, screen: Screen) -> list[Widget] | None:
-    """What an app shows instead of a screen that it may not or cannot show."""
-    if key := denied(device, screen):
+def blocked_screen(device: Device, screen: Screen) -> list[Widget] | None:
+    """The widgets shown instead of a screen without its permission or wifi."""
+    if key := denied_permission(device, screen):
         permission = key.split(" ")[1]
         return [
             Widget("label", f"{permission} permission is needed"),
@@ -95,9 +107,9 @@ def barred(device: Device, screen: Screen) -> list[Widget] | None:
     return None
 
 
-def free(device: Device) -> bool:
-    """Whether the screen in front can be seen: no dialog over it, nothing that bars it."""
-    around, screen = device.system, device.screen
-    if around is None or screen is None:
+def is_visible(device: Device) -> bool:
+    """Whether no dialog, missing permission or missing wifi hides the screen in front."""
+    system, screen = device.system, device.screen
+    if system is None or screen is None:
         return True
-    return dialog(device, around) is None and barred(device, screen) is None
+    return dialog(device, system) is None and blocked_screen(device, screen) is None

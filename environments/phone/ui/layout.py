@@ -1,4 +1,4 @@
-"""From widgets to indexed elements: decoys, toast, order, and where each stands on the glass."""
+"""From widgets to indexed elements: decoys, toast, order and bounds."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.ui.geometry import boxes, whole_element
-from swarm_ui.environments.phone.ui.screen import Widget
+from swarm_ui.environments.phone.device.widget import Widget
+from swarm_ui.environments.phone.ui.geometry import boxes, full_device_element
 from swarm_ui.environments.phone.ui.widgets import title, widgets
 from swarm_ui.environments.phone.word_pools import DISTRACTORS, FILLERS
 from swarm_ui.observation import Element, Role
@@ -20,7 +20,7 @@ Box = tuple[int, int, int, int]
 
 WIDTH, HEIGHT = 540, 1200
 TOP = 130
-"""Pixels above the first row: status bar and title."""
+"""Pixels above the first row, for status bar and title."""
 ROW = 64
 MARGIN = 20
 _MOST = 40
@@ -40,14 +40,14 @@ _ICONS: tuple[Box, ...] = tuple(
 )
 _DECOYS = tuple(Widget("button", text) for text in DISTRACTORS)
 LONG = (12, 20)
-"""Least and most elements of a long screen, unless it has more of its own."""
+"""Least and most elements of a long screen, unless the app shows more."""
 _LEAST_FILLERS = 2
 _FILLER_ROLES: tuple[Role, ...] = ("button", "item", "link")
 _PASSIVE = frozenset(("label", "dialog"))
 
 
 class View(msgspec.Struct, frozen=True):
-    """A screen as shown: widgets from top to bottom, and which index each has."""
+    """A screen as shown: the widgets from top to bottom, and the index of each."""
 
     title: str
     widgets: list[Widget]
@@ -56,7 +56,7 @@ class View(msgspec.Struct, frozen=True):
     elements: tuple[Element, ...]
 
     def find(self, action: Action) -> int | None:
-        """Index of the element an action points at; ``None``: at nothing."""
+        """Index of the element at which an action points, or ``None``."""
         if action.index is not None:
             return action.index if action.index < len(self.elements) else None
         x, y = action.x, action.y
@@ -70,7 +70,7 @@ class View(msgspec.Struct, frozen=True):
 
 
 def view(device: Device, salt: int) -> View:
-    """What is seen. Order and decoys depend on the episode and the screen, not on its contents."""
+    """The screen in front. Order and decoys depend on the episode and the screen's address."""
     if device.system is not None:
         return _whole(device)
     shown = widgets(device)
@@ -87,10 +87,10 @@ def view(device: Device, salt: int) -> View:
 
 
 def long_view(device: Device, salt: int) -> View:
-    """The same screen in page order, made long by elements that lead nowhere.
+    """The same screen in page order, made long with elements that have no effect.
 
-    How many there are, which, and where depends on the episode, the screen and how much it shows,
-    so an element does not move while a form is filled in.
+    Number, choice and place of these elements depend on the episode, the screen and the number of
+    its widgets, so elements do not move while a form is filled in.
     """
     shown = widgets(device)
     if device.toast:
@@ -112,18 +112,18 @@ def long_view(device: Device, salt: int) -> View:
 
 
 def _whole(device: Device) -> View:
-    """What a whole phone shows: in the order a person reads it, without decoys."""
+    """The screen of the full device, in reading order and without decoys."""
     shown = widgets(device)
     if device.toast:
         shown.append(Widget("label", device.toast, zone="toast"))
     focus = device.focus
     places = boxes(tuple([widget.zone for widget in shown]))
-    elements = tuple([whole_element(k, w, places[k], focus) for k, w in enumerate(shown)])
+    elements = tuple([full_device_element(k, w, places[k], focus) for k, w in enumerate(shown)])
     return View(title(device), shown, tuple(range(len(shown))), elements)
 
 
 def _decoys(shown: list[Widget], seed: int) -> list[Widget]:
-    """Up to three buttons that lead nowhere, fewer on full screens."""
+    """Up to three buttons without effect, fewer if the screen has many elements."""
     count = min((seed >> 8) % 4, max(0, 10 - len(shown)))
     taken = {widget.text for widget in shown}
     first, stride = (seed >> 10) % len(_DECOYS), 1 + (seed >> 14) % 8
@@ -137,7 +137,7 @@ def _decoys(shown: list[Widget], seed: int) -> list[Widget]:
 
 
 def _order(count: int, seed: int) -> tuple[int, ...]:
-    """A permutation that only depends on its arguments, much cheaper than seeding a generator."""
+    """A permutation that depends only on its arguments; cheaper than seeding a generator."""
     ranks = [(((seed ^ (k * 0x9E3779B1)) * 0x85EBCA6B >> 7) & 0xFFFFFFFF, k) for k in range(count)]
     ranks.sort()
     return tuple([k for _, k in ranks])

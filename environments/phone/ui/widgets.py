@@ -1,18 +1,18 @@
-"""The widgets of whatever screen a device has in front."""
+"""The widgets, the title and the pages of the screen in front."""
 
 from __future__ import annotations
 
 from swarm_ui.environments.phone.apps import APPS, SCREENS, TABLES
+from swarm_ui.environments.phone.apps.record_screens import last_page_of
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.effects import Launch
 from swarm_ui.environments.phone.device.system import SYSTEM_TITLES
+from swarm_ui.environments.phone.device.widget import Widget
 from swarm_ui.environments.phone.ui.geometry import seen
-from swarm_ui.environments.phone.ui.record_screens import pages
-from swarm_ui.environments.phone.ui.screen import Widget
 
 
 def widgets(device: Device) -> list[Widget]:
-    """What can be seen, in the order a person would see it, without toast or decoys."""
+    """The widgets of the screen in front, in reading order, without toast and decoys."""
     if device.system is not None:
         return seen(device, device.system, title(device))
     screen = device.screen
@@ -22,7 +22,7 @@ def widgets(device: Device) -> list[Widget]:
 
 
 def title(device: Device) -> str:
-    """What the bar at the top says."""
+    """The title of the screen in front."""
     screen = device.screen
     if screen is None:
         return "home"
@@ -36,7 +36,7 @@ def title(device: Device) -> str:
 
 
 def last_page(device: Device) -> int:
-    """The page at the end of the list in front; 0 if it does not scroll."""
+    """Number of the last page of the list in front; 0 if it does not scroll."""
     screen = device.screen
     if screen is None:
         return 0
@@ -51,4 +51,4 @@ def last_page(device: Device) -> int:
         if not tables:
             return 0
         table = tables[0]
-    return pages(device, table) - 1
+    return last_page_of(len(device.tables[table.name]))

@@ -29,12 +29,13 @@ from swarm_ui.environments.androidworld.handset.screen.touch import (
     tap,
     type_text,
 )
+from swarm_ui.environments.phone.assignment import assign
 from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.screen import Screen
 from swarm_ui.environments.phone.device.system import System
+from swarm_ui.environments.phone.device.widget import Widget
 from swarm_ui.environments.phone.expert.solver import Intent, solve
-from swarm_ui.environments.phone.expert.subgoals import repairs
-from swarm_ui.environments.phone.tasks.assignment import assign
-from swarm_ui.environments.phone.ui.screen import Screen, Widget
+from swarm_ui.environments.phone.expert.subgoals import subgoals
 from swarm_ui.errors import ConfigError
 
 MARKOR = f"{SHARED}/Documents/Markor"
@@ -316,17 +317,17 @@ def test_a_copy_is_independent_and_equal_touches_lead_to_equal_devices(handset: 
 )
 def test_our_own_tasks_are_done_on_the_same_device_with_adb_alone(task: str) -> None:
     assignment = assign(task, 3)
-    aim, start = assignment.aim, assignment.start
+    goal, start = assignment.goal, assignment.start
     handset = handset_of(start)
     adb = Adb(handset)
     for _ in range(assignment.template.budget):
-        intent = solve(aim, start, handset)
+        intent = solve(goal, start, handset)
         if intent.kind == "complete":
             break
         shell(adb, handset, intent)
     assert intent.kind == "complete"
-    assert repairs(aim, start, handset) == []
-    assert repairs(aim, start, start) != []
+    assert subgoals(goal, start, handset) == []
+    assert subgoals(goal, start, start) != []
 
 
 def shell(adb: Adb, handset: Handset, intent: Intent) -> None:

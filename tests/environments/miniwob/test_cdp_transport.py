@@ -36,7 +36,7 @@ async def test_pages_are_played_over_either(wire: type) -> None:
         )
         env = browser.environments[0]
         assert env.page is not None
-        assert isinstance(env.page._connection._wire, wire)
+        assert isinstance(env.page._connection._transport, wire)
         assert (await env.step(click(screens[0], "Click Me!"))).reward == 1.0
 
 

@@ -1,4 +1,4 @@
-"""The whole phone under a user's hands: what the plain one of the core templates does not have."""
+"""The full device under a user's hands: what the core device does not have."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from PIL import Image
 from swarm_ui.action import Action
 from swarm_ui.environment import Step
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.environments.phone.device.keyboard import KEY_ROW, KEY_TOP, KEY_WIDTH, LETTERS
+from swarm_ui.environments.phone.assignment import assign
 from swarm_ui.environments.phone.tasks import CORE, EXTENDED
-from swarm_ui.environments.phone.tasks.assignment import assign
 from swarm_ui.environments.phone.ui.geometry import HEIGHT, WIDTH
+from swarm_ui.environments.phone.ui.keyboard import KEY_ROW, KEY_TOP, KEY_WIDTH, LETTERS
 from swarm_ui.observation import Element
 
 COMPLETE = Action(action_type="status", goal_status="complete")
@@ -121,9 +121,9 @@ def test_a_recording_shows_in_files() -> None:
 
 def test_apps_that_are_no_favorites_are_in_the_drawer() -> None:
     hand = Hand("drawer-open")
-    around = hand.start.system
-    assert around is not None
-    favorites, home = set(around.favorites), set(hand.labels())
+    system = hand.start.system
+    assert system is not None
+    favorites, home = set(system.favorites), set(hand.labels())
     hidden = next(name for name in hand.start.installed if name not in favorites)
     assert hidden not in home
     assert favorites <= home
@@ -341,5 +341,4 @@ def test_every_extended_task_says_what_it_is() -> None:
     assert {"answer", "across", "infeasible", "misleading", "interrupted", "permission"} <= tags
     for template in EXTENDED.values():
         assert template.tags, template.name
-        assert template.complexity == template.budget / 10
-    assert not any(template.whole for template in CORE.values())
+    assert not any(template.full_device for template in CORE.values())

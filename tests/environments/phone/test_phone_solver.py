@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from swarm_ui.action import Action
 from swarm_ui.environment import Step
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.environments.phone.expert.solver import FAR
+from swarm_ui.environments.phone.expert.solver import UNREACHABLE
 from swarm_ui.environments.phone.tasks import CORE, EXTENDED, TEMPLATES
 from swarm_ui.environments.phone.tasks.template import Template
 from swarm_ui.observation import Observation
@@ -26,7 +26,7 @@ INFEASIBLE = Action(action_type="status", goal_status="infeasible")
 
 def solve(phone: PhoneEnvironment) -> tuple[Step, int]:
     """Let the expert finish; returns the last step and how many it took."""
-    for done in range(1, FAR):
+    for done in range(1, UNREACHABLE):
         step = phone.act(phone.expert())
         if step.ended:
             return step, done
@@ -135,14 +135,14 @@ def test_solver_recovers_from_wherever_random_actions_lead(
                 break
             screen = step.observation
             assert (phone.distance() < before) == (good == 1.0), (task, action)
-            assert phone.distance() < FAR, (task, screen.history)
+            assert phone.distance() < UNREACHABLE, (task, screen.history)
             assert phone.grade(phone.expert()) == 1.0
             wandered += 1
     assert wandered > 500
 
 
 def gesture(rng: random.Random) -> Action:
-    """What only a whole phone knows: swipes, the enter key, taps on keys and icons by pixels."""
+    """What only a full device knows: swipes, the enter key, taps on keys and icons by pixels."""
     chance = rng.random()
     if chance < 0.5:
         return Action(action_type="swipe", direction=rng.choice(("up", "down", "left", "right")))
@@ -206,7 +206,7 @@ def test_no_sequence_of_actions_breaks_the_phone(
         assert step.reward == 0.0
         if step.ended:
             return
-        assert phone.distance() < FAR
+        assert phone.distance() < UNREACHABLE
 
 
 def any_action(kind: str, number: int, text: str, flag: bool) -> Action:

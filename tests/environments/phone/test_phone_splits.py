@@ -22,9 +22,9 @@ from swarm_ui.environments.phone import (
     tasks,
     vocabulary,
 )
+from swarm_ui.environments.phone.assignment import assign
 from swarm_ui.environments.phone.parameters import owner
 from swarm_ui.environments.phone.tasks import CORE, TEMPLATES
-from swarm_ui.environments.phone.tasks.assignment import assign
 from swarm_ui.environments.phone.tasks.template import TemplateSplit
 from swarm_ui.errors import ConfigError
 
@@ -53,13 +53,13 @@ def test_every_template_is_in_exactly_one_split() -> None:
 def test_test_apps_are_nowhere_in_training() -> None:
     for template in TEMPLATES.values():
         opened = set(template.apps)
-        held_out = set(EXTENDED_TEST_APPS if template.whole else TEST_APPS)
+        held_out = set(EXTENDED_TEST_APPS if template.full_device else TEST_APPS)
         if template.split == "new_apps":
             assert opened <= held_out
         elif template.split == "extended_apps":
             assert opened & held_out
         else:
-            assert opened <= set(EXTENDED_TRAIN_APPS if template.whole else TRAIN_APPS)
+            assert opened <= set(EXTENDED_TRAIN_APPS if template.full_device else TRAIN_APPS)
             for seed in range(10):
                 assert not set(assign(template.name, seed).start.installed) & held_out
 
@@ -156,7 +156,7 @@ def test_vocabulary_covers_training_screens_and_leaves_held_out_words_out() -> N
 def test_every_template_has_two_or_three_phrasings_that_name_its_parameters() -> None:
     for template in TEMPLATES.values():
         assert 2 <= len(template.goals) <= 3, template.name
-        words = assign(template.name, 1).aim.words
+        words = assign(template.name, 1).goal.words
         for goal in template.goals:
             text = goal.format_map(words)
             assert all(value in text for value in words.values()), (template.name, goal)

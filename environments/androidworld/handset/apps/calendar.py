@@ -28,7 +28,8 @@ from swarm_ui.environments.androidworld.handset.screen.widgets import (
     told,
 )
 from swarm_ui.environments.phone.device.device import Row
-from swarm_ui.environments.phone.ui.screen import Screen, Widget
+from swarm_ui.environments.phone.device.screen import Screen
+from swarm_ui.environments.phone.device.widget import Widget
 
 APP = "simple calendar pro"
 DAY, WEEK = 86_400, 604_800

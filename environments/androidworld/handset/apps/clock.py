@@ -22,7 +22,7 @@ from swarm_ui.environments.androidworld.handset.screen.widgets import (
 )
 from swarm_ui.environments.phone.apps.clock import ALARM
 from swarm_ui.environments.phone.device.effects import Flip
-from swarm_ui.environments.phone.ui.screen import Screen
+from swarm_ui.environments.phone.device.screen import Screen
 
 APP = "clock"
 TABS = ("Alarm", "Clock", "Timer", "Stopwatch")

@@ -23,7 +23,8 @@ from swarm_ui.environments.androidworld.handset.screen.widgets import (
     item,
     told,
 )
-from swarm_ui.environments.phone.ui.screen import Screen, Widget
+from swarm_ui.environments.phone.device.screen import Screen
+from swarm_ui.environments.phone.device.widget import Widget
 
 APP = "contacts"
 LABELS = ("Mobile", "Home", "Work", "Other")

@@ -6,7 +6,8 @@ from swarm_ui.environments.androidworld.handset.apps.file_browser import Browser
 from swarm_ui.environments.androidworld.handset.file_system import SHARED, name
 from swarm_ui.environments.androidworld.handset.handset import Control, Edition, Handset, Page
 from swarm_ui.environments.androidworld.handset.screen.widgets import go, item, told
-from swarm_ui.environments.phone.ui.screen import Screen, Widget
+from swarm_ui.environments.phone.device.screen import Screen
+from swarm_ui.environments.phone.device.widget import Widget
 
 PICTURES = (".jpg", ".jpeg", ".png", ".svg", ".gif", ".mp4")
 

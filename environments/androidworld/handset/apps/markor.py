@@ -15,7 +15,7 @@ from swarm_ui.environments.androidworld.handset.screen.widgets import (
     icon,
     options,
 )
-from swarm_ui.environments.phone.ui.screen import Screen
+from swarm_ui.environments.phone.device.screen import Screen
 
 APP = "markor"
 ROOT = "/storage/emulated/0/Documents/Markor"

@@ -23,7 +23,7 @@ from swarm_ui.environments.androidworld.handset.screen.widgets import (
     options,
     told,
 )
-from swarm_ui.environments.phone.ui.screen import Screen
+from swarm_ui.environments.phone.device.screen import Screen
 
 RECORDS = f"{SHARED}/Android/data/com.dimowner.audiorecorder/files/Music/records"
 _PLACES = ("Pictures", "Download", "DCIM")

@@ -29,7 +29,8 @@ from swarm_ui.environments.androidworld.handset.screen.widgets import (
     item,
 )
 from swarm_ui.environments.phone.device.device import Row
-from swarm_ui.environments.phone.ui.screen import Screen, Widget
+from swarm_ui.environments.phone.device.screen import Screen
+from swarm_ui.environments.phone.device.widget import Widget
 
 APP = "simple sms messenger"
 _BOXES = ("inbox", "sent")

@@ -8,7 +8,8 @@ from swarm_ui.environments.androidworld.handset.handset import Control, Edition,
 from swarm_ui.environments.androidworld.handset.screen.widgets import go, item, told
 from swarm_ui.environments.phone.apps import settings as phone
 from swarm_ui.environments.phone.device.effects import SetSetting
-from swarm_ui.environments.phone.ui.screen import Screen, Widget
+from swarm_ui.environments.phone.device.screen import Screen
+from swarm_ui.environments.phone.device.widget import Widget
 
 BRIGHTNESS = Screen("settings", "brightness")
 LEVELS = {"0%": "1", "25%": "64", "50%": "128", "75%": "191", "100%": "255"}
@@ -23,7 +24,7 @@ def _settings(handset: Handset, screen: Screen) -> Page:
         ]
         slide = partial(Control, "text", "Brightness", now, slider=_slide)
         return Page(title="Brightness level", rows=[slide(), *rows])
-    widgets: list[Widget] = list(phone.build(handset, screen))
+    widgets: list[Widget] = list(phone.SETTINGS.build(handset, screen))
     if screen.kind == "category" and screen.of == "display":
         widgets.append(item("brightness level", _share(handset), go(BRIGHTNESS)))
     return Page(title=screen.of or "settings", rows=widgets)

@@ -16,7 +16,7 @@ from swarm_ui.environments.androidworld.handset.screen.geometry import (
     Placed,
     ScreenGeometry,
 )
-from swarm_ui.environments.phone.ui.screen import Widget
+from swarm_ui.environments.phone.device.widget import Widget
 
 SYSTEM = "com.android.systemui"
 _CLASSES = {

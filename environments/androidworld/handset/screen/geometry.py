@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from swarm_ui.environments.androidworld.handset.handset import Control, Handset, Line, Page
 from swarm_ui.environments.androidworld.handset.screen.widgets import button, do
-from swarm_ui.environments.phone.ui.screen import Widget
+from swarm_ui.environments.phone.device.widget import Widget
 
 Box = tuple[int, int, int, int]
 """Left, top, right, bottom in pixels."""

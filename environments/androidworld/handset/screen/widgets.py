@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 from swarm_ui.environments.androidworld.handset.handset import Control, Do, Handset, Line, Page
 from swarm_ui.environments.phone.device.effects import Back, Choose, Go
-from swarm_ui.environments.phone.ui.screen import Effect, Screen, Widget
+from swarm_ui.environments.phone.device.screen import Screen
+from swarm_ui.environments.phone.device.widget import Effect, Widget
 
 
 def button(text: str, effect: Effect, description: str = "") -> Widget:

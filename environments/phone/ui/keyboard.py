@@ -1,11 +1,11 @@
-"""The on-screen keyboard: five elements, so that screens stay short; a tap on a letter types it."""
+"""The on-screen keyboard. It is five elements; a tap by pixels types a letter."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from swarm_ui.environments.phone.device.gestures import Focus, Type
-from swarm_ui.environments.phone.ui.screen import Widget
+from swarm_ui.environments.phone.device.full_effects import Focus, TypeCharacter
+from swarm_ui.environments.phone.device.widget import Widget
 
 LETTERS = ("1234567890", "qwertyuiop", "asdfghjkl'", "zxcvbnm,.-")
 """Rows of the keyboard, ten keys each."""
@@ -15,15 +15,15 @@ KEY_WIDTH = 54
 
 _PAD = Widget("image", "", description="keyboard", zone="key")
 _HIDE = Widget("button", "hide keyboard", effect=Focus(""), zone="key")
-_SPACE = Widget("button", "space", effect=Type(" "), zone="key")
-_ERASE = Widget("button", "backspace", effect=Type(""), zone="key")
+_SPACE = Widget("button", "space", effect=TypeCharacter(" "), zone="key")
+_ERASE = Widget("button", "backspace", effect=TypeCharacter(""), zone="key")
 
 
 def keyboard(content: Sequence[Widget], focus: str) -> list[Widget]:
-    """The keys shown while a field is typed into; enter does what the field says.
+    """The keys shown while a field has the focus.
 
-    Enter searches or opens from a field made for that; elsewhere it goes to the next field, and
-    from the last one it puts the keyboard away.
+    In a search field, enter starts the search. In other fields it moves the focus to the next
+    field, and in the last field it hides the keyboard.
     """
     fields = [widget for widget in content if widget.field is not None]
     names = [widget.field or "" for widget in fields]
@@ -36,7 +36,7 @@ def keyboard(content: Sequence[Widget], focus: str) -> list[Widget]:
 
 
 def key_at(x: int, y: int) -> str:
-    """The character on the key at these pixels; empty: no key is there."""
+    """The character of the key at these pixels, or an empty string."""
     row, column = (y - KEY_TOP) // KEY_ROW, x // KEY_WIDTH
     if 0 <= row < len(LETTERS) and 0 <= column < len(LETTERS[row]):
         return LETTERS[row][column]

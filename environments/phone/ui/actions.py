@@ -1,4 +1,4 @@
-"""What an action does to a device."""
+"""Apply an action to a device."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import msgspec
 from swarm_ui.action import Action
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.effects import Launch
-from swarm_ui.environments.phone.device.gestures import Type
-from swarm_ui.environments.phone.device.input import back, enter, gesture, write
-from swarm_ui.environments.phone.device.keyboard import key_at
+from swarm_ui.environments.phone.device.full_effects import TypeCharacter
+from swarm_ui.environments.phone.device.widget import Widget
+from swarm_ui.environments.phone.ui.input import back, enter, gesture, write
+from swarm_ui.environments.phone.ui.keyboard import key_at
 from swarm_ui.environments.phone.ui.layout import View
-from swarm_ui.environments.phone.ui.screen import Widget
 from swarm_ui.environments.phone.ui.widgets import last_page
 
 _TAPS = frozenset(("click", "double_tap", "long_press"))
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What is to be said about an action that was done."""
+    """The result of an action."""
 
     note: str = ""
     declared: Literal["complete", "infeasible"] | None = None
@@ -31,7 +31,7 @@ _DONE = Outcome()
 
 
 def act(device: Device, view: View, action: Action) -> Outcome:
-    """Change ``device``, whose screen is shown as ``view``. Never raises: nonsense gets a note."""
+    """Apply an action to ``device``, shown as ``view``. An invalid action gets a note, no error."""
     kind = action.action_type
     if kind == "status":
         return Outcome(declared=action.goal_status)
@@ -80,13 +80,13 @@ def _point(device: Device, view: View, action: Action) -> str:
 
 
 def _touch(device: Device, widget: Widget, action: Action) -> str:
-    """A tap on a field, which brings the keyboard up, or on a letter of the keyboard."""
+    """Tap a field, which shows the keyboard, or a letter of the keyboard."""
     if widget.field is not None:
         device.focus = widget.field
         return ""
     if widget.zone == "key" and action.x is not None and action.y is not None:
         character = key_at(action.x, action.y)
-        return Type(character).apply(device) if character else "nothing happened"
+        return TypeCharacter(character).apply(device) if character else "nothing happened"
     return "nothing happened"
 
 

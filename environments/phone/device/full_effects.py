@@ -1,4 +1,4 @@
-"""What taps do on a whole phone, beyond what they do in the plain one: see ``effects.py``."""
+"""Effects of taps that only the full device has. See also ``effects.py``."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from swarm_ui.environments.phone.device.schema import same_text
+from swarm_ui.environments.phone.device.screen import Path, Screen
 from swarm_ui.environments.phone.device.system import SHADE, Notice, System
-from swarm_ui.environments.phone.goal import same
-from swarm_ui.environments.phone.ui.screen import Path, Screen
 
 if TYPE_CHECKING:
     from swarm_ui.environments.phone.device.device import Device
 
 
-def system(device: Device) -> System:
-    """What is around the apps of a whole phone."""
-    assert device.system is not None, "a plain phone has no such widget"
+def system_of(device: Device) -> System:
+    """The system UI of a full device."""
+    assert device.system is not None, "the core device has no system UI"
     return device.system
 
 
-class Type(msgspec.Struct, frozen=True, gc=False):
-    """Add a character to the field in focus; empty: take the last one away."""
+class TypeCharacter(msgspec.Struct, frozen=True, gc=False):
+    """Add a character to the field in focus; empty: delete the last one."""
 
     character: str
 
@@ -33,7 +33,7 @@ class Type(msgspec.Struct, frozen=True, gc=False):
 
 
 class Focus(msgspec.Struct, frozen=True, gc=False):
-    """Type into another field from now on; empty: put the keyboard away."""
+    """Move the focus to another field; empty: hide the keyboard."""
 
     field: str
 
@@ -43,7 +43,7 @@ class Focus(msgspec.Struct, frozen=True, gc=False):
 
 
 class Search(msgspec.Struct, frozen=True, gc=False):
-    """Open the record of ``table`` whose ``field`` is what the field of that name holds."""
+    """Open the record of ``table`` whose ``field`` equals the text in the field of that name."""
 
     app: str
     table: str
@@ -52,7 +52,7 @@ class Search(msgspec.Struct, frozen=True, gc=False):
     def apply(self, device: Device) -> str:
         wanted = device.draft.get(self.field, "")
         for key, row in device.tables[self.table].items():
-            if same(row[self.field], wanted):
+            if same_text(row[self.field], wanted):
                 device.show((*device.stack, Screen(self.app, "detail", self.table, key)))
                 return ""
         device.show((*device.stack, Screen(self.app, "missing", wanted.casefold())))
@@ -60,7 +60,7 @@ class Search(msgspec.Struct, frozen=True, gc=False):
 
 
 class PullShade(msgspec.Struct, frozen=True, gc=False):
-    """Show the notifications over whatever is in front, which stays as it is."""
+    """Show the notifications over the screen in front."""
 
     def apply(self, device: Device) -> str:
         if device.screen != SHADE:
@@ -69,70 +69,70 @@ class PullShade(msgspec.Struct, frozen=True, gc=False):
 
 
 class OpenNotice(msgspec.Struct, frozen=True, gc=False):
-    """Open what a notification is about; the notification is done with."""
+    """Open the screen of a notification, and dismiss the notification."""
 
     notice: int
 
     def apply(self, device: Device) -> str:
-        around = system(device)
-        path = around.notices[self.notice].path
+        system = system_of(device)
+        path = system.notices[self.notice].path
         last = path[-1]
         if last.row and last.row not in device.tables[last.of]:
-            path = path[:1]  # what it is about was deleted
-        device.system = around.dismiss(self.notice)
+            path = path[:1]  # its record was deleted
+        device.system = system.dismiss(self.notice)
         device.show(path)
         return ""
 
 
 class DismissNotice(msgspec.Struct, frozen=True, gc=False):
-    """Take a notification out of the shade."""
+    """Dismiss a notification."""
 
     notice: int
 
     def apply(self, device: Device) -> str:
-        device.system = system(device).dismiss(self.notice)
+        device.system = system_of(device).dismiss(self.notice)
         return ""
 
 
 class ClearNotices(msgspec.Struct, frozen=True, gc=False):
-    """Take all notifications out of the shade."""
+    """Dismiss all notifications."""
 
     def apply(self, device: Device) -> str:
-        around = system(device)
-        device.system = around.dismiss(*around.notices)
+        system = system_of(device)
+        device.system = system.dismiss(*system.notices)
         return ""
 
 
-class PutBack(msgspec.Struct, frozen=True, gc=False):
-    """Show a notification of the history again."""
+class RestoreNotice(msgspec.Struct, frozen=True, gc=False):
+    """Restore a notification from the history."""
 
     notice: int
 
     def apply(self, device: Device) -> str:
-        device.system = system(device).put_back(self.notice)
+        device.system = system_of(device).put_back(self.notice)
         return ""
 
 
 class Grant(msgspec.Struct, frozen=True, gc=False):
-    """Answer a question for a permission, or change the answer in the settings."""
+    """Answer a permission request, or change the answer in the settings."""
 
     key: str
     value: Literal["allow", "once", "deny", "ask"]
 
     def apply(self, device: Device) -> str:
-        device.system = system(device).granted(self.key, self.value)
+        device.system = system_of(device).granted(self.key, self.value)
         return ""
 
 
-class Settle(msgspec.Struct, frozen=True, gc=False):
-    """Answer an interruption: do what it offers, or send it away."""
+class AnswerInterruption(msgspec.Struct, frozen=True, gc=False):
+    """Answer an interruption: accept its offer, or close it."""
 
     accept: bool
 
     def apply(self, device: Device) -> str:
-        around = system(device)
-        kind = around.pending[0].kind
-        device.system = around.settled()
+        system = system_of(device)
+        kind = system.pending[0].kind
+        device.system = system.settled()
         if self.accept and kind == "battery":
             device.set("battery saver", "on")
         elif self.accept:
@@ -140,8 +140,8 @@ class Settle(msgspec.Struct, frozen=True, gc=False):
         return ""
 
 
-class Pick(msgspec.Struct, frozen=True, gc=False):
-    """Bring a value back to the form that asked for it."""
+class PickValue(msgspec.Struct, frozen=True, gc=False):
+    """Fill a value into the form below, and go back to it."""
 
     field: str
     value: str
@@ -152,7 +152,7 @@ class Pick(msgspec.Struct, frozen=True, gc=False):
 
 
 class Share(msgspec.Struct, frozen=True):
-    """Take a value to a form of another app."""
+    """Open a form of another app, with a value filled in."""
 
     path: Path
     field: str
@@ -163,7 +163,7 @@ class Share(msgspec.Struct, frozen=True):
         return ""
 
 
-class Trash(msgspec.Struct, frozen=True, gc=False):
+class MoveToTrash(msgspec.Struct, frozen=True, gc=False):
     """Move a file to the trash and go back to the list."""
 
     row: int
@@ -176,8 +176,8 @@ class Trash(msgspec.Struct, frozen=True, gc=False):
         return ""
 
 
-class PutFileBack(msgspec.Struct, frozen=True, gc=False):
-    """Move a file from the trash to where it was."""
+class RestoreFile(msgspec.Struct, frozen=True, gc=False):
+    """Move a file from the trash to its former folder."""
 
     row: int
 
@@ -189,8 +189,8 @@ class PutFileBack(msgspec.Struct, frozen=True, gc=False):
         return ""
 
 
-class Keep(msgspec.Struct, frozen=True, gc=False):
-    """Save what camera or microphone took, as the form in front says."""
+class SaveCapture(msgspec.Struct, frozen=True, gc=False):
+    """Save a photo, video or recording with the settings of the form in front."""
 
     kind: Literal["photo", "video", "recording"]
 
@@ -214,7 +214,7 @@ class Keep(msgspec.Struct, frozen=True, gc=False):
 
 
 class Download(msgspec.Struct, frozen=True, gc=False):
-    """Save the file of a web page; a notification tells."""
+    """Save the file of a web page, and notify."""
 
     page: int
 
@@ -229,6 +229,6 @@ class Download(msgspec.Struct, frozen=True, gc=False):
             Screen("files", "detail", "file", identity),
         )
         notice = Notice("files", "download finished", page["file"], path)
-        device.system = system(device).notified(identity, notice)
+        device.system = system_of(device).notified(identity, notice)
         device.toast = "downloaded"
         return ""

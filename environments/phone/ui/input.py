@@ -1,4 +1,4 @@
-"""Presses of buttons and gestures, as agents and the reference solver make them."""
+"""Input of agents and of the reference solver: buttons, gestures, text."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from collections.abc import Sequence
 
 from swarm_ui.environments.phone.apps.messages import PICK
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.gestures import DismissNotice, OpenNotice, PullShade
+from swarm_ui.environments.phone.device.full_effects import DismissNotice, OpenNotice, PullShade
 from swarm_ui.environments.phone.device.system import DRAWER, HISTORY, SHADE
-from swarm_ui.environments.phone.ui.interruptions import asked
-from swarm_ui.environments.phone.ui.screen import Widget
+from swarm_ui.environments.phone.device.widget import Widget
+from swarm_ui.environments.phone.ui.interruptions import current_interruption, requested_permission
 
 _OVER = (SHADE, HISTORY, PICK)
-"""Screens that leave the form under them as it is."""
+"""Screens over a form that keep its contents."""
 
 
 def back(device: Device) -> None:
-    """The back button: a dialog goes first, then the keyboard, then the screen."""
-    around = device.system
-    if around is None:
+    """Press back: it closes the dialog, else the keyboard, else the screen."""
+    system = device.system
+    if system is None:
         device.back()
-    elif around.interruption(device) is not None:
-        device.system = around.settled()
-    elif asked(device):
+    elif current_interruption(device) is not None:
+        device.system = system.settled()
+    elif requested_permission(device):
         device.back()
     elif device.focus:
         device.focus = ""
@@ -31,11 +31,11 @@ def back(device: Device) -> None:
 
 
 def gesture(device: Device, kind: str, direction: str, widget: Widget | None) -> bool:
-    """What a scroll or swipe means to the whole phone; false: it moves the list in front.
+    """Do a scroll or swipe on the full device; false if it scrolls the list in front instead.
 
-    A swipe goes the way of the finger, a scroll the way of the content: a swipe down pulls the
-    notifications down, a swipe up (or a scroll down) at home opens the drawer, a swipe aside on a
-    notification dismisses it.
+    The direction of a swipe is that of the finger, the direction of a scroll is that of the view.
+    A swipe down opens the notifications, a swipe up (or a scroll down) at home opens the drawer,
+    and a swipe to the side on a notification dismisses it.
     """
     over = device.screen in (SHADE, HISTORY)
     if not device.stack and (kind, direction) in (("swipe", "up"), ("scroll", "down")):
@@ -54,14 +54,14 @@ def gesture(device: Device, kind: str, direction: str, widget: Widget | None) ->
 
 
 def write(device: Device, field: str, text: str) -> None:
-    """Put a text into a field, instead of what it holds; the keyboard comes up."""
+    """Replace the text of a field; the keyboard appears."""
     device.draft = {**device.draft, field: text}
     if device.system is not None:
         device.focus = field
 
 
 def enter(device: Device, shown: Sequence[Widget]) -> str:
-    """The enter key of the keyboard."""
+    """Press the enter key."""
     for widget in shown:
         if widget.zone == "key" and widget.text == "enter" and widget.effect is not None:
             return widget.effect.apply(device)

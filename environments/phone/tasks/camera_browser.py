@@ -1,0 +1,244 @@
+"""Tasks with the camera and the browser of a full device, and with the files that they make."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from swarm_ui.environments.phone.apps.browser import PAGE, page_path
+from swarm_ui.environments.phone.apps.browser import ROOT as BROWSER
+from swarm_ui.environments.phone.apps.camera import PHOTO_PATH, VIDEO_PATH
+from swarm_ui.environments.phone.apps.contacts import CONTACT
+from swarm_ui.environments.phone.apps.notes import NOTE
+from swarm_ui.environments.phone.device.device import Device, Row
+from swarm_ui.environments.phone.device.full_effects import Download, SaveCapture, system_of
+from swarm_ui.environments.phone.device.schema import Table
+from swarm_ui.environments.phone.device.screen import Screen
+from swarm_ui.environments.phone.parameters import Sampler
+from swarm_ui.environments.phone.tasks.goal import (
+    Change,
+    Configure,
+    Create,
+    Goal,
+    ScreenInFront,
+    Source,
+)
+from swarm_ui.environments.phone.tasks.task_kinds import sample, values, with_record
+from swarm_ui.environments.phone.tasks.template import Make, template
+
+
+def photo(**fields: str) -> Create:
+    """A new photo; ``lens`` and ``flash`` are chosen before it is taken."""
+    form = {"lens": "back", "flash": "off"} | {
+        k: v for k, v in fields.items() if k in ("lens", "flash")
+    }
+    wanted = {"kind": "photo", **form, **fields}
+    return Create(table="file", fields=wanted, path=PHOTO_PATH, tap=SaveCapture("photo"), form=form)
+
+
+def _photo(**fields: str) -> Make:
+    return lambda sampler, device: Goal(words={}, wants=(photo(**fields),))
+
+
+def _photo_denied(sampler: Sampler, device: Device) -> Goal:
+    device.system = system_of(device).granted("camera camera", "deny")
+    return Goal(words={}, wants=(photo(),))
+
+
+def _photo_named(sampler: Sampler, device: Device) -> Goal:
+    name = sampler.title()
+    return Goal(words={"name": name}, wants=(photo(name=name),))
+
+
+def _video(sampler: Sampler, device: Device) -> Goal:
+    want = Create(table="file", fields={"kind": "video"}, path=VIDEO_PATH, tap=SaveCapture("video"))
+    return Goal(words={}, wants=(want,))
+
+
+def add_page(sampler: Sampler, device: Device, **fields: str) -> tuple[int, Row]:
+    """Put one more page on the web."""
+    row = {**sample(sampler, PAGE), **fields}
+    return device.insert("page", row), row
+
+
+def download(key: int, row: Row, **fields: str) -> Create:
+    """The file of a page in the downloads."""
+    wanted = {"name": row["file"], "kind": "document", "folder": "downloads", **fields}
+    return Create(table="file", fields=wanted, path=page_path(key), tap=Download(key))
+
+
+def _bookmark(state: str) -> Make:
+    add = partial(add_page, bookmarked="off" if state == "on" else "on")
+    fields = {"bookmarked": state}
+    return with_record(
+        add, ("address",), lambda key, row: Change(table="page", row=key, fields=fields)
+    )
+
+
+def _fact(sampler: Sampler, device: Device) -> Goal:
+    key, row = add_page(sampler, device)
+    fact = sampler.pick(("phone", "price", "opens"))
+    words = {"address": row["address"], "fact": fact}
+    return Goal(words=words, answer=row[fact], look=page_path(key))
+
+
+def _download_moved(sampler: Sampler, device: Device) -> Goal:
+    key, row = add_page(sampler, device)
+    name = sampler.title()
+    want = download(key, row, folder="documents", name=name)
+    return Goal(words={"address": row["address"], "name": name}, wants=(want,))
+
+
+def _download_offline(sampler: Sampler, device: Device) -> Goal:
+    device.set("wifi", "off")
+    key, row = add_page(sampler, device)
+    wants = (Configure(key="wifi", value="on"), download(key, row))
+    return Goal(words={"address": row["address"]}, wants=wants)
+
+
+def _no_page(sampler: Sampler, device: Device) -> Goal:
+    words = {"address": sampler.address()}
+    look = (BROWSER, Screen("browser", "missing", words["address"]))
+    return Goal(words=words, look=look, infeasible=True)
+
+
+def _page_in(into: Table, slot: str, field: str, *given: str) -> Make:
+    """A fact of a page in a new record."""
+
+    def make(sampler: Sampler, device: Device) -> Goal:
+        key, row = add_page(sampler, device)
+        words = values(sampler, into, given)
+        source = Source(table="page", row=key, field=field, value=row[field])
+        fields = {slot: row[field], **words}
+        want = Create(table=into.name, fields=fields, source=source)
+        return Goal(words={"address": row["address"], **words}, wants=(want,))
+
+    return make
+
+
+_download = with_record(add_page, ("address",), download)
+_download_starred = with_record(add_page, ("address",), partial(download, starred="on"))
+_show = with_record(add_page, ("address",), lambda key, row: ScreenInFront(path=page_path(key)))
+CAMERA_TEMPLATES = (
+    template("camera-photo", "extended_train", _photo(), 4, "camera", "camera").phrased(
+        "take a photo", "take one picture with the back camera", "take a photo now"
+    ),
+    template(
+        "camera-selfie-flash",
+        "extended_templates",
+        _photo(lens="front", flash="on"),
+        6,
+        "camera",
+        "camera choice",
+    ).phrased(
+        "take a photo with the front camera and flash on",
+        "take a selfie with flash on",
+    ),
+    template("camera-video", "extended_train", _video, 6, "camera", "camera").phrased(
+        "take a video", "film a short video with the camera", "record one video"
+    ),
+    template(
+        "camera-denied",
+        "extended_validation",
+        _photo_denied,
+        9,
+        "camera",
+        "camera permission misleading",
+    ).phrased("take a photo", "take one picture with the back camera"),
+    template(
+        "camera-to-gallery",
+        "extended_templates",
+        _photo_named,
+        12,
+        "camera gallery",
+        "camera across edit",
+    ).phrased(
+        "take a photo and rename it to {name}",
+        "take a picture with the back camera and give it the name {name}",
+    ),
+)
+BROWSER_TEMPLATES = (
+    template("browser-show", "extended_train", _show, 4, "browser", "open search").phrased(
+        "open the page {address} in the browser", "go to {address} on the web"
+    ),
+    template(
+        "browser-bookmark", "extended_train", _bookmark("on"), 5, "browser", "toggle search"
+    ).phrased("bookmark the page {address}", "turn on bookmarked for {address} in the browser"),
+    template(
+        "browser-unbookmark", "extended_validation", _bookmark("off"), 4, "browser", "toggle"
+    ).phrased(
+        "remove {address} from the bookmarks of the browser",
+        "turn off bookmarked for {address} in the browser",
+    ),
+    template("browser-fact", "extended_train", _fact, 5, "browser", "answer search").phrased(
+        "what does the page {address} say under {fact}",
+        "open {address} in the browser and answer with its {fact}",
+    ),
+    template(
+        "browser-download", "extended_train", _download, 5, "browser", "download search"
+    ).phrased(
+        "download the file of the page {address}",
+        "go to {address} in the browser and download its file",
+    ),
+    template(
+        "browser-missing", "extended_train", _no_page, 4, "browser", "infeasible search"
+    ).phrased(
+        "bookmark the page {address}",
+        "download the file of the page {address}",
+    ),
+    template(
+        "browser-download-star",
+        "extended_templates",
+        _download_starred,
+        11,
+        "browser files",
+        "download across toggle",
+    ).phrased(
+        "download the file of the page {address} and turn on starred for it in files",
+        "get the file of {address} with the browser , then star it in the downloads folder",
+    ),
+    template(
+        "browser-download-move",
+        "extended_train",
+        _download_moved,
+        14,
+        "browser files",
+        "download across edit",
+    ).phrased(
+        "download the file of the page {address} , then move it to documents under the name {name}",
+        "get the file of {address} , rename it to {name} and put it in the documents folder",
+    ),
+    template(
+        "browser-offline",
+        "extended_validation",
+        _download_offline,
+        10,
+        "browser",
+        "download across misleading",
+    ).phrased(
+        "turn wifi on and download the file of the page {address}",
+        "download the file of {address} in the browser , with wifi on",
+    ),
+    template(
+        "page-to-contact",
+        "extended_train",
+        _page_in(CONTACT, "phone", "phone", "name"),
+        12,
+        "browser contacts",
+        "across form search",
+    ).phrased(
+        "add a contact with name {name} and the phone that the page {address} gives",
+        "look up the phone on {address} and save it in contacts for {name}",
+    ),
+    template(
+        "page-to-note",
+        "extended_templates",
+        _page_in(NOTE, "body", "price", "title"),
+        12,
+        "browser notes",
+        "across form search",
+    ).phrased(
+        "write a note titled {title} with the price of the page {address} as body",
+        "copy the price on {address} into the body of a new note with title {title}",
+    ),
+)
+TEMPLATES = CAMERA_TEMPLATES + BROWSER_TEMPLATES

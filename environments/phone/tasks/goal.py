@@ -1,0 +1,104 @@
+"""The goal of a task, as conditions on the device for success check and solver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from swarm_ui.environments.phone.device.screen import Path
+from swarm_ui.environments.phone.device.widget import Effect
+
+
+class Source(msgspec.Struct, frozen=True):
+    """The record field to copy a value from before it is written elsewhere."""
+
+    table: str
+    row: int
+    field: str
+    value: str
+
+
+class Create(msgspec.Struct, frozen=True, kw_only=True):
+    """There is a new record with these values; other fields may have any value."""
+
+    table: str
+    fields: Mapping[str, str]
+    source: Source | None = None
+    path: Path = ()
+    """Screens to the form; empty: the form of the table."""
+    tap: Effect | None = None
+    """The effect that creates the record; ``None``: saving the form."""
+    form: Mapping[str, str] = {}
+    """Values of the form before ``tap``."""
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """An existing record has these values."""
+
+    table: str
+    row: int
+    fields: Mapping[str, str]
+    source: Source | None = None
+    via: str = ""
+    """The app to use, for records that several apps show."""
+
+
+class Delete(msgspec.Struct, frozen=True, kw_only=True):
+    """A record is deleted."""
+
+    table: str
+    row: int
+    via: str = ""
+
+
+class Configure(msgspec.Struct, frozen=True, kw_only=True):
+    """A setting has this value."""
+
+    key: str
+    value: str
+
+
+class AppInFront(msgspec.Struct, frozen=True, kw_only=True):
+    """An app is in front."""
+
+    app: str
+
+
+class ScreenInFront(msgspec.Struct, frozen=True, kw_only=True):
+    """A screen is in front, without a dialog."""
+
+    path: Path
+
+
+class Permit(msgspec.Struct, frozen=True, kw_only=True):
+    """A permission such as ``"maps location"`` has this value; other permissions may change."""
+
+    key: str
+    value: Literal["ask", "allow", "deny"]
+
+
+class Dismiss(msgspec.Struct, frozen=True, kw_only=True):
+    """A notification is dismissed; all notifications without this condition must stay."""
+
+    notice: int
+
+
+Want = Create | Change | Delete | Configure | AppInFront | ScreenInFront | Permit | Dismiss
+
+
+class Goal(msgspec.Struct, frozen=True, kw_only=True):
+    """The end state of a task. Everything without a condition must be unchanged."""
+
+    words: Mapping[str, str]
+    """Values for the placeholders of the goal text."""
+    wants: tuple[Want, ...] = ()
+    answer: str | None = None
+    """The right answer; ``None`` if the task is no question."""
+    look: Path = ()
+    """Screens to the evidence: the answer, or the list that lacks the record of the goal."""
+    sources: tuple[Source, ...] = ()
+    """Values to look up before the answer."""
+    infeasible: bool = False
+    """The goal cannot be reached; the right end is ``infeasible``."""

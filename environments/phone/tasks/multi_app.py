@@ -1,0 +1,188 @@
+"""Long tasks through several apps of a full device."""
+
+from __future__ import annotations
+
+from swarm_ui.environments.phone.apps.browser import PAGE
+from swarm_ui.environments.phone.apps.calendar import EVENT
+from swarm_ui.environments.phone.apps.clock import ALARM
+from swarm_ui.environments.phone.apps.contacts import CONTACT
+from swarm_ui.environments.phone.apps.expenses import EXPENSE
+from swarm_ui.environments.phone.apps.messages import MESSAGE
+from swarm_ui.environments.phone.apps.notes import NOTE
+from swarm_ui.environments.phone.apps.tasks import TASK
+from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.parameters import Sampler
+from swarm_ui.environments.phone.tasks.camera_browser import add_page, download, photo
+from swarm_ui.environments.phone.tasks.goal import Change, Configure, Create, Goal, Source, Want
+from swarm_ui.environments.phone.tasks.task_kinds import (
+    check,
+    create_records,
+    random_row,
+    sample,
+    values,
+)
+from swarm_ui.environments.phone.tasks.template import template
+
+
+def _event_alarm_message(sampler: Sampler, device: Device) -> Goal:
+    """The time of an event as an alarm and in a message."""
+    row = random_row(sampler, device, EVENT)
+    event = device.tables["event"][row]
+    to = sampler.first_name()
+    source = Source(table="event", row=row, field="time", value=event["time"])
+    wants = (
+        Create(table=ALARM.name, fields={"time": event["time"]}, source=source),
+        Create(table=MESSAGE.name, fields={"to": to, "text": event["time"]}, source=source),
+    )
+    return Goal(words={"title": event["title"], "to": to}, wants=wants)
+
+
+_TRIP = create_records(
+    (EVENT, ("title", "time", "day")), (TASK, ("task",)), (EXPENSE, ("item", "amount"))
+)
+_PARTY = create_records(
+    (CONTACT, ("name", "phone", "email")),
+    (EVENT, ("title",)),
+    (ALARM, ("time",)),
+    (MESSAGE, ("to", "text")),
+)
+_check_two = check("tasks-check-two", "train", TASK, 2).make
+
+
+def _page_contact_message(sampler: Sampler, device: Device) -> Goal:
+    """A phone number from the web in contacts, and a price from there in a message."""
+    key, page = add_page(sampler, device)
+    name, to = sampler.full_name(), sampler.first_name()
+    phone = Source(table=PAGE.name, row=key, field="phone", value=page["phone"])
+    price = Source(table=PAGE.name, row=key, field="price", value=page["price"])
+    wants: tuple[Want, ...] = (
+        Create(table=CONTACT.name, fields={"name": name, "phone": page["phone"]}, source=phone),
+        Create(table=MESSAGE.name, fields={"to": to, "text": page["price"]}, source=price),
+    )
+    return Goal(words={"address": page["address"], "name": name, "to": to}, wants=wants)
+
+
+def _tidy(sampler: Sampler, device: Device) -> Goal:
+    """Two tasks checked, a note pinned, two switches set."""
+    checked = _check_two(sampler, device)
+    note = random_row(sampler, device, NOTE)
+    device.update("note", note, {"pinned": "off"})
+    title = device.tables["note"][note]["title"]
+    for key in ("bluetooth", "dark mode"):
+        device.set(key, "off")
+    wants: tuple[Want, ...] = (
+        *checked.wants,
+        Change(table="note", row=note, fields={"pinned": "on"}),
+        Configure(key="bluetooth", value="on"),
+        Configure(key="dark mode", value="on"),
+    )
+    return Goal(words={**checked.words, "title": title}, wants=wants)
+
+
+def _report(sampler: Sampler, device: Device) -> Goal:
+    """A photo taken, a file downloaded and starred, and a note about it."""
+    key, page = add_page(sampler, device)
+    note = values(sampler, NOTE, ("title", "body"))
+    wants: tuple[Want, ...] = (
+        photo(),
+        download(key, page, starred="on"),
+        Create(table=NOTE.name, fields=note),
+    )
+    return Goal(words={"address": page["address"], **note}, wants=wants)
+
+
+def _earlier(sampler: Sampler, device: Device) -> Goal:
+    """Which of two events on the calendar is earlier in the day."""
+    rows = [sample(sampler, EVENT) for _ in range(2)]
+    keys = [device.insert("event", row) for row in rows]
+    sources = tuple(
+        Source(table="event", row=k, field="time", value=row["time"])
+        for k, row in zip(keys, rows, strict=True)
+    )
+    words = {"title": rows[0]["title"], "title2": rows[1]["title"]}
+    earlier = min(rows, key=lambda row: row["time"])
+    return Goal(words=words, answer=earlier["title"], sources=sources)
+
+
+TEMPLATES = (
+    template(
+        "errand-event",
+        "extended_train",
+        _event_alarm_message,
+        17,
+        "calendar clock messages",
+        "across form several",
+    ).phrased(
+        "set a new alarm with the time of the calendar event {title} and send that time in a "
+        "message to {to}",
+        "look up the time of {title} in the calendar , message it to {to} and create an alarm "
+        "for it",
+    ),
+    template(
+        "errand-trip", "extended_train", _TRIP, 19, "calendar tasks expenses", "across form several"
+    ).phrased(
+        "add a calendar event with title {title} , time {time} and day {day} , create the "
+        "task {task} and add an expense with item {item} and amount {amount}",
+        "put {title} on {day} at time {time} in the calendar , {task} in tasks and {item} for "
+        "{amount} in expenses",
+    ),
+    template(
+        "errand-party",
+        "extended_validation",
+        _PARTY,
+        25,
+        "contacts calendar clock messages",
+        "across form several",
+    ).phrased(
+        "add a contact with name {name} , phone {phone} and email {email} , a calendar event "
+        "with title {title} , an alarm for time {time} , and send a message to {to} with "
+        "text {text}",
+        "save {name} with phone {phone} and email {email} in contacts , put {title} in the "
+        "calendar , set an alarm at {time} and message {to} the text {text}",
+    ),
+    template(
+        "errand-page",
+        "extended_templates",
+        _page_contact_message,
+        19,
+        "browser contacts messages",
+        "across form several search",
+    ).phrased(
+        "save the phone of the page {address} in contacts for {name} and send its price in a "
+        "message to {to}",
+        "look {address} up , add a contact {name} with its phone and message {to} its price",
+    ),
+    template(
+        "errand-tidy",
+        "extended_validation",
+        _tidy,
+        17,
+        "tasks notes settings",
+        "across toggle several",
+    ).phrased(
+        "check the tasks {task} and {task2} , turn on pinned for the note {title} and turn on "
+        "bluetooth and dark mode in settings",
+        "tick off {task} and {task2} in tasks , pin the note {title} , then switch bluetooth "
+        "and dark mode on",
+    ),
+    template(
+        "errand-report",
+        "extended_templates",
+        _report,
+        22,
+        "camera browser files notes",
+        "across camera download several",
+    ).phrased(
+        "take a photo and download the file of the page {address} , star that file in files , "
+        "then write a note titled {title} with body {body}",
+        "create a note with title {title} and body {body} , take a photo , download the file "
+        "of {address} and turn on starred for the file",
+    ),
+    template(
+        "calendar-earlier", "extended_templates", _earlier, 8, "calendar", "answer several"
+    ).phrased(
+        "which of the calendar events {title} and {title2} is earlier in the day",
+        "compare the times of {title} and {title2} in the calendar and answer with the title "
+        "of the earlier one",
+    ),
+)
