@@ -143,7 +143,8 @@ def _line(start: Point, end: Point) -> str:
 
 
 def _dot(graph: Dag, name: str, place: Point, radius: float, *, last: bool) -> str:
-    tooltip = name + (f"\nhears {listed(graph.predecessors[name])}" if graph.predecessors[name] else "")
+    before = graph.predecessors[name]
+    tooltip = name + (f"\nhears {listed(before)}" if before else "")
     tooltip += "\nthe output" if name == graph.output else ""
     nested = isinstance(graph.nodes[name], Dag)
     mark = tag(

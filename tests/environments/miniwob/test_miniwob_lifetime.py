@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
@@ -59,18 +59,25 @@ def start_child(*words: str, **environment: str) -> tuple[subprocess.Popen[str],
     return child, pids
 
 
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A temporary folder. Chromium's socket in it needs a path of less than 108 characters."""
+    with tempfile.TemporaryDirectory(prefix="mw-") as folder:
+        yield Path(folder)
+
+
 @pytest.mark.parametrize("words", [(), ("hang",)], ids=["idle", "hanging page"])
 @pytest.mark.parametrize("tools", ["setpriv", "sh"])
 def test_kill_9_of_ours_leaves_no_process(
-    words: tuple[str, ...], tools: str, tmp_path: Path
+    words: tuple[str, ...], tools: str, short_path: Path
 ) -> None:
     """``setpriv`` ends the browser with us where it exists; elsewhere a shell does."""
     path = os.environ["PATH"]
     if tools == "sh":
-        (tmp_path / "bin").mkdir()
-        (tmp_path / "bin" / "sh").symlink_to("/bin/sh")
-        path = str(tmp_path / "bin")
-    child, pids = start_child(*words, PATH=path, TMPDIR=str(tmp_path))
+        (short_path / "bin").mkdir()
+        (short_path / "bin" / "sh").symlink_to("/bin/sh")
+        path = str(short_path / "bin")
+    child, pids = start_child(*words, PATH=path, TMPDIR=str(short_path))
     try:
         # Chromium replaces renderers by itself, so some of the first processes may have ended.
         pids += family(pids[0])
@@ -82,19 +89,19 @@ def test_kill_9_of_ours_leaves_no_process(
 
 
 async def test_the_next_browser_clears_up_behind_a_killed_program(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    short_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    child, _ = start_child(TMPDIR=str(tmp_path))
-    left = list(tmp_path.glob("swarm-ui-browser-*"))
+    child, _ = start_child(TMPDIR=str(short_path))
+    left = list(short_path.glob("swarm-ui-browser-*"))
     assert len(left) == 1
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(short_path))
     async with MiniWobBrowser(pages=1):
         assert left[0].exists()  # its program runs
     child.kill()
     child.communicate()
     async with MiniWobBrowser(pages=1):
         assert soon(lambda: not left[0].exists())
-    assert list(tmp_path.iterdir()) == []
+    assert list(short_path.iterdir()) == []
 
 
 async def test_a_dead_browser_takes_only_its_own_episodes() -> None:
