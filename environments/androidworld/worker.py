@@ -43,7 +43,7 @@ def make(settings: Settings) -> AndroidWorldEnvironment:
 
 
 async def answer(env: AndroidWorldEnvironment | ConfigError, call: Call) -> Answer:
-    """Do what is asked; where there is no environment, say why."""
+    """Call what is asked; where there is no environment, say why."""
     if isinstance(env, ConfigError):
         return Answer() if call.do == "close" else Answer(refused=str(env))
     try:

@@ -1,7 +1,8 @@
-"""SQLite files as views of the phone's tables: read them and they are written, write and they load.
+"""SQLite files as views of the phone's tables.
 
-A file's rows are records of the phone, its columns their fields under the app's own names, so what
-a test bench inserts with SQL is on the screen, and what is typed on the screen is in the file.
+A file is built from the tables when it is read, and loaded into the tables when it is written.
+Each row is a record of the phone, and each column is a field under the app's own name. Rows that
+a test inserts with SQL appear on the screen, and records that a user types appear in the file.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Value = str | int | float | bytes | None
 
 
 class Column(msgspec.Struct, frozen=True):
-    """One column, and the field it shows."""
+    """A column and the field of the record that it holds."""
 
     name: str
     sql: str
@@ -28,20 +29,18 @@ class Column(msgspec.Struct, frozen=True):
     to_sql: Callable[[str], Value]
     to_field: Callable[[Value], str]
     default: Value
-    """Where a record has no such field."""
+    """Value for a record without this field."""
 
 
 class SqlTable(msgspec.Struct, frozen=True, kw_only=True):
-    """One table of a file."""
+    """A table of a database file."""
 
     name: str
     key: str
-    """Column of the identity, an ``INTEGER PRIMARY KEY``."""
+    """Column of the record's identity, an ``INTEGER PRIMARY KEY``."""
     columns: tuple[Column, ...]
-    of: str = ""
-    """Table of the phone that it shows; empty: it holds nothing."""
-    key_last: bool = False
-    """The identity is the last column instead of the first."""
+    phone_table: str = ""
+    """Table of the phone with the records. Empty: the table has no rows."""
 
     def row(self, identity: int, record: Row) -> dict[str, Value]:
         """A record as a row."""
@@ -49,11 +48,10 @@ class SqlTable(msgspec.Struct, frozen=True, kw_only=True):
         for column in self.columns:
             text = record.get(column.field)
             values[column.name] = column.default if text is None else column.to_sql(text)
-        own: dict[str, Value] = {self.key: identity}
-        return {**values, **own} if self.key_last else {**own, **values}
+        return {self.key: identity, **values}
 
     def record(self, row: Mapping[str, Value]) -> Row:
-        """A row as a record; what is NULL is left out."""
+        """A row as a record. NULL values are left out."""
         return {
             column.field: column.to_field(row[column.name])
             for column in self.columns
@@ -63,23 +61,22 @@ class SqlTable(msgspec.Struct, frozen=True, kw_only=True):
     def create(self) -> str:
         key = f'"{self.key}" INTEGER PRIMARY KEY AUTOINCREMENT'
         columns = [f'"{column.name}" {column.sql}' for column in self.columns]
-        parts = [*columns, key] if self.key_last else [key, *columns]
-        return f'CREATE TABLE "{self.name}" ({", ".join(parts)})'
+        return f'CREATE TABLE "{self.name}" ({", ".join([key, *columns])})'
 
 
 class Database(msgspec.Struct, frozen=True):
-    """One file."""
+    """A database file."""
 
     path: str
     tables: tuple[SqlTable, ...]
 
     def dump(self, device: Device) -> bytes:
-        """The file as it would be now."""
+        """The contents of the file."""
         connection = sqlite3.connect(":memory:")
         try:
             for table in self.tables:
                 connection.execute(table.create())
-                for identity, record in sorted(device.tables.get(table.of, {}).items()):
+                for identity, record in sorted(device.tables.get(table.phone_table, {}).items()):
                     row = table.row(identity, record)
                     names = ", ".join(f'"{name}"' for name in row)
                     marks = ", ".join("?" * len(row))
@@ -92,10 +89,10 @@ class Database(msgspec.Struct, frozen=True):
             connection.close()
 
     def load(self, device: Device, data: bytes) -> None:
-        """Take over the rows of a file that was put in this one's place.
+        """Replace the records by the rows of another file.
 
         Raises:
-            AdbFailure: it is no SQLite file, or lacks one of the tables or columns.
+            AdbFailure: the data are not an SQLite file, or a table or column is missing.
         """
         connection = sqlite3.connect(":memory:")
         try:
@@ -107,7 +104,7 @@ class Database(msgspec.Struct, frozen=True):
             connection.close()
 
     def run(self, device: Device, sql: str) -> str:
-        """Execute statements as the ``sqlite3`` program does; returns what it prints."""
+        """Execute SQL statements. Returns the output of the ``sqlite3`` program."""
         connection = sqlite3.connect(":memory:")
         try:
             connection.deserialize(self.dump(device))
@@ -125,28 +122,28 @@ class Database(msgspec.Struct, frozen=True):
 
     def clear(self, device: Device) -> None:
         for table in self.tables:
-            if table.of:
-                device.tables = {**device.tables, table.of: {}}
+            if table.phone_table:
+                device.tables = {**device.tables, table.phone_table: {}}
 
     def _take(self, device: Device, connection: sqlite3.Connection) -> None:
         connection.row_factory = sqlite3.Row
         for table in self.tables:
             names = ", ".join(f'"{c}"' for c in (table.key, *(x.name for x in table.columns)))
             rows = connection.execute(f'SELECT {names} FROM "{table.name}" ORDER BY 1').fetchall()
-            if not table.of:
+            if not table.phone_table:
                 continue
-            # A row that the file shows as it was keeps the fields that the file does not know.
-            before = device.tables.get(table.of, {})
+            # A record keeps its fields that are in no column of the file.
+            before = device.tables.get(table.phone_table, {})
             found = {
                 int(row[table.key]): {**before.get(int(row[table.key]), {}), **table.record(row)}
                 for row in rows
             }
-            device.tables = {**device.tables, table.of: found}
+            device.tables = {**device.tables, table.phone_table: found}
             device.next_row = max([device.next_row, *(key + 1 for key in found)])
 
 
 def _statements(sql: str) -> list[str]:
-    """Statements apart, as far as their semicolons end them."""
+    """Split a script into its statements."""
     found: list[str] = []
     rest = ""
     for part in sql.split(";"):
@@ -165,26 +162,32 @@ def integer(name: str, field: str = "", default: int | None = 0) -> Column:
     return Column(name, "INTEGER", field or name, int, str, default)
 
 
-def real(name: str, field: str = "", default: float = 0.0) -> Column:
-    return Column(name, "REAL", field or name, float, repr, default)
-
-
-def blob(name: str, field: str = "") -> Column:
-    return Column(name, "BLOB", field or name, bytes.fromhex, _hex, b"")
-
-
 def flag(name: str, field: str = "") -> Column:
-    """0 or 1, ``off`` or ``on`` on the phone."""
-    return Column(name, "INTEGER", field or name, _from_switch, _to_switch, 0)
+    """``off`` or ``on`` on the phone, stored as 0 or 1."""
+    return Column(
+        name,
+        "INTEGER",
+        field or name,
+        lambda text: int(text == "on"),
+        lambda value: "on" if value else "off",
+        0,
+    )
 
 
 def cents(name: str, field: str) -> Column:
-    """An amount in hundredths, shown as ``12.50``."""
-    return Column(name, "INTEGER", field, _to_cents, _from_cents, 0)
+    """An amount such as ``12.50`` on the phone, stored in hundredths."""
+    return Column(
+        name,
+        "INTEGER",
+        field,
+        lambda text: int((Decimal(text) * 100).to_integral_value()),
+        lambda value: f"{int(str(value)) / 100:.2f}",
+        0,
+    )
 
 
 def numbered(name: str, field: str, names: tuple[str, ...]) -> Column:
-    """A choice stored as its place among ``names``, counted from 1."""
+    """One of ``names`` on the phone, stored as its position, counted from 1."""
     return Column(
         name,
         "INTEGER",
@@ -193,23 +196,3 @@ def numbered(name: str, field: str, names: tuple[str, ...]) -> Column:
         lambda value: names[int(str(value)) - 1],
         1,
     )
-
-
-def _hex(value: Value) -> str:
-    return value.hex() if isinstance(value, bytes) else str(value)
-
-
-def _to_cents(text: str) -> int:
-    return int((Decimal(text) * 100).to_integral_value())
-
-
-def _from_cents(value: Value) -> str:
-    return f"{int(str(value)) / 100:.2f}"
-
-
-def _from_switch(text: str) -> int:
-    return int(text == "on")
-
-
-def _to_switch(value: Value) -> str:
-    return "on" if value else "off"

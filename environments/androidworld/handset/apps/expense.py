@@ -1,11 +1,11 @@
-"""Pro Expense: the phone's expenses; ``accounting.db`` has cents and numbered categories."""
+"""Pro Expense: the phone's expenses. ``accounting.db`` stores cents and numbered categories."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 
-from swarm_ui.environments.androidworld.handset.apps.record_keeper import Keeper, Part
+from swarm_ui.environments.androidworld.handset.apps.record_list import FormField, RecordListApp
 from swarm_ui.environments.androidworld.handset.databases import (
     Database,
     SqlTable,
@@ -14,7 +14,7 @@ from swarm_ui.environments.androidworld.handset.databases import (
     numbered,
     text,
 )
-from swarm_ui.environments.androidworld.handset.handset import Edition, Handset
+from swarm_ui.environments.androidworld.handset.handset import AppSpec, Handset
 from swarm_ui.environments.phone.device.device import Row
 
 CATEGORIES = (
@@ -27,7 +27,7 @@ ACCOUNTING = Database(
         SqlTable(
             name="expense",
             key="expense_id",
-            of="expense",
+            phone_table="expense",
             columns=(
                 text("name", "item"), cents("amount", "amount"),
                 numbered("category", "category", CATEGORIES), text("note"),
@@ -54,26 +54,26 @@ def _now(handset: Handset) -> dict[str, str]:
     return {"modified": str(handset.now * 1000)}
 
 
-KEEPER = Keeper(
+LIST = RecordListApp(
     app="pro expense",
     title="Pro Expense",
     table="expense",
-    parts=(
-        Part("item", "Name"),
-        Part("amount", "Amount", (), _amount),
-        Part("category", "Category", CATEGORIES),
-        Part("note", "Note"),
+    fields=(
+        FormField("item", "Name"),
+        FormField("amount", "Amount", (), _amount),
+        FormField("category", "Category", CATEGORIES),
+        FormField("note", "Note"),
     ),
     add="Add expense",
     row=_row,
-    order=lambda key, record: -int(record.get("created", "0")),
-    extra=lambda handset: {"created": str(handset.now * 1000), **_now(handset)},
-    changed=_now,
+    sort_key=lambda key, record: -int(record.get("created", "0")),
+    on_insert=lambda handset: {"created": str(handset.now * 1000), **_now(handset)},
+    on_update=_now,
 )
-EXPENSE = Edition(
-    app="pro expense",
+EXPENSE = AppSpec(
+    name="pro expense",
     package="com.arduia.expense",
     activity="com.arduia.expense.ui.MainActivity",
-    build=KEEPER.page,
+    build=LIST.page,
     databases=(ACCOUNTING,),
 )

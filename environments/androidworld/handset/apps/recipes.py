@@ -1,10 +1,10 @@
-"""Broccoli: the phone's recipes with all that its own database keeps of them."""
+"""Broccoli: the phone's recipes with all fields of the app's database."""
 
 from __future__ import annotations
 
-from swarm_ui.environments.androidworld.handset.apps.record_keeper import Keeper, Part
+from swarm_ui.environments.androidworld.handset.apps.record_list import FormField, RecordListApp
 from swarm_ui.environments.androidworld.handset.databases import Database, SqlTable, flag, text
-from swarm_ui.environments.androidworld.handset.handset import Edition
+from swarm_ui.environments.androidworld.handset.handset import AppSpec
 
 COOKBOOK = Database(
     "/data/data/com.flauschcode.broccoli/databases/broccoli",
@@ -12,7 +12,7 @@ COOKBOOK = Database(
         SqlTable(
             name="recipes",
             key="recipeId",
-            of="recipe",
+            phone_table="recipe",
             columns=(
                 text("title", "dish"), text("description"), text("servings"),
                 text("preparationTime", "duration"), text("source"), text("ingredients"),
@@ -21,28 +21,28 @@ COOKBOOK = Database(
         ),
     ),
 )  # fmt: skip
-KEEPER = Keeper(
+LIST = RecordListApp(
     app="broccoli",
     title="Broccoli",
     table="recipe",
-    parts=(
-        Part("dish", "Title"),
-        Part("description", "Description"),
-        Part("source", "Source"),
-        Part("servings", "Servings"),
-        Part("duration", "Preparation time"),
-        Part("ingredients", "Ingredients"),
-        Part("directions", "Directions"),
+    fields=(
+        FormField("dish", "Title"),
+        FormField("description", "Description"),
+        FormField("source", "Source"),
+        FormField("servings", "Servings"),
+        FormField("duration", "Preparation time"),
+        FormField("ingredients", "Ingredients"),
+        FormField("directions", "Directions"),
     ),
     add="New recipe",
     row=lambda record: (record["dish"], record.get("description", "")),
-    order=lambda key, record: record["dish"].casefold(),
-    extra=lambda handset: {"starred": "off", "image": ""},
+    sort_key=lambda key, record: record["dish"].casefold(),
+    on_insert=lambda handset: {"starred": "off", "image": ""},
 )
-RECIPES = Edition(
-    app="broccoli",
+RECIPES = AppSpec(
+    name="broccoli",
     package="com.flauschcode.broccoli",
     activity="com.flauschcode.broccoli.MainActivity",
-    build=KEEPER.page,
+    build=LIST.page,
     databases=(COOKBOOK,),
 )

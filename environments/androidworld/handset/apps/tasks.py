@@ -1,23 +1,23 @@
-"""Tasks: things to do with a due date, a priority and notes."""
+"""Tasks: to-dos with a due date, a priority and notes."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from swarm_ui.environments.androidworld.handset.apps.record_keeper import Keeper, Part
+from swarm_ui.environments.androidworld.handset.apps.record_list import FormField, RecordListApp
 from swarm_ui.environments.androidworld.handset.databases import Database, SqlTable, integer, text
-from swarm_ui.environments.androidworld.handset.handset import Edition
+from swarm_ui.environments.androidworld.handset.handset import AppSpec
 from swarm_ui.environments.phone.device.device import Row
 
 PRIORITIES = ("high", "medium", "low", "none")
-"""By their numbers in the database, from 0."""
+"""In the order of their numbers in the database, which begin with 0."""
 TASK_LIST = Database(
     "/data/data/org.tasks/databases/database",
     (
         SqlTable(
             name="tasks",
             key="_id",
-            of="todo",
+            phone_table="todo",
             columns=(
                 text("title", "task", None), integer("importance", "", 3),
                 integer("dueDate", "due"), integer("hideUntil"), integer("created"),
@@ -58,22 +58,25 @@ def _detail(record: Row) -> list[tuple[str, str]]:
     ]
 
 
-KEEPER = Keeper(
+LIST = RecordListApp(
     app="tasks",
     title="My Tasks",
     table="todo",
-    parts=(Part("task", "Title"), Part("notes", "Description")),
+    fields=(FormField("task", "Title"), FormField("notes", "Description")),
     add="Create task",
     row=_row,
-    order=lambda key, record: int(record.get("due", "0")),
-    extra=lambda handset: {"created": str(handset.now * 1000), "modified": str(handset.now * 1000)},
-    changed=lambda handset: {"modified": str(handset.now * 1000)},
+    sort_key=lambda key, record: int(record.get("due", "0")),
+    on_insert=lambda handset: {
+        "created": str(handset.now * 1000),
+        "modified": str(handset.now * 1000),
+    },
+    on_update=lambda handset: {"modified": str(handset.now * 1000)},
     detail=_detail,
 )
-TASKS = Edition(
-    app="tasks",
+TASKS = AppSpec(
+    name="tasks",
     package="org.tasks",
     activity="com.todoroo.astrid.activity.MainActivity",
-    build=KEEPER.page,
+    build=LIST.page,
     databases=(TASK_LIST,),
 )

@@ -1,4 +1,7 @@
-"""The accessibility tree as android-env's messages. Importing this needs the extra ``android``."""
+"""The accessibility tree as android-env's messages.
+
+Importing this module needs the extra ``android``.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ from swarm_ui.environments.androidworld.handset.screen.accessibility_tree import
 from swarm_ui.environments.androidworld.handset.screen.geometry import lay_out
 
 
-def forest(handset: Handset) -> Any:
-    """``AndroidAccessibilityForest`` of what is seen: the app's window and the status bar."""
+def accessibility_forest(handset: Handset) -> Any:
+    """``AndroidAccessibilityForest`` with the window of the app and the status bar."""
     app, status = windows(handset, lay_out(handset))
     message = forest_pb2.AndroidAccessibilityForest()
     kinds = window_pb2.AndroidAccessibilityWindowInfo.WindowType
@@ -31,7 +34,7 @@ def forest(handset: Handset) -> Any:
 
 
 def _add(tree: Any, node: Node, depth: int, window: int) -> int:
-    """Append a node and what is below it; returns its number."""
+    """Append a node and its descendants. Returns the number of the node."""
     number = len(tree.nodes)
     info = tree.nodes.add()
     info.unique_id = number
@@ -50,7 +53,7 @@ def _add(tree: Any, node: Node, depth: int, window: int) -> int:
     info.is_enabled = True
     info.is_focusable = node.focusable
     info.is_focused = node.focused
-    info.is_long_clickable = node.holdable
+    info.is_long_clickable = node.long_clickable
     info.is_scrollable = node.scrollable
     info.is_selected = node.selected
     info.is_visible_to_user = True
