@@ -8,7 +8,8 @@ a test inserts with SQL appear on the screen, and records that a user types appe
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from decimal import Decimal
 
 import msgspec
@@ -72,8 +73,7 @@ class Database(msgspec.Struct, frozen=True):
 
     def dump(self, device: Device) -> bytes:
         """The contents of the file."""
-        connection = sqlite3.connect(":memory:")
-        try:
+        with _in_memory() as connection:
             for table in self.tables:
                 connection.execute(table.create())
                 for identity, record in sorted(device.tables.get(table.phone_table, {}).items()):
@@ -85,8 +85,6 @@ class Database(msgspec.Struct, frozen=True):
                     )
             connection.commit()
             return connection.serialize()
-        finally:
-            connection.close()
 
     def load(self, device: Device, data: bytes) -> None:
         """Replace the records by the rows of another file.
@@ -94,31 +92,25 @@ class Database(msgspec.Struct, frozen=True):
         Raises:
             AdbFailure: the data are not an SQLite file, or a table or column is missing.
         """
-        connection = sqlite3.connect(":memory:")
         try:
-            connection.deserialize(data)
-            self._take(device, connection)
+            with _in_memory(data) as connection:
+                self._take(device, connection)
         except sqlite3.Error as error:
             raise AdbFailure(f"{self.path}: {error}") from error
-        finally:
-            connection.close()
 
     def run(self, device: Device, sql: str) -> str:
         """Execute SQL statements. Returns the output of the ``sqlite3`` program."""
-        connection = sqlite3.connect(":memory:")
+        lines: list[str] = []
         try:
-            connection.deserialize(self.dump(device))
-            lines: list[str] = []
-            for statement in _statements(sql):
-                for row in connection.execute(statement):
-                    lines.append("|".join("" if value is None else str(value) for value in row))
-            connection.commit()
-            self._take(device, connection)
-            return "".join(f"{line}\n" for line in lines)
+            with _in_memory(self.dump(device)) as connection:
+                for statement in _statements(sql):
+                    for row in connection.execute(statement):
+                        lines.append("|".join("" if value is None else str(value) for value in row))
+                connection.commit()
+                self._take(device, connection)
         except sqlite3.Error as error:
             raise AdbFailure(f"Error: in prepare, {error}") from error
-        finally:
-            connection.close()
+        return "".join(f"{line}\n" for line in lines)
 
     def clear(self, device: Device) -> None:
         for table in self.tables:
@@ -140,6 +132,23 @@ class Database(msgspec.Struct, frozen=True):
             }
             device.tables = {**device.tables, table.phone_table: found}
             device.next_row = max([device.next_row, *(key + 1 for key in found)])
+
+
+def single_table(
+    path: str, table: str, key: str, phone_table: str, columns: tuple[Column, ...]
+) -> Database:
+    """A database file with one table."""
+    return Database(
+        path, (SqlTable(name=table, key=key, columns=columns, phone_table=phone_table),)
+    )
+
+
+@contextmanager
+def _in_memory(data: bytes = b"") -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        if data:
+            connection.deserialize(data)
+        yield connection
 
 
 def _statements(sql: str) -> list[str]:

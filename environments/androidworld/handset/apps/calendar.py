@@ -6,7 +6,7 @@ import calendar
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 
-from swarm_ui.environments.androidworld.handset.databases import Database, SqlTable, integer, text
+from swarm_ui.environments.androidworld.handset import databases as db
 from swarm_ui.environments.androidworld.handset.handset import (
     AppSpec,
     Call,
@@ -22,27 +22,21 @@ from swarm_ui.environments.phone.ui.screen import Screen, Widget
 APP = "simple calendar pro"
 DAY, WEEK = 86_400, 604_800
 REPEATS = {"No repetition": 0, "Daily": DAY, "Weekly": WEEK}
-EVENTS = Database(
+EVENTS = db.single_table(
     "/data/data/com.simplemobiletools.calendar.pro/databases/events.db",
+    "events", "id", "event",
     (
-        SqlTable(
-            name="events",
-            key="id",
-            phone_table="event",
-            columns=(
-                integer("start_ts", "start"), integer("end_ts", "end"), text("title"),
-                text("location", "place"), text("description"),
-                integer("reminder_1_minutes", "", -1), integer("reminder_2_minutes", "", -1),
-                integer("reminder_3_minutes", "", -1), integer("reminder_1_type"),
-                integer("reminder_2_type"), integer("reminder_3_type"),
-                integer("repeat_interval"), integer("repeat_rule"), integer("repeat_limit"),
-                text("repetition_exceptions", "", "[]"), text("attendees"), text("import_id"),
-                text("time_zone", "", "UTC"), integer("flags"), integer("event_type", "", 1),
-                integer("parent_id"), integer("last_updated"),
-                text("source", "", "simple-calendar"), integer("availability"),
-                integer("color"), integer("type"),
-            ),
-        ),
+        db.integer("start_ts", "start"), db.integer("end_ts", "end"), db.text("title"),
+        db.text("location", "place"), db.text("description"),
+        db.integer("reminder_1_minutes", "", -1), db.integer("reminder_2_minutes", "", -1),
+        db.integer("reminder_3_minutes", "", -1), db.integer("reminder_1_type"),
+        db.integer("reminder_2_type"), db.integer("reminder_3_type"),
+        db.integer("repeat_interval"), db.integer("repeat_rule"), db.integer("repeat_limit"),
+        db.text("repetition_exceptions", "", "[]"), db.text("attendees"), db.text("import_id"),
+        db.text("time_zone", "", "UTC"), db.integer("flags"), db.integer("event_type", "", 1),
+        db.integer("parent_id"), db.integer("last_updated"),
+        db.text("source", "", "simple-calendar"), db.integer("availability"),
+        db.integer("color"), db.integer("type"),
     ),
 )  # fmt: skip
 

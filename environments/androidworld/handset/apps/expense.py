@@ -5,15 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 
+from swarm_ui.environments.androidworld.handset import databases as db
 from swarm_ui.environments.androidworld.handset.apps.record_list import FormField, RecordListApp
-from swarm_ui.environments.androidworld.handset.databases import (
-    Database,
-    SqlTable,
-    cents,
-    integer,
-    numbered,
-    text,
-)
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Handset
 from swarm_ui.environments.phone.device.device import Row
 
@@ -21,19 +14,13 @@ CATEGORIES = (
     "Others", "Income", "Food", "Housing", "Social", "Entertainment", "Transportation", "Clothes",
     "Health Care", "Education", "Donation",
 )  # fmt: skip
-ACCOUNTING = Database(
+ACCOUNTING = db.single_table(
     "/data/data/com.arduia.expense/databases/accounting.db",
+    "expense", "expense_id", "expense",
     (
-        SqlTable(
-            name="expense",
-            key="expense_id",
-            phone_table="expense",
-            columns=(
-                text("name", "item"), cents("amount", "amount"),
-                numbered("category", "category", CATEGORIES), text("note"),
-                integer("created_date", "created"), integer("modified_date", "modified"),
-            ),
-        ),
+        db.text("name", "item"), db.cents("amount", "amount"),
+        db.numbered("category", "category", CATEGORIES), db.text("note"),
+        db.integer("created_date", "created"), db.integer("modified_date", "modified"),
     ),
 )  # fmt: skip
 

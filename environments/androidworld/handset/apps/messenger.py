@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+from swarm_ui.environments.androidworld.handset import databases as db
 from swarm_ui.environments.androidworld.handset.apps.contacts import digits, name_of
-from swarm_ui.environments.androidworld.handset.databases import (
-    Database,
-    SqlTable,
-    integer,
-    numbered,
-    text,
-)
 from swarm_ui.environments.androidworld.handset.handset import (
     AppSpec,
     Call,
@@ -28,26 +22,28 @@ from swarm_ui.environments.phone.ui.screen import Screen, Widget
 APP = "simple sms messenger"
 
 _BOXES = ("inbox", "sent")
-SMS = SqlTable(
+SMS = db.SqlTable(
     name="sms",
     key="_id",
     phone_table="message",
     columns=(
-        integer("thread_id", "thread"), text("address", "to"), integer("person", "", None),
-        integer("date"), integer("date_sent"), integer("protocol", "", None),
-        integer("read", "", 1), integer("status", "", -1), numbered("type", "box", _BOXES),
-        integer("reply_path_present", "", None), text("subject", "", None), text("body", "text"),
-        text("service_center", "", None), integer("locked"), integer("sub_id", "", 1),
-        integer("error_code", "", -1), text("creator", "", "com.simplemobiletools.smsmessenger"),
-        integer("seen", "", 1),
+        db.integer("thread_id", "thread"), db.text("address", "to"), db.integer("person", "", None),
+        db.integer("date"), db.integer("date_sent"), db.integer("protocol", "", None),
+        db.integer("read", "", 1), db.integer("status", "", -1), db.numbered("type", "box", _BOXES),
+        db.integer("reply_path_present", "", None), db.text("subject", "", None), db.text("body", "text"),
+        db.text("service_center", "", None), db.integer("locked"), db.integer("sub_id", "", 1),
+        db.integer("error_code", "", -1), db.text("creator", "", "com.simplemobiletools.smsmessenger"),
+        db.integer("seen", "", 1),
     ),
 )  # fmt: skip
-TELEPHONY = Database(
+TELEPHONY = db.Database(
     "/data/data/com.android.providers.telephony/databases/mmssms.db",
     (
         SMS,
         # The conversations are derived from the messages, so their table is always empty.
-        SqlTable(name="threads", key="_id", columns=(integer("date"), text("recipient_ids"))),
+        db.SqlTable(
+            name="threads", key="_id", columns=(db.integer("date"), db.text("recipient_ids"))
+        ),
     ),
 )
 

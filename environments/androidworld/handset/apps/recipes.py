@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
+from swarm_ui.environments.androidworld.handset import databases as db
 from swarm_ui.environments.androidworld.handset.apps.record_list import FormField, RecordListApp
-from swarm_ui.environments.androidworld.handset.databases import Database, SqlTable, flag, text
 from swarm_ui.environments.androidworld.handset.handset import AppSpec
 
-COOKBOOK = Database(
+COOKBOOK = db.single_table(
     "/data/data/com.flauschcode.broccoli/databases/broccoli",
+    "recipes", "recipeId", "recipe",
     (
-        SqlTable(
-            name="recipes",
-            key="recipeId",
-            phone_table="recipe",
-            columns=(
-                text("title", "dish"), text("description"), text("servings"),
-                text("preparationTime", "duration"), text("source"), text("ingredients"),
-                text("directions"), flag("favorite", "starred"), text("imageName", "image"),
-            ),
-        ),
+        db.text("title", "dish"), db.text("description"), db.text("servings"),
+        db.text("preparationTime", "duration"), db.text("source"), db.text("ingredients"),
+        db.text("directions"), db.flag("favorite", "starred"), db.text("imageName", "image"),
     ),
 )  # fmt: skip
 LIST = RecordListApp(

@@ -4,32 +4,26 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from swarm_ui.environments.androidworld.handset import databases as db
 from swarm_ui.environments.androidworld.handset.apps.record_list import FormField, RecordListApp
-from swarm_ui.environments.androidworld.handset.databases import Database, SqlTable, integer, text
 from swarm_ui.environments.androidworld.handset.handset import AppSpec
 from swarm_ui.environments.phone.device.device import Row
 
 PRIORITIES = ("high", "medium", "low", "none")
 """In the order of their numbers in the database, which begin with 0."""
-TASK_LIST = Database(
+TASK_LIST = db.single_table(
     "/data/data/org.tasks/databases/database",
+    "tasks", "_id", "todo",
     (
-        SqlTable(
-            name="tasks",
-            key="_id",
-            phone_table="todo",
-            columns=(
-                text("title", "task", None), integer("importance", "", 3),
-                integer("dueDate", "due"), integer("hideUntil"), integer("created"),
-                integer("modified"), integer("completed"), integer("deleted"),
-                text("notes", "", None),
-                integer("estimatedSeconds"), integer("elapsedSeconds"), integer("timerStart"),
-                integer("notificationFlags"), integer("lastNotified"),
-                text("recurrence", "", None), integer("repeat_from"),
-                text("calendarUri", "", None), text("remoteId", "", None), integer("collapsed"),
-                integer("parent"), integer("order", "", None), integer("read_only"),
-            ),
-        ),
+        db.text("title", "task", None), db.integer("importance", "", 3),
+        db.integer("dueDate", "due"), db.integer("hideUntil"), db.integer("created"),
+        db.integer("modified"), db.integer("completed"), db.integer("deleted"),
+        db.text("notes", "", None),
+        db.integer("estimatedSeconds"), db.integer("elapsedSeconds"), db.integer("timerStart"),
+        db.integer("notificationFlags"), db.integer("lastNotified"),
+        db.text("recurrence", "", None), db.integer("repeat_from"),
+        db.text("calendarUri", "", None), db.text("remoteId", "", None), db.integer("collapsed"),
+        db.integer("parent"), db.integer("order", "", None), db.integer("read_only"),
     ),
 )  # fmt: skip
 

@@ -11,7 +11,11 @@ from android_env.proto.a11y import android_accessibility_forest_pb2 as forest_pb
 from android_env.proto.a11y import android_accessibility_window_info_pb2 as window_pb2
 
 from swarm_ui.environments.androidworld.handset.handset import Handset
-from swarm_ui.environments.androidworld.handset.screen.accessibility_tree import Node, windows
+from swarm_ui.environments.androidworld.handset.screen.accessibility_tree import (
+    FLAGS,
+    Node,
+    windows,
+)
 from swarm_ui.environments.androidworld.handset.screen.geometry import lay_out
 
 
@@ -46,17 +50,9 @@ def _add(tree: Any, node: Node, depth: int, window: int) -> int:
     info.content_description = node.description
     info.hint_text = node.hint
     info.view_id_resource_name = node.resource
-    info.is_checkable = node.checkable
-    info.is_checked = node.checked
-    info.is_clickable = node.clickable
-    info.is_editable = node.editable
-    info.is_enabled = True
-    info.is_focusable = node.focusable
-    info.is_focused = node.focused
-    info.is_long_clickable = node.long_clickable
-    info.is_scrollable = node.scrollable
-    info.is_selected = node.selected
-    info.is_visible_to_user = True
+    for flag in FLAGS:
+        setattr(info, f"is_{flag}", getattr(node, flag))
+    info.is_enabled = info.is_visible_to_user = True
     _bounds(info.bounds_in_screen, node)
     children = [_add(tree, child, depth + 1, window) for child in node.children]
     tree.nodes[number].child_ids.extend(children)

@@ -27,6 +27,13 @@ _CLASSES = {
 _FULL: Box = (0, 0, WIDTH * SCALE, HEIGHT * SCALE)
 
 
+FLAGS = (
+    "checkable", "checked", "clickable", "editable", "focusable", "focused", "long_clickable",
+    "scrollable", "selected",
+)  # fmt: skip
+"""The boolean fields of a node."""
+
+
 class Node(msgspec.Struct, frozen=True, kw_only=True):
     """A node with its children."""
 
@@ -192,9 +199,8 @@ def _row(package: str, widget: Widget, box: Box, touchable: bool, long_clickable
 
 def to_xml(root: Node) -> str:
     """The tree as ``uiautomator dump`` writes it."""
-    body = "".join(_xml(child, k) for k, child in enumerate((root,)))
     head = "<?xml version='1.0' encoding='UTF-8' standalone='yes' ?>"
-    return f'{head}<hierarchy rotation="0">{body}</hierarchy>'
+    return f'{head}<hierarchy rotation="0">{_xml(root, 0)}</hierarchy>'
 
 
 def _xml(node: Node, index: int) -> str:
