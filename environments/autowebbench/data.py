@@ -13,13 +13,7 @@ from swarm_ui.action import Action, ActionType
 from swarm_ui.environments.autowebbench import metrics
 from swarm_ui.environments.autowebbench.call_syntax import Call, strict_call, to_action, to_text
 from swarm_ui.environments.autowebbench.page import Source, read_commands, read_page, read_source
-from swarm_ui.environments.recorded.answers import (
-    EPISODES,
-    LOST,
-    MASKED,
-    UNREACHED,
-    answered_tasks,
-)
+from swarm_ui.environments.recorded.answers import answered_tasks
 from swarm_ui.environments.recorded.benchmark import RecordedBenchmark, check_settings
 from swarm_ui.environments.recorded.benchmark_scores import RESAMPLES, Scores
 from swarm_ui.environments.recorded.teacher_forced import NONE_OF_THESE
@@ -99,16 +93,16 @@ class AutoWebBench(RecordedBenchmark["AutoWebBenchStep"]):
         Raises:
             ConfigError: an episode shows other pages than these data.
         """
-        counts = dict.fromkeys((EPISODES, MASKED, LOST, UNREACHED), 0)
+        played, counts = answered_tasks(self, episodes)
         predictions = [
             metrics.Prediction(
-                task=played.task,
+                task=one.task,
                 predict=step.call(action),
                 labels=step.labels,
-                attempt=played.attempt,
+                attempt=one.attempt,
             )
-            for played in answered_tasks(self, episodes, counts)
-            for step, action in played.steps
+            for one in played
+            for step, action in one.steps
         ]
         return metrics.score_predictions(
             predictions,
@@ -116,7 +110,7 @@ class AutoWebBench(RecordedBenchmark["AutoWebBenchStep"]):
             words=words,
             seed=seed,
             resamples=resamples,
-            counts=counts,
+            counts={k: n for k, n in counts.items() if k != "steps"},
         )
 
     @cached_property

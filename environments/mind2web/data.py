@@ -13,14 +13,7 @@ from swarm_ui.environments.mind2web.candidate_ranks import RankedPage, Ranker, m
 from swarm_ui.environments.mind2web.files import SPLITS, Files, Split
 from swarm_ui.environments.mind2web.page import in_document_order, read_texts, to_element
 from swarm_ui.environments.mind2web.raw_records import Candidate, Recorded, RecordedTask
-from swarm_ui.environments.recorded.answers import (
-    EPISODES,
-    LOST,
-    MASKED,
-    STEPS,
-    UNREACHED,
-    answered_tasks,
-)
+from swarm_ui.environments.recorded.answers import answered_tasks
 from swarm_ui.environments.recorded.benchmark import RecordedBenchmark, check_settings
 from swarm_ui.environments.recorded.benchmark_scores import RESAMPLES, Scores
 from swarm_ui.environments.recorded.teacher_forced import NONE_OF_THESE
@@ -106,14 +99,14 @@ class Mind2Web(RecordedBenchmark["Mind2WebStep"]):
         Raises:
             ConfigError: an episode shows other pages than these data.
         """
-        counts = dict.fromkeys((EPISODES, MASKED, STEPS, LOST, UNREACHED), 0)
+        played, counts = answered_tasks(self, episodes)
         scored = [
             metrics.TaskScore(
-                task=played.task,
-                steps=[step.score(action) for step, action in played.steps],
-                kept=[bool(step.rights) for step, _ in played.steps],
+                task=one.task,
+                steps=[step.score(action) for step, action in one.steps],
+                kept=[bool(step.rights) for step, _ in one.steps],
             )
-            for played in answered_tasks(self, episodes, counts)
+            for one in played
         ]
         return metrics.summarise(self.name, scored, counts, seed=seed, resamples=resamples)
 

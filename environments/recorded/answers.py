@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from swarm_ui.action import Action
@@ -17,9 +17,6 @@ from swarm_ui.trace.records import Episode
 
 StepT = TypeVar("StepT", bound=GoldStep)
 
-EPISODES, MASKED, STEPS = "episodes", "masked by a fault", "steps"
-LOST, UNREACHED = "pointing at no element", "not reached"
-
 
 class AnsweredTask(NamedTuple, Generic[StepT]):
     """One episode of a recorded task."""
@@ -33,33 +30,37 @@ class AnsweredTask(NamedTuple, Generic[StepT]):
 
 
 def answered_tasks(
-    recordings: Recordings[StepT], episodes: Sequence[Episode], counts: dict[str, int]
-) -> Iterator[AnsweredTask[StepT]]:
-    """The answers of every episode that did not end with a fault.
-
-    Args:
-        recordings: the tasks that were played.
-        episodes: the played episodes.
-        counts: numbers of episodes and steps by what happened to them; they are increased.
+    recordings: Recordings[StepT], episodes: Sequence[Episode]
+) -> tuple[list[AnsweredTask[StepT]], dict[str, int]]:
+    """The answers of every episode that did not end with a fault, and the counts of a score.
 
     Raises:
         ConfigError: an episode was not played with these recordings and settings.
     """
+    played: list[AnsweredTask[StepT]] = []
+    lost = unreached = 0
     for attempt, episode in enumerate(episodes):
-        counts[EPISODES] += 1
-        if episode.success is None:
-            counts[MASKED] += 1
-            continue
-        gold = recordings.load(episode.task)
-        answers = _answers(gold, episode, recordings.name, counts)
-        yield AnsweredTask(episode.task, attempt, list(zip(gold, answers, strict=True)))
+        if episode.success is not None:
+            gold = recordings.load(episode.task)
+            answers, lost_here, unreached_here = _answers(gold, episode, recordings.name)
+            steps = list(zip(gold, answers, strict=True))
+            played.append(AnsweredTask(episode.task, attempt, steps))
+            lost, unreached = lost + lost_here, unreached + unreached_here
+    return played, {
+        "episodes": len(episodes),
+        "masked by a fault": len(episodes) - len(played),
+        "steps": sum(len(one.steps) for one in played),
+        "pointing at no element": lost,
+        "not reached": unreached,
+    }
 
 
 def _answers(
-    steps: Sequence[GoldStep], episode: Episode, name: str, counts: dict[str, int]
-) -> list[Action | None]:
+    steps: Sequence[GoldStep], episode: Episode, name: str
+) -> tuple[list[Action | None], int, int]:
+    """The answers, the number of actions at no element, and the number of unreached steps."""
     actions: list[Action | None] = [None] * len(steps)
-    index, answered = 0, False
+    lost, index, answered = 0, 0, False
     for number, record in enumerate(episode.steps):
         seen = record.trace.observation
         if index >= len(steps) or seen.elements != steps[index].observation.elements:
@@ -72,8 +73,6 @@ def _answers(
         nowhere = points_nowhere(action, seen)
         if not answered and not nowhere:
             actions[index] = action
-        counts[LOST] += nowhere and not answered
+        lost += nowhere and not answered
         answered, index = (True, index) if nowhere else (False, index + 1)
-    counts[STEPS] = counts.get(STEPS, 0) + len(steps)
-    counts[UNREACHED] += len(steps) - index - answered
-    return actions
+    return actions, lost, len(steps) - index - answered

@@ -37,13 +37,7 @@ class HandsetController(controllers.AndroidWorldController):  # type: ignore[mis
 def android_world_env(
     handset: Handset, elements: Literal["forest", "uiautomator"] = "forest"
 ) -> Any:
-    """Upstream's ``AsyncAndroidEnv`` on a handset.
-
-    Args:
-        handset: the device. After ``load_state`` the simulator has another one.
-        elements: the source of upstream's UI elements: the accessibility forest, or
-            ``uiautomator dump`` through upstream's own controller.
-    """
+    """See :func:`swarm_ui.environments.androidworld.handset.android_world_env`."""
     env = android_env(handset)
     if elements == "forest":
         controller = HandsetController(env)

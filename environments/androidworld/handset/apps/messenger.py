@@ -21,7 +21,6 @@ from swarm_ui.environments.phone.ui.screen import Screen, Widget
 
 APP = "simple sms messenger"
 
-_BOXES = ("inbox", "sent")
 SMS = db.SqlTable(
     name="sms",
     key="_id",
@@ -29,11 +28,12 @@ SMS = db.SqlTable(
     columns=(
         db.integer("thread_id", "thread"), db.text("address", "to"), db.integer("person", "", None),
         db.integer("date"), db.integer("date_sent"), db.integer("protocol", "", None),
-        db.integer("read", "", 1), db.integer("status", "", -1), db.numbered("type", "box", _BOXES),
-        db.integer("reply_path_present", "", None), db.text("subject", "", None), db.text("body", "text"),
-        db.text("service_center", "", None), db.integer("locked"), db.integer("sub_id", "", 1),
-        db.integer("error_code", "", -1), db.text("creator", "", "com.simplemobiletools.smsmessenger"),
-        db.integer("seen", "", 1),
+        db.integer("read", "", 1), db.integer("status", "", -1),
+        db.numbered("type", "box", ("inbox", "sent")),
+        db.integer("reply_path_present", "", None), db.text("subject", "", None),
+        db.text("body", "text"), db.text("service_center", "", None), db.integer("locked"),
+        db.integer("sub_id", "", 1), db.integer("error_code", "", -1),
+        db.text("creator", "", "com.simplemobiletools.smsmessenger"), db.integer("seen", "", 1),
     ),
 )  # fmt: skip
 TELEPHONY = db.Database(
