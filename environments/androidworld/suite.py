@@ -122,7 +122,7 @@ class Journal:
             seed=episode.seed,
             success=episode.success,
             steps=len(episode.steps),
-            fault=episode.fault,
+            fault=None if episode.fault is None else str(episode.fault),
         )
         self.entries.append(entry)
         self._path.parent.mkdir(parents=True, exist_ok=True)

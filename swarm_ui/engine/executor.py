@@ -16,7 +16,7 @@ from swarm_ui.engine.events import Aborted, Finished, OnEvent
 from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.run_context import UNCHANGED, Edits, Lease, RunContext
 from swarm_ui.engine.run_state import RunState
-from swarm_ui.errors import ConfigError, SwarmError
+from swarm_ui.errors import ConfigError, Failure, SwarmError
 from swarm_ui.graph.serialization import to_json
 from swarm_ui.message import Message
 from swarm_ui.node import NodeContext, NodeReply, derive
@@ -105,10 +105,7 @@ async def _finish(
 
 def _aborted(error: BaseException, session: RunContext) -> Aborted:
     """The last event of a run that ends like this."""
-    what = f"{type(error).__name__}: {error}"
-    if isinstance(error, asyncio.CancelledError):
-        what = "cancelled"
-    return Aborted(run=session.run, error=what, at=session.clock() - session.start)
+    return Aborted(run=session.run, error=Failure.of(error), at=session.clock() - session.start)
 
 
 def _given(trace: Trace, seed: int, observation: Observation) -> dict[str, Spoken]:

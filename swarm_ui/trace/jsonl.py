@@ -4,7 +4,8 @@ The format, for readers in other languages. A file is UTF-8; every line ends wit
 other character ends one) and is one object, ``{"version": 1, "episode": {...}}`` or
 ``{"version": 1, "trace": {...}}``. A field at its default is left out (``-`` below: it is always
 there); an unknown field is to be ignored. The version changes when a field goes or changes its
-meaning, not when one is added. Numbers are finite. Equal records give equal bytes.
+meaning, not when one is added. Where a failure stands, old files may have a text. Numbers are
+finite. Equal records give equal bytes.
 :func:`trace_schema` gives all this as a JSON Schema.
 
 ```text
@@ -17,7 +18,7 @@ seed               int             -        of the environment
 policy             str             ""       what acted, for tables
 steps              [StepRecord]    []
 success            bool?           null     null: masked by an infrastructure fault
-fault              str?            null     the infrastructure fault
+fault              Failure?        null     what broke around the agents
 seconds            float           0        wall time, s
 StepRecord                                  one step of an episode
 trace              Trace           -        the decision
@@ -70,8 +71,13 @@ usage              Usage           0, 0
 ballot             {str: float}?   null     weights, if the node voted
 started            float           0        s since the run began
 ended              float           0        s since the run began
-error              str?            null     why the call failed; its message is a tombstone
-rescued            str?            null     why the node failed, if its fallback spoke for it
+error              Failure?        null     why the call failed; its message is a tombstone
+rescued            Failure?        null     why the node failed, if its fallback spoke for it
+Failure                                     in files of older versions: a text
+kind               str             -        one of :data:`swarm_ui.errors.FailureKind`
+message            str             -
+node               str             ""       name of the node that failed; "": not a node
+error              str             ""       class of the exception; "": there was none
 Usage                                       tokens a call used
 prompt_tokens      int             0        tokens
 completion_tokens  int             0        tokens

@@ -19,7 +19,9 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, overload
 
 import msgspec
+from msgspec.structs import force_setattr
 
+from swarm_ui.errors import Failure, MaybeFailure
 from swarm_ui.trace.jsonl import Anywhere, cannot_open, decoded, payload
 from swarm_ui.trace.records import TRACE_VERSION, Episode, StepRecord, Trace
 
@@ -36,8 +38,12 @@ class _Unread(msgspec.Struct, frozen=True, kw_only=True):
     policy: str = ""
     steps: tuple[msgspec.Raw, ...] = ()
     success: bool | None = None
-    fault: str | None = None
+    fault: MaybeFailure = None
     seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.fault, str):
+            force_setattr(self, "fault", Failure.read(self.fault, "environment"))
 
 
 _EPISODES = msgspec.json.Decoder(_Unread)
@@ -82,7 +88,7 @@ class OpenEpisode(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     policy: str
     steps: Steps
     success: bool | None
-    fault: str | None
+    fault: Failure | None
     seconds: float
 
     def load(self) -> Episode:
