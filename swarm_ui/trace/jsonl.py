@@ -131,12 +131,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from io import FileIO
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
 import msgspec
 
 from swarm_ui.errors import TraceError
+from swarm_ui.storage.durable import LineFile, replacing, whole_size
 from swarm_ui.trace.canonical_json import Unwritable, encoded
 from swarm_ui.trace.records import TRACE_VERSION, Episode, StepRecord, Trace
 
@@ -165,18 +167,9 @@ def write_jsonl(path: Anywhere, records: Iterable[Episode | Trace]) -> None:
         TraceError: a record holds what JSON cannot, such as an infinite number; says where.
     """
     target = Path(path)
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with beside.open("wb") as file:
-            for number, record in enumerate(records, start=1):
-                file.write(_line(record, target, number))
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(target)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-    _sync_folder(target.parent)
+    with replacing(target) as file:
+        for number, record in enumerate(records, start=1):
+            file.write(_line(record, target, number) + b"\n")
 
 
 def append_jsonl(path: Anywhere, records: Iterable[Episode | Trace]) -> None:
@@ -187,17 +180,14 @@ def append_jsonl(path: Anywhere, records: Iterable[Episode | Trace]) -> None:
             a record holds what JSON cannot, and none was added.
     """
     target = Path(path)
-    data = b"".join([_line(record, target, n) for n, record in enumerate(records, start=1)])
-    with target.open("a+b") as file:
-        if file.tell() > 0:
-            file.seek(-1, os.SEEK_END)
-            if file.read(1) != b"\n":
-                raise TraceError(
-                    f"{target}: the last line is cut off; drop it with repair_jsonl() first"
-                )
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+    lines = [_line(record, target, n) for n, record in enumerate(records, start=1)]
+    with FileIO(target, "a+") as file:
+        size = os.fstat(file.fileno()).st_size
+        if whole_size(file) < size:
+            raise TraceError(
+                f"{target}: the last line is cut off; drop it with repair_jsonl() first"
+            )
+        LineFile(file, end=size).extend(lines)
 
 
 @overload
@@ -240,19 +230,9 @@ def read_jsonl(path: Anywhere, kind: type[Any] = Episode) -> list[Any]:
 
 def repair_jsonl(path: Anywhere) -> int:
     """Drop a last line that was cut off; returns how many bytes went."""
-    with Path(path).open("r+b") as file:
-        whole = size = file.seek(0, os.SEEK_END)
-        while whole > 0:
-            start = max(0, whole - 65536)
-            file.seek(start)
-            found = file.read(whole - start).rfind(b"\n")
-            if found >= 0:
-                whole = start + found + 1
-                break
-            whole = start
-        file.truncate(whole)
-        os.fsync(file.fileno())
-    return size - whole
+    with FileIO(os.fspath(path), "r+") as file:
+        size = os.fstat(file.fileno()).st_size
+        return size - LineFile(file).size
 
 
 def trace_schema() -> dict[str, Any]:
@@ -331,15 +311,4 @@ def _line(record: Episode | Trace, target: Path, number: int) -> bytes:
         body = encoded(record)
     except Unwritable as error:
         raise TraceError(f"{target}: {name} {number} cannot be written: {error}") from None
-    return b'{"version":%d,"%s":%s}\n' % (TRACE_VERSION, name.encode(), body)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the renaming itself last, where the system can."""
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    return b'{"version":%d,"%s":%s}' % (TRACE_VERSION, name.encode(), body)
