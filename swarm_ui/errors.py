@@ -21,13 +21,9 @@ from __future__ import annotations
 
 import re
 from asyncio import CancelledError
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-
-if TYPE_CHECKING:
-    from swarm_ui.trace.records import Episode, Trace
-
 
 FailureKind = Literal[
     "budget", "cancelled", "environment", "learning", "model", "node", "timeout", "unavailable",
@@ -95,8 +91,9 @@ class SwarmError(Exception):
 
     kind: FailureKind = "usage"
     """What failed, in a closed set of words."""
-    partial: Trace | None = None
-    """What the run had said when this error ended it; ``None`` if no run was under way."""
+    partial: Any = None
+    """The :class:`~swarm_ui.trace.records.Trace` of what the run had said when this error ended it;
+    ``None`` if no run was under way."""
 
 
 class ConfigError(SwarmError):
@@ -147,9 +144,9 @@ class BudgetExceeded(ModelError):
 
     kind: FailureKind = "budget"
 
-    episodes: tuple[Episode, ...] = ()
-    """What rollouts had done when this error ended them; the last may be cut off by it, and then
-    has this error as its fault."""
+    episodes: tuple[Any, ...] = ()
+    """The :class:`~swarm_ui.trace.records.Episode` records of what was played before this error.
+    The last may be incomplete, and then has this error as its fault."""
 
 
 class ModelUnavailable(ModelError):

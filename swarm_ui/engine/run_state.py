@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,8 +11,10 @@ from swarm_ui.engine.call_record import called, spoken
 from swarm_ui.engine.events import CallStarted, Failed, Skipped, Spoken, Voted
 from swarm_ui.engine.node_call import Expired, ask
 from swarm_ui.engine.run_context import RunContext
+from swarm_ui.engine.schedule import schedule_of
 from swarm_ui.engine.scheduler import Scheduler
 from swarm_ui.errors import BudgetExceeded, ConfigError, Failure, NodeError, NodeTimeout
+from swarm_ui.graph.dag import Dag
 from swarm_ui.message import Message
 from swarm_ui.model import Decision
 from swarm_ui.node import NodeContext, NodeReply, Source
@@ -21,9 +22,6 @@ from swarm_ui.observation import Observation
 from swarm_ui.storage.protocol import Journal, hears_the_same
 from swarm_ui.trace.records import Call, Trace, hear
 from swarm_ui.view import View, identity
-
-if TYPE_CHECKING:
-    from swarm_ui.graph.dag import Dag
 
 _FOR_THE_USER = (ConfigError, BudgetExceeded)  # not the node's failure: never a tombstone
 
@@ -56,7 +54,7 @@ class RunState:
     ) -> None:
         """``around``, ``path`` and ``prefix``: what is heard from, and the names of, the graphs
         around a nested one (``"team/"`` before node names, ``"team:1/"`` before message ids)."""
-        plan = graph.plan
+        plan = schedule_of(graph)
         self._graph, self._plan, self._observation = graph, plan, observation
         self._seed, self._session = seed, session
         self._around, self._path, self._prefix = tuple(around), path, prefix
@@ -221,8 +219,6 @@ class RunState:
     def _has_inside(self, k: int, call: Call) -> bool:
         """Whether calls made inside this one belong to it: not if it failed, and not if a plain
         node spoke in the name of what made them."""
-        from swarm_ui.graph.dag import Dag
-
         spoke = call.rescued is None or isinstance(self._plan.fallbacks[k], Dag)
         return call.error is None and spoke
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import force_setattr
 
+from swarm_ui import notebook
 from swarm_ui.action import Action
 from swarm_ui.errors import Failure, MaybeFailure
 from swarm_ui.message import Heard, Message, Usage, abstains
@@ -135,15 +136,10 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return Decision(observation=view.observation, heard=heard, partial=view.partial)
 
     def _repr_svg_(self) -> str:
-        # Drawing is imported only where something is drawn.
-        from swarm_ui.viz import trace_svg
-
-        return trace_svg(self)
+        return notebook.svg(self)
 
     def _repr_html_(self) -> str:
-        from swarm_ui.viz import scrolling
-
-        return scrolling(self._repr_svg_())
+        return notebook.html(self)
 
 
 class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
