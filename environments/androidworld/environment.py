@@ -124,10 +124,8 @@ class AndroidWorldEnvironment:
         return self._now
 
     async def step(self, action: Action) -> Step:
-        before, self._now = (
-            self._now,
-            None,
-        )  # there is no running episode until the device has answered
+        # Until the device has answered, no episode is running.
+        before, self._now = self._now, None
         if before is None:
             raise EnvironmentFault("no episode is running: call reset(task=..., seed=...) first")
         self._used += 1

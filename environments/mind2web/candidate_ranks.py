@@ -24,7 +24,7 @@ from typing import Protocol
 import msgspec
 
 from swarm_ui.environments.mind2web.raw_records import Candidate
-from swarm_ui.environments.recorded.mapped_lines import Lines
+from swarm_ui.environments.recorded.record_file import RecordFile
 from swarm_ui.errors import ConfigError
 
 _WORD = re.compile(r"\w+")
@@ -141,7 +141,7 @@ def _from_file(path: Path) -> GivenRanks:
 
     The file is indexed when the first step is needed. A line is decoded when its step is needed.
     """
-    lines = Lines(path)
+    lines = RecordFile(path)
 
     @cache
     def places() -> dict[str, int]:

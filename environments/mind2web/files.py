@@ -22,7 +22,7 @@ from swarm_ui.environments.mind2web.raw_records import (
     wrong_record,
 )
 from swarm_ui.environments.mind2web.screenshots import picture_beside
-from swarm_ui.environments.recorded.mapped_lines import Lines
+from swarm_ui.environments.recorded.record_file import RecordFile
 from swarm_ui.errors import ConfigError, MissingExtra
 
 Split = Literal["train", "test_task", "test_website", "test_domain"]
@@ -83,9 +83,8 @@ class Files:
             return read_rows(rows, self._picture(positions[0][0].path))
         file, index = positions[0]
         if len(positions) > 1:
-            raise ConfigError(
-                f"{positions[1][0].where(positions[1][1])}: {task!r} was there before"
-            )
+            again, at = positions[1]
+            raise ConfigError(f"{again.where(at)}: {task!r} was there before")
         raw = file.row(index)
         assert isinstance(raw, msgspec.Raw)
         return read_task(raw, f"{file.where(index)} ({task})")
@@ -145,7 +144,7 @@ class _Json:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lines = Lines(path)
+        self._lines = RecordFile(path)
 
     def heads(self) -> Iterator[_Head]:
         for index in range(len(self._lines)):
