@@ -49,19 +49,19 @@ def read_elements(prompt: str) -> list[Seen]:
         assert isinstance(box, ast.Call)
         top = next(ast.literal_eval(k.value) for k in box.keywords if k.arg == "y_min")
 
-        def text_row(name: str, fields: dict[str, ast.expr] = fields) -> Any:
+        def literal(name: str, fields: dict[str, ast.expr] = fields) -> Any:
             return ast.literal_eval(fields[name])
 
         found.append(
             Seen(
                 index=int(number),
-                text=text_row("text") or "",
-                description=text_row("content_description") or "",
-                hint=text_row("hint_text") or "",
-                kind=(text_row("class_name") or "").rpartition(".")[2],
-                checked=bool(text_row("is_checked")),
-                checkable=bool(text_row("is_checkable")),
-                scrollable=bool(text_row("is_scrollable")),
+                text=literal("text") or "",
+                description=literal("content_description") or "",
+                hint=literal("hint_text") or "",
+                kind=(literal("class_name") or "").rpartition(".")[2],
+                checked=bool(literal("is_checked")),
+                checkable=bool(literal("is_checkable")),
+                scrollable=bool(literal("is_scrollable")),
                 top=int(top),
             )
         )

@@ -344,7 +344,7 @@ SCRIPTS: Scripts = [
     (r"Create a new contact for (.+)\. Their number is (.+)\.", add_contact),
     (
         r"Go to the new contact screen.* First Name: (.+), Last Name: (.+), Phone: (.+), "
-        r"Phone Label: (.+)\. Call NOT hit save\.",
+        r"Phone Label: (.+)\. Do NOT hit save\.",
         draft_contact,
     ),
     (r"(Run|Pause) the stopwatch\.", stopwatch),
