@@ -60,10 +60,9 @@ def _build(handset: Handset, screen: Screen) -> Page:
 
 def _month(handset: Handset, first: date) -> Page:
     """A table of the days. The description of a day gives the number of its events."""
-    count = _counts(handset, first)
     weeks: list[Line] = [tuple(ui.heading(day) for day in ("S", "M", "T", "W", "T", "F", "S"))]
     for week in calendar.Calendar(6).monthdatescalendar(first.year, first.month):
-        weeks.append(tuple(_tile(day, count.get(day, 0), day.month == first.month) for day in week))
+        weeks.append(tuple(_tile(handset, day, day.month == first.month) for day in week))
     before, after = first - timedelta(days=1), first + timedelta(days=31)
     turn = (
         ui.icon("Previous month", Call(partial(_turn, to=before))),
@@ -74,22 +73,14 @@ def _month(handset: Handset, first: date) -> Page:
     return Page(title=f"{first:%B %Y}", rows=weeks, top=[turn], bottom=[add])
 
 
-def _tile(day: date, events: int, inside: bool) -> Widget:
-    said = f"{day:%B} {day.day} {day.year}, {events} events"
+def _tile(handset: Handset, day: date, inside: bool) -> Widget:
+    said = f"{day:%B} {day.day} {day.year}, {len(_on(handset, day))} events"
     effect = ui.open_screen(APP, "day", day.isoformat())
     return Control("cell", str(day.day), None, None, effect, description=said if inside else "")
 
 
 def _turn(handset: Handset, to: date) -> None:
     handset.show((Screen(APP, "list", to.isoformat()),))
-
-
-def _counts(handset: Handset, first: date) -> dict[date, int]:
-    found: dict[date, int] = {}
-    for day in range(42):
-        when = first - timedelta(days=7) + timedelta(days=day)
-        found[when] = len(_on(handset, when))
-    return found
 
 
 def _on(handset: Handset, day: date) -> list[tuple[int, Row]]:

@@ -7,7 +7,7 @@ from decimal import Decimal, InvalidOperation
 
 from swarm_ui.environments.androidworld.handset import databases as db
 from swarm_ui.environments.androidworld.handset.apps.record_list import FormField, RecordListApp
-from swarm_ui.environments.androidworld.handset.handset import AppSpec, Handset
+from swarm_ui.environments.androidworld.handset.handset import Handset
 from swarm_ui.environments.phone.device.device import Row
 
 CATEGORIES = (
@@ -57,10 +57,4 @@ LIST = RecordListApp(
     on_insert=lambda handset: {"created": str(handset.now * 1000), **_now(handset)},
     on_update=_now,
 )
-EXPENSE = AppSpec(
-    name="pro expense",
-    package="com.arduia.expense",
-    activity="com.arduia.expense.ui.MainActivity",
-    build=LIST.page,
-    databases=(ACCOUNTING,),
-)
+EXPENSE = LIST.spec("com.arduia.expense", "com.arduia.expense.ui.MainActivity", ACCOUNTING)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from swarm_ui.environments.androidworld.handset import databases as db
 from swarm_ui.environments.androidworld.handset.apps.record_list import FormField, RecordListApp
-from swarm_ui.environments.androidworld.handset.handset import AppSpec
 
 COOKBOOK = db.single_table(
     "/data/data/com.flauschcode.broccoli/databases/broccoli",
@@ -33,10 +32,4 @@ LIST = RecordListApp(
     sort_key=lambda key, record: record["dish"].casefold(),
     on_insert=lambda handset: {"starred": "off", "image": ""},
 )
-RECIPES = AppSpec(
-    name="broccoli",
-    package="com.flauschcode.broccoli",
-    activity="com.flauschcode.broccoli.MainActivity",
-    build=LIST.page,
-    databases=(COOKBOOK,),
-)
+RECIPES = LIST.spec("com.flauschcode.broccoli", "com.flauschcode.broccoli.MainActivity", COOKBOOK)

@@ -7,7 +7,14 @@ from functools import partial
 
 import msgspec
 
-from swarm_ui.environments.androidworld.handset.handset import Call, Handset, Line, Page
+from swarm_ui.environments.androidworld.handset.databases import Database
+from swarm_ui.environments.androidworld.handset.handset import (
+    AppSpec,
+    Call,
+    Handset,
+    Line,
+    Page,
+)
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
 from swarm_ui.environments.phone.device.device import Row
 from swarm_ui.environments.phone.ui.screen import Screen
@@ -43,6 +50,16 @@ class RecordListApp(msgspec.Struct, frozen=True, kw_only=True):
     """Further fields of a changed record."""
     detail: Callable[[Row], list[tuple[str, str]]] | None = None
     """Labels and values that the record's screen shows. ``None`` shows every field."""
+
+    def spec(self, package: str, activity: str, database: Database) -> AppSpec:
+        """The app with these screens and one database."""
+        return AppSpec(
+            name=self.app,
+            package=package,
+            activity=activity,
+            build=self.page,
+            databases=(database,),
+        )
 
     def page(self, handset: Handset, screen: Screen) -> Page:
         if screen.kind == "form":

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 from swarm_ui.environments.androidworld.handset import databases as db
 from swarm_ui.environments.androidworld.handset.apps.record_list import FormField, RecordListApp
-from swarm_ui.environments.androidworld.handset.handset import AppSpec
 from swarm_ui.environments.phone.device.device import Row
 
 PRIORITIES = ("high", "medium", "low", "none")
@@ -67,10 +66,4 @@ LIST = RecordListApp(
     on_update=lambda handset: {"modified": str(handset.now * 1000)},
     detail=_detail,
 )
-TASKS = AppSpec(
-    name="tasks",
-    package="org.tasks",
-    activity="com.todoroo.astrid.activity.MainActivity",
-    build=LIST.page,
-    databases=(TASK_LIST,),
-)
+TASKS = LIST.spec("org.tasks", "com.todoroo.astrid.activity.MainActivity", TASK_LIST)
