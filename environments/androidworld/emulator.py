@@ -84,8 +84,8 @@ class Emulator(msgspec.Struct, frozen=True, kw_only=True):
         """Whether it has booted and responds to adb."""
         if not self.listens():
             return False
-        said = await self._adb("shell", "getprop", "sys.boot_completed", seconds=seconds)
-        return said.strip() == "1"
+        booted = await self._adb("shell", "getprop", "sys.boot_completed", seconds=seconds)
+        return booted.strip() == "1"
 
     async def restart(self, seconds: float = BOOT) -> None:
         """Kill the emulator, start it, and wait until it has booted.

@@ -71,11 +71,11 @@ def rouge_1(predicted: str, recorded: str, words: Words = cut_words) -> float:
     >>> round(rouge_1("a b", "a c"), 3)
     0.5
     """
-    ours, theirs = _set(predicted, words), _set(recorded, words)
-    shared = len(ours & theirs)
+    found, gold = _set(predicted, words), _set(recorded, words)
+    shared = len(found & gold)
     if not shared:
         return 0.0
-    precision, recall = shared / len(ours), shared / len(theirs)
+    precision, recall = shared / len(found), shared / len(gold)
     return 2.0 * precision * recall / (precision + recall + 1e-8)
 
 
@@ -87,25 +87,25 @@ def official_step(
     One case differs. The official scorer fails on an empty parameter and on a number. Here an
     empty parameter is left out of ``param``, and a number is compared as text.
     """
-    noted: dict[str, float] = {}
+    scores: dict[str, float] = {}
     predicted = official_call(_reply(predict))
     for text in labels:
         gold = official_call(text)
         if gold is None or predicted is None:
             continue
         if gold.function is not None:
-            noted["type"] = float(gold.function == predicted.function)
+            scores["type"] = float(gold.function == predicted.function)
         if gold.element is not None:
-            noted["label"] = float(gold.element == predicted.element)
+            scores["label"] = float(gold.element == predicted.element)
         if gold.parameter is not None and predicted.parameter is not None:
             rouge = rouge_1(str(predicted.parameter), str(gold.parameter), words)
             if rouge:
-                noted["param"] = rouge
+                scores["param"] = rouge
         if gold.function is not None and gold.element is not None:
-            noted["all"] = float(noted["type"] == 1.0 and noted["label"] == 1.0)
-            if noted["all"]:
+            scores["all"] = float(scores["type"] == 1.0 and scores["label"] == 1.0)
+            if scores["all"]:
                 break
-    return noted
+    return scores
 
 
 def strict_step(predict: str, labels: Sequence[str], words: Words = cut_words) -> dict[str, float]:
@@ -140,12 +140,12 @@ def score_predictions(
     attempts: dict[tuple[str, int], bool] = {}
     dropped = 0
     for one in predictions:
-        noted = official_step(one.predict, one.labels, cut)
-        judged = strict_step(one.predict, one.labels, cut)
-        dropped += not noted
+        scores = official_step(one.predict, one.labels, cut)
+        strict_scores = strict_step(one.predict, one.labels, cut)
+        dropped += not scores
         attempt = (one.task, one.attempt)
-        attempts[attempt] = attempts.get(attempt, True) and judged["step success"] == 1.0
-        for found, into in ((noted, official), (judged, strict)):
+        attempts[attempt] = attempts.get(attempt, True) and strict_scores["step success"] == 1.0
+        for found, into in ((scores, official), (strict_scores, strict)):
             for key, value in found.items():
                 into[key].setdefault(one.task, []).append(value)
     solved: dict[str, list[float]] = {}

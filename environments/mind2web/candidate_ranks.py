@@ -28,8 +28,17 @@ from swarm_ui.environments.recorded.record_file import RecordFile
 from swarm_ui.errors import ConfigError
 
 _WORD = re.compile(r"\w+")
-_SPOKEN = ("aria_label", "placeholder", "title", "alt", "label", "name", "value", "input_value")
-_ACTED_ON = {"a": 1.0, "button": 1.0, "input": 1.0, "select": 1.0, "textarea": 1.0, "option": 0.5}
+_TEXT_ATTRIBUTES = (
+    "aria_label",
+    "placeholder",
+    "title",
+    "alt",
+    "label",
+    "name",
+    "value",
+    "input_value",
+)
+_TAG_PRIORS = {"a": 1.0, "button": 1.0, "input": 1.0, "select": 1.0, "textarea": 1.0, "option": 0.5}
 
 
 class RankedPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,16 +77,16 @@ class WordOverlap:
 
     def rank(self, page: RankedPage) -> list[int]:
         asked = set(_words(page.goal))
-        spoken = [_words(_speech(c, page.texts.get(c.node, ""))) for c in page.candidates]
-        holders = Counter(word for words in spoken for word in set(words))
+        texts = [_words(_visible_text(c, page.texts.get(c.node, ""))) for c in page.candidates]
+        document_counts = Counter(word for words in texts for word in set(words))
         n = len(page.candidates)
 
         def score(place: int) -> float:
-            words = spoken[place]
+            words = texts[place]
             shared = asked.intersection(words)
-            rarity = sum(math.log(1 + n / holders[word]) for word in shared)
+            rarity = sum(math.log(1 + n / document_counts[word]) for word in shared)
             # A long text shares words with any goal.
-            prior = _ACTED_ON.get(page.candidates[place].tag.lower(), 0.0)
+            prior = _TAG_PRIORS.get(page.candidates[place].tag.lower(), 0.0)
             return rarity / (1 + math.log(1 + len(words))) + 0.5 * prior
 
         return _ranks_of([score(place) for place in range(n)])
@@ -192,8 +201,8 @@ def _ranks_of(scores: Sequence[float]) -> list[int]:
     return ranks
 
 
-def _speech(candidate: Candidate, text: str) -> str:
-    return " ".join([text, *(candidate.attributes.get(name, "") for name in _SPOKEN)])
+def _visible_text(candidate: Candidate, text: str) -> str:
+    return " ".join([text, *(candidate.attributes.get(name, "") for name in _TEXT_ATTRIBUTES)])
 
 
 def _words(text: str) -> list[str]:

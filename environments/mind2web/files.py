@@ -84,7 +84,7 @@ class Files:
         file, index = positions[0]
         if len(positions) > 1:
             again, at = positions[1]
-            raise ConfigError(f"{again.where(at)}: {task!r} was there before")
+            raise ConfigError(f"{again.where(at)}: the task {task!r} occurs twice")
         raw = file.row(index)
         assert isinstance(raw, msgspec.Raw)
         return read_task(raw, f"{file.where(index)} ({task})")

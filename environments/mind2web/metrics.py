@@ -52,11 +52,11 @@ def operation_f1(predicted: str, recorded: str) -> float:
     >>> operation_f1("TYPE New York", "TYPE York")
     0.8
     """
-    ours, theirs = set(predicted.split()), set(recorded.split())
-    if not ours and not theirs:
+    found, gold = set(predicted.split()), set(recorded.split())
+    if not found and not gold:
         return 1.0
-    shared = len(ours & theirs)
-    return 2 * shared / (len(ours) + len(theirs))
+    shared = len(found & gold)
+    return 2 * shared / (len(found) + len(gold))
 
 
 def step_score(
@@ -71,9 +71,9 @@ def step_score(
     """
     if predicted is None or not rights:
         return 0.0, 0.0, 0.0
-    node, said = predicted
+    node, predicted_operation = predicted
     element = float(node in rights)
-    f1 = operation_f1(said, recorded)
+    f1 = operation_f1(predicted_operation, recorded)
     return element, f1, float(element == 1.0 and f1 == 1.0)
 
 

@@ -150,8 +150,8 @@ def read_rows(rows: Sequence[tuple[object, str]], picture: Picture | None) -> Re
     for (_, before), (_, after) in pairwise(read):
         if before.index == after.index:
             raise ConfigError(
-                f"{after.where}: 'target_action_index' {after.index} was there before, "
-                f"in {before.where}"
+                f"{after.where}: 'target_action_index' {after.index} occurs twice, "
+                f"also in {before.where}"
             )
     first = read[0][0]
     return RecordedTask(

@@ -28,7 +28,7 @@ def handset_of(device: Device) -> Handset:
             handset has Android's.
     """
     if device.system is not None:
-        raise ConfigError("handset_of takes a plain phone's device; this one is of a whole phone")
+        raise ConfigError("handset_of takes a plain phone's device; this one is of a full phone")
     handset = Handset([_app_spec(name) for name in device.installed])
     for slot in Device.__slots__:
         setattr(handset, slot, getattr(device, slot))

@@ -134,14 +134,14 @@ class HandsetSimulator(base_simulator.BaseSimulator):  # type: ignore[misc]
 
     def load_state(self, request: Any) -> Any:
         """Restore the copy that was saved under ``name``."""
-        kept = self._saved.get(str(request.args.get("name", "default")))
-        if kept is None:
+        saved = self._saved.get(str(request.args.get("name", "default")))
+        if saved is None:
             return state_pb2.LoadStateResponse(
                 status=state_pb2.LoadStateResponse.Status.NOT_FOUND,
-                error_message=f"no such state; kept: {', '.join(self._saved) or 'none'}",
+                error_message=f"no such state; saved: {', '.join(self._saved) or 'none'}",
             )
         with self.lock:
-            self.handset = kept.clone()
+            self.handset = saved.clone()
         return state_pb2.LoadStateResponse(status=state_pb2.LoadStateResponse.Status.OK)
 
     def _get_screenshot_impl(self) -> np.ndarray[Any, Any]:

@@ -352,7 +352,7 @@ def shell(adb: Adb, handset: Handset, intent: Intent) -> None:
 def test_a_whole_phone_is_no_plain_one() -> None:
     device = Device()
     device.system = System(favorites=(), clock="10:00", battery="50")
-    with pytest.raises(ConfigError, match="whole phone"):
+    with pytest.raises(ConfigError, match="full phone"):
         handset_of(device)
 
 

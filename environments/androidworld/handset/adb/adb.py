@@ -128,7 +128,7 @@ class Adb:
             return [word.text]
         folder, _, pattern = word.text.rpartition("/")
         if any(char in folder for char in "*?"):
-            raise UnsupportedCommand(f"shell … {word.text}", "patterns for folders")
+            raise UnsupportedCommand(f"shell … {word.text}", "a pattern in the name of a folder")
         place = canonical(folder or "/")
         found = [
             f"{folder}/{name(path)}"
@@ -154,6 +154,6 @@ class Adb:
         if entry is None:
             raise AdbFailure(f"adb: error: failed to stat remote object '{remote}': No such file")
         if entry.data is None:
-            raise UnsupportedCommand(f"pull {remote}", "folders; pull their files one by one")
+            raise UnsupportedCommand(f"pull {remote}", "it is a folder; pull its files one by one")
         Path(local).write_bytes(self.handset.read(remote))
         return f"{remote}: 1 file pulled, 0 skipped.\n".encode()

@@ -122,12 +122,12 @@ def _cp(handset: Handset, args: list[str], data: bytes) -> str:
     return ""
 
 
-def _copy(handset: Handset, source: str, target: str, whole: bool) -> None:
+def _copy(handset: Handset, source: str, target: str, recursive: bool) -> None:
     place, goal = canonical(source), canonical(target)
     entry = handset.files.get(place)
     if entry is None:
         raise AdbFailure(f"cp: {source}: No such file or directory")
-    if entry.data is None and not whole:
+    if entry.data is None and not recursive:
         raise AdbFailure(f"cp: Skipped dir '{source}'")
     # 'FOLDER/.' stands for the contents of the folder.
     if handset.files.is_folder(goal) and not source.endswith("/."):

@@ -64,7 +64,7 @@ def _phone_settings(handset: Handset, space: str) -> dict[str, str]:
 def _put(handset: Handset, space: str, key: str, value: str) -> None:
     phone = _SWITCHES.get((space, key))
     if (space, key) == _ROTATION and value != "0":
-        raise UnsupportedArguments("it stays upright")
+        raise UnsupportedArguments("the screen does not rotate")
     if phone is not None:
         handset.set(phone, "off" if value == "0" else "on")
     elif (space, key) == _BRIGHTNESS:

@@ -74,9 +74,11 @@ def _month(handset: Handset, first: date) -> Page:
 
 
 def _tile(handset: Handset, day: date, inside: bool) -> Widget:
-    said = f"{day:%B} {day.day} {day.year}, {len(_on(handset, day))} events"
+    description = f"{day:%B} {day.day} {day.year}, {len(_on(handset, day))} events"
     effect = ui.open_screen(APP, "day", day.isoformat())
-    return Control("cell", str(day.day), None, None, effect, description=said if inside else "")
+    return Control(
+        "cell", str(day.day), None, None, effect, description=description if inside else ""
+    )
 
 
 def _turn(handset: Handset, to: date) -> None:
@@ -111,9 +113,9 @@ def _day(handset: Handset, day: date) -> Page:
 def _line(identity: int, row: Row, *, dated: bool = False) -> Widget:
     start, end = _moment(row["start"]), _moment(row["end"])
     span = f"{start:%H:%M} - {end:%H:%M}"
-    said = [f"{start:%a %Y-%m-%d}" if dated else "", span, row.get("place", "")]
+    parts = [f"{start:%a %Y-%m-%d}" if dated else "", span, row.get("place", "")]
     return ui.item(
-        row["title"], " ".join(filter(None, said)), ui.open_screen(APP, "detail", row=identity)
+        row["title"], " ".join(filter(None, parts)), ui.open_screen(APP, "detail", row=identity)
     )
 
 
