@@ -1,4 +1,4 @@
-"""Android emulators: where each listens, whether it answers, how a dead one is started again."""
+"""Android emulators: their ports, a check that they respond, and their restart."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from swarm_ui.errors import ConfigError, EnvironmentFault
 
 HOST = "localhost"
 BOOT = 300.0
-"""Seconds that an emulator may take to start."""
+"""Time limit for the start of an emulator, in seconds."""
 _ADB = "~/Android/Sdk/platform-tools/adb"
 _DETACH = """
 import subprocess, sys
@@ -32,18 +32,18 @@ _START_HINT = (
 
 
 class Emulator(msgspec.Struct, frozen=True, kw_only=True):
-    """One emulator on this machine."""
+    """An emulator on this machine."""
 
     console_port: int = 5554
-    """Even; adb's is the next one."""
+    """An even number. adb uses the next port."""
     grpc_port: int = 8554
     adb_path: str = _ADB
     start: Sequence[str] = ()
-    """Program and arguments that start it, such as ``("emulator", "-avd", …)``; empty: by hand."""
+    """Command that starts it, such as ``("emulator", "-avd", …)``. Empty: started by hand."""
 
     @classmethod
     def of(cls, launch: Mapping[str, object]) -> Emulator:
-        """The one that arguments of upstream's ``load_and_setup_env`` mean."""
+        """The emulator for given arguments of upstream's ``load_and_setup_env``."""
         known = {
             key: launch[key] for key in ("console_port", "grpc_port", "adb_path") if key in launch
         }
@@ -60,18 +60,18 @@ class Emulator(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def serial(self) -> str:
-        """What adb calls it."""
+        """The serial number that adb uses."""
         return f"emulator-{self.console_port}"
 
     def listens(self) -> bool:
-        """Whether something answers on both ports."""
+        """Whether both ports accept connections."""
         return all(_open(port) for port in (self.console_port, self.grpc_port))
 
     def expect(self) -> None:
-        """Refuse to go on without an emulator.
+        """Check that the emulator listens.
 
         Raises:
-            EnvironmentFault: nothing answers; the message says how to start one.
+            EnvironmentFault: it does not listen. The message says how to start it.
         """
         if not self.listens():
             hint = _START_HINT.format(console=self.console_port, grpc=self.grpc_port)
@@ -81,18 +81,18 @@ class Emulator(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     async def healthy(self, seconds: float = 10.0) -> bool:
-        """Whether it has booted and answers adb."""
+        """Whether it has booted and responds to adb."""
         if not self.listens():
             return False
-        said = await self._adb("shell", "getprop", "sys.boot_completed", seconds=seconds)
-        return said.strip() == "1"
+        booted = await self._adb("shell", "getprop", "sys.boot_completed", seconds=seconds)
+        return booted.strip() == "1"
 
     async def restart(self, seconds: float = BOOT) -> None:
-        """Kill what is left of it, start it, and wait until it has booted.
+        """Kill the emulator, start it, and wait until it has booted.
 
         Raises:
-            ConfigError: it is not known how to start it.
-            EnvironmentFault: it did not come up in time.
+            ConfigError: ``start`` is empty, or its program does not exist.
+            EnvironmentFault: the emulator did not boot in time.
         """
         if not self.start:
             raise ConfigError(
@@ -103,8 +103,8 @@ class Emulator(msgspec.Struct, frozen=True, kw_only=True):
         program = shutil.which(os.path.expanduser(self.start[0]))
         if program is None:
             raise ConfigError(f"{self.serial}: there is no program {self.start[0]!r} to start it")
-        # Started by a process that ends at once, it is nobody's child: it outlives this process,
-        # as one started by hand does, and leaves no zombie when it dies.
+        # A process that exits at once starts the emulator, so the emulator is not a child of this
+        # process: it survives this process and leaves no zombie when it exits.
         starter = await asyncio.create_subprocess_exec(
             sys.executable, "-I", "-c", _DETACH, program, *self.start[1:]
         )
@@ -117,7 +117,7 @@ class Emulator(msgspec.Struct, frozen=True, kw_only=True):
             await asyncio.sleep(min(1.0, seconds / 20))
 
     async def _adb(self, *args: str, seconds: float) -> str:
-        """What adb prints; empty if it fails or takes too long."""
+        """Output of adb. Empty if adb fails or exceeds the time limit."""
         program = shutil.which(os.path.expanduser(self.adb_path))
         if program is None:
             raise ConfigError(f"AndroidWorld: adb is not at {self.adb_path!r}; give 'adb_path'")

@@ -1,7 +1,7 @@
 """AndroidWorld through the upstream package: on an emulator, or on a simulated handset.
 
 Source of the protocol: google-research/android_world, ``suite_utils`` and ``episode_runner``.
-The package is not on the package index; nothing here imports it before an environment is used.
+The package is not on the package index. It is imported when an environment is first used.
 Scores on the simulated handset are not AndroidWorld scores.
 """
 
@@ -42,21 +42,22 @@ _Result = TypeVar("_Result")
 class AndroidWorldEnvironment:
     """Upstream's tasks, rewards and step budget (``int(10 * complexity)``) on one device.
 
-    An episode is a success only if the agent declared it over (``status``) and upstream's check
-    gives 1.0; a smaller share is told in the step's ``note``. A web page of the MiniWoB families
-    ends its episode itself. Upstream's calls block, so they run in a thread.
+    An episode is a success only if the agent ended it (``status``) and upstream's check returns
+    1.0. The step's ``note`` gives a smaller share. A web page of the MiniWoB families ends its
+    episode itself. Upstream's calls block, so they run in a thread.
 
     Args:
         family: task family of upstream's registry, see :data:`FAMILIES`.
-        pause: seconds between an action and the next look; ``None`` waits until the screen rests.
+        pause: seconds between an action and the next observation; ``None`` waits until the
+            screen is stable.
         screenshots: put a PNG into every observation.
         launch: keyword arguments for upstream's ``load_and_setup_env``, such as ``adb_path``,
             ``console_port`` and ``grpc_port``.
-        connect: makes upstream's ``AsyncEnv`` instead, such as
+        connect: creates upstream's ``AsyncEnv`` in place of ``load_and_setup_env``, such as
             :func:`swarm_ui.environments.androidworld.handset.connect` for a simulated handset.
-        budget: steps of an episode; ``None``: upstream's.
-        timeout: seconds that one step may take, ``None``: any. What hangs cannot be stopped in
-            this process; the device is given up, and :class:`AndroidWorldProcess` ends it, too.
+        budget: maximum number of steps of an episode; ``None`` for upstream's.
+        timeout: time limit of a step in seconds, or ``None``. A thread that hangs cannot be
+            stopped, so the device is dropped; :class:`AndroidWorldProcess` can also kill it.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class AndroidWorldEnvironment:
 
     @property
     def budget(self) -> int:
-        """Actions that the running episode may take."""
+        """Maximum number of actions of the running episode."""
         if self._budget is not None:
             return self._budget
         if self._task is None:
@@ -123,7 +124,8 @@ class AndroidWorldEnvironment:
         return self._now
 
     async def step(self, action: Action) -> Step:
-        before, self._now = self._now, None  # no episode to go on with until the device answered
+        # Until the device has answered, no episode is running.
+        before, self._now = self._now, None
         if before is None:
             raise EnvironmentFault("no episode is running: call reset(task=..., seed=...) first")
         self._used += 1
@@ -160,7 +162,7 @@ class AndroidWorldEnvironment:
         return self._registry
 
     def _open(self) -> Any:
-        """Connect to the device, if anything answers where it should be."""
+        """Connect to the device, after a check that it listens."""
         if self._connect is not None:
             return self._connect()
         launcher = _upstream("android_world.env.env_launcher")
@@ -168,12 +170,12 @@ class AndroidWorldEnvironment:
         return launcher.load_and_setup_env(**self._launch)
 
     def _page_over(self) -> bool:
-        """Whether a MiniWoB page has ended its episode, as upstream's own runner asks it."""
+        """Whether a MiniWoB page has ended its episode, by the check of upstream's runner."""
         ended = _upstream("android_world.task_evals.miniwob.miniwob_base").is_episode_terminated
         return bool(ended(self._device))
 
     def _begin(self, kind: Any, seed: int) -> Any:
-        """Draw the task as upstream's suite does: from Python's global generator."""
+        """Set up a task. Like upstream's suite it draws from Python's global generator."""
         kind.set_device_time(self._device)
         before = random.getstate()
         random.seed(seed)
@@ -188,7 +190,7 @@ class AndroidWorldEnvironment:
         return self._device.get_state(wait_to_stabilize=True)
 
     def _perform(self, action: Action) -> tuple[Any, str]:
-        """Do it; returns what is seen then, and what is to be said about it."""
+        """Perform an action. Returns upstream's state afterwards, and the step's note."""
         fields = {
             name: getattr(action, name)
             for name in action.__struct_fields__
@@ -201,7 +203,7 @@ class AndroidWorldEnvironment:
         try:
             self._device.execute_action(json_action(**fields))
         except Exception as error:
-            # An app that is not there is the agent's mistake. Were it the device, looking fails.
+            # A missing app is the agent's mistake. If the device failed, get_state below raises.
             if action.action_type != "open_app" or type(error).__name__ != "AdbControllerError":
                 raise
             problem = f"no app {action.app_name!r}"
@@ -236,9 +238,9 @@ class AndroidWorldEnvironment:
     async def _guard(
         self, doing: str, call: Callable[[], _Result], *, limited: bool = True
     ) -> _Result:
-        """Run a blocking upstream call in a thread; whatever it raises is the world's fault.
+        """Run a blocking upstream call in a thread. Its errors become an ``EnvironmentFault``.
 
-        Setting up and tearing down take long on an emulator; only what a step does is limited.
+        Set-up and tear-down are slow on an emulator, so the time limit is only for steps.
         """
         try:
             async with asyncio.timeout(self._timeout if limited else None):
@@ -246,7 +248,7 @@ class AndroidWorldEnvironment:
         except (ConfigError, EnvironmentFault):
             raise
         except TimeoutError as error:
-            self._device = self._task = None  # the thread still has them; they are not asked again
+            self._device = self._task = None  # the thread still uses them, so they are dropped here
             raise EnvironmentFault(
                 f"AndroidWorld, {doing}: no answer within {self._timeout} s"
             ) from error
@@ -254,7 +256,7 @@ class AndroidWorldEnvironment:
             raise EnvironmentFault(f"AndroidWorld, {doing}: {error!r}") from error
 
     def _observe(self, state: Any, goal: str, history: tuple[Past, ...]) -> Observation:
-        """Keep what can be seen, and remember each element's place in the unfiltered list."""
+        """The visible elements as an observation. Also stores their indices in upstream's list."""
         size = self._device.logical_screen_size
         kept = [(i, e) for i, e in enumerate(state.ui_elements) if on_screen(e, size)]
         self._upstream_index = tuple(i for i, _ in kept)

@@ -1,12 +1,14 @@
-"""AndroidWorld in a process of its own, one for each emulator, and a pool of them.
+"""AndroidWorld in processes of its own, one for each emulator.
 
     emulators = [Emulator(console_port=5554 + 2 * k, grpc_port=8554 + k, start=...) for k in (0, 1)]
     devices = AndroidWorldDevices(emulators)
     async with EnvironmentPool(devices.environment, len(emulators)) as pool:
         ...
 
-Upstream keeps state in its modules, blocks, and can hang with the device. A process can be ended,
-and it may run in another Python, with upstream's own pins: name it in ``python``.
+Upstream's modules have state, its calls block, and it can hang with the device. A process can be
+killed, and it can run in another Python that has upstream's pinned requirements: see ``python``.
+
+Calls and answers are lines of JSON on the process's standard input and output.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import asyncio
 import contextlib
 import os
 import signal
-import struct
+import subprocess
 import sys
 from collections import deque
 from collections.abc import Sequence
@@ -33,22 +35,24 @@ from swarm_ui.observation import Observation
 PYTHON = "SWARM_UI_ANDROID_WORLD_PYTHON"
 """Environment variable: a Python that has android_world."""
 STEP, RESET = 60.0, 600.0
-"""Seconds that a step, and setting up a task, may take."""
+"""Time limits in seconds for a step and for the set-up of a task."""
+_LINE_LIMIT = 2**30
+"""Maximum length of an answer in bytes; it may hold a screenshot."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the process is to make."""
+    """Settings of the environment in the process."""
 
     family: str = "android_world"
     device: Emulator | Literal["handset"] = "handset"
-    """``handset``: the simulated one, without waiting for it."""
+    """``handset``: the simulated device, without pauses."""
     pause: float | None = 1.0
     screenshots: bool = False
     budget: int | None = None
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
-    """What the process is asked."""
+    """A request to the process."""
 
     do: Literal["tasks", "reset", "step", "close"]
     task: str = ""
@@ -57,27 +61,27 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What it says."""
+    """The answer of the process."""
 
     tasks: tuple[str, ...] = ()
     observation: Observation | None = None
     step: Step | None = None
     fault: str = ""
-    """The world broke."""
+    """Message of an ``EnvironmentFault``."""
     refused: str = ""
-    """The caller's mistake."""
+    """Message of a ``ConfigError``."""
 
 
 class AndroidWorldProcess:
     """:class:`AndroidWorldEnvironment` behind a pipe.
 
     Args:
-        settings: the device, the task family, and how to look at it.
-        step_timeout: seconds that a step may take; then the process is ended and the step is a
-            fault. The next reset starts a new one.
-        reset_timeout: the same for setting up a task.
+        settings: the device, the task family and the observations.
+        step_timeout: time limit of a step in seconds. When it is over, the process is killed and
+            the step raises a fault. The next reset starts a new process.
+        reset_timeout: time limit for the set-up of a task.
         python: the Python to run; by default the one named by :data:`PYTHON`, else this one.
-        log: file that what upstream prints is added to; ``None``: it is dropped.
+        log: file to which upstream's output is appended; ``None`` drops the output.
     """
 
     def __init__(
@@ -95,9 +99,6 @@ class AndroidWorldProcess:
         self._python = python or os.environ.get(PYTHON) or sys.executable
         self._log = log
         self._process: asyncio.subprocess.Process | None = None
-        self._pipe: (
-            tuple[asyncio.StreamReader, asyncio.ReadTransport, asyncio.WriteTransport] | None
-        ) = None
         self._tasks: tuple[str, ...] = ()
 
     @property
@@ -107,20 +108,20 @@ class AndroidWorldProcess:
 
     @property
     def tasks(self) -> Sequence[str]:
-        """Known once :meth:`start` or :meth:`reset` was called; empty before."""
+        """The tasks. Empty before :meth:`start` or :meth:`reset`."""
         return self._tasks
 
     @property
     def process_id(self) -> int | None:
-        """Of the process that runs; ``None``: none does."""
+        """Id of the running process; ``None`` if no process runs."""
         running = self._process is not None and self._process.returncode is None
         return self._process.pid if self._process is not None and running else None
 
     async def start(self) -> None:
-        """Start the process and ask it for the tasks; ``reset`` does so by itself.
+        """Start the process and ask it for the tasks. ``reset`` calls this method.
 
         Raises:
-            ConfigError: android_world is missing there; the message says what to install.
+            ConfigError: its Python lacks android_world. The message says what to install.
         """
         if self.process_id is None:
             await self._open()
@@ -151,26 +152,26 @@ class AndroidWorldProcess:
 
     async def _ask(self, call: Call) -> Answer:
         seconds = self._limits.get(call.do, self._slow)
-        assert self._pipe is not None
-        reader, _, writer = self._pipe
+        process = self._process
+        assert process is not None and process.stdin is not None and process.stdout is not None
         try:
             async with asyncio.timeout(seconds):
-                writer.write(frame(msgspec.json.encode(call)))
-                answer = msgspec.json.decode(await read(reader), type=Answer)
+                process.stdin.write(msgspec.json.encode(call) + b"\n")
+                answer = msgspec.json.decode(await process.stdout.readline(), type=Answer)
         except TimeoutError as error:
             await self._kill()
             raise EnvironmentFault(
                 f"{self.name}: '{call.do}' took more than {seconds:.0f} s; its process was ended"
             ) from error
-        except (asyncio.IncompleteReadError, ConnectionError, msgspec.DecodeError) as error:
-            code = self._process.returncode if self._process else None
+        except (ConnectionError, ValueError) as error:  # no answer, or not an answer
+            code = process.returncode
             await self._kill()
             raise EnvironmentFault(
-                f"{self.name}: the process ended in '{call.do}' (exit code {code}); what it said "
+                f"{self.name}: the process ended in '{call.do}' (exit code {code}); its output "
                 f"is {f'in {self._log}' if self._log else 'lost: give a log file'}"
             ) from error
         except BaseException:
-            await self._kill()  # cancelled: the answer would be taken for the next call's
+            await self._kill()  # cancelled: the next call would read this call's answer
             raise
         if answer.refused:
             raise ConfigError(answer.refused)
@@ -180,59 +181,40 @@ class AndroidWorldProcess:
 
     async def _open(self) -> None:
         await self._kill()
-        theirs_in, ours_out = os.pipe()
-        ours_in, theirs_out = os.pipe()
-        loop = asyncio.get_running_loop()
+        settings = msgspec.json.encode(self._settings).decode()
         with contextlib.ExitStack() as stack:
-            output = (
-                stack.enter_context(self._log.open("ab"))
-                if self._log
-                else asyncio.subprocess.DEVNULL
-            )
-            settings = msgspec.json.encode(self._settings).decode()
+            log = stack.enter_context(self._log.open("ab")) if self._log else subprocess.DEVNULL
             try:
                 self._process = await asyncio.create_subprocess_exec(
-                    self._python, "-u", "-m", "swarm_ui.environments.androidworld.worker",
-                    str(theirs_in), str(theirs_out), settings,
-                    stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output,
-                    pass_fds=(theirs_in, theirs_out), start_new_session=True, env=_environment(),
+                    self._python, "-u", "-m", "swarm_ui.environments.androidworld.worker", settings,
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, limit=_LINE_LIMIT,
+                    start_new_session=True, env=_environment(),
                 )  # fmt: skip
             except OSError as error:
-                for end in (ours_in, ours_out):
-                    os.close(end)
                 raise ConfigError(f"{self.name}: cannot run {self._python!r}: {error}") from error
-            finally:
-                for end in (theirs_in, theirs_out):
-                    os.close(end)
-        reader = asyncio.StreamReader()
-        source, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(ours_in, "rb")
-        )
-        writer, _ = await loop.connect_write_pipe(asyncio.Protocol, os.fdopen(ours_out, "wb"))
-        self._pipe = reader, source, writer
 
     async def _kill(self) -> None:
-        """End the process, and what it started."""
+        """Kill the process and its child processes."""
         process, self._process = self._process, None
-        pipe, self._pipe = self._pipe, None
-        if pipe is not None:
-            pipe[1].close()
-            pipe[2].close()
-        if process is not None and process.returncode is None:
+        if process is None:
+            return
+        if process.returncode is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
+        if process.stdin is not None:
+            process.stdin.close()
 
 
 class AndroidWorldDevices:
     """Environments for an :class:`~swarm_ui.rollout.pool.EnvironmentPool`, one emulator each.
 
-    A place that has a fault gets a new environment: it takes the emulator that the closed one gave
-    back, starts it again if it is dead, and goes on.
+    After a fault the pool closes an environment and makes a new one. The new environment takes the
+    emulator of the closed one, and restarts the emulator if it is dead.
 
     Args:
         devices: the emulators; ``"handset"`` for a simulated one.
-        settings: the rest of the settings; their ``device`` is not looked at.
+        settings: the other settings; their ``device`` is ignored.
         options: further arguments for :class:`AndroidWorldProcess`.
     """
 
@@ -253,10 +235,10 @@ class AndroidWorldDevices:
         self._options = options
 
     def environment(self) -> AndroidWorldProcess:
-        """One on a device that is free.
+        """An environment on a free device.
 
         Raises:
-            ConfigError: there are more places than devices.
+            ConfigError: every device is in use.
         """
         if not self._free:
             raise ConfigError("AndroidWorldDevices: every device is in use; is the pool too large?")
@@ -266,7 +248,7 @@ class AndroidWorldDevices:
 
 
 class _Leased(AndroidWorldProcess):
-    """Gives its device back when it is closed."""
+    """An environment that gives its device back when it is closed."""
 
     def __init__(
         self,
@@ -287,19 +269,8 @@ class _Leased(AndroidWorldProcess):
                 self._free.append(device)
 
 
-def frame(data: bytes) -> bytes:
-    """A message with its length before it."""
-    return struct.pack(">I", len(data)) + data
-
-
-async def read(reader: asyncio.StreamReader) -> bytes:
-    """The next message."""
-    (length,) = struct.unpack(">I", await reader.readexactly(4))
-    return await reader.readexactly(length)
-
-
 def _environment() -> dict[str, str]:
-    """This process' variables; the other Python finds this library where this one has it."""
+    """Environment variables with which the other Python finds this installation of the library."""
     import swarm_ui
 
     here = str(Path(swarm_ui.__file__).resolve().parent.parent)

@@ -1,4 +1,4 @@
-"""A suite of AndroidWorld as jobs, and a journal from which an interrupted one goes on.
+"""An AndroidWorld suite as jobs, and a journal to continue an interrupted suite.
 
 todo = suite(tasks, combinations=2, seed=30)
 journal = Journal(Path("runs/androidworld.jsonl"))
@@ -9,6 +9,7 @@ print(journal.score())
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -16,24 +17,23 @@ from pathlib import Path
 import msgspec
 
 from swarm_ui.errors import ConfigError
+from swarm_ui.storage.durable import append_line, whole_lines
 from swarm_ui.trace.records import Episode
 
 Job = tuple[str, int]
 """Task and seed."""
-FIXED = 123
-"""Upstream's seed where all instances of a task are to be the same and none is given."""
 
 
 def suite(
     tasks: Iterable[str], *, combinations: int = 1, seed: int = 30, identical: bool = False
 ) -> list[Job]:
-    """Upstream's suite for a seed: the same tasks with the same parameters, in its order.
+    """Upstream's suite for a seed: the same tasks with the same parameters, in the same order.
 
     Args:
         tasks: names of the tasks.
-        combinations: instances of each, with parameters of their own.
-        seed: of the suite.
-        identical: give all instances of a task the parameters of its first.
+        combinations: number of instances of each task, with different parameters.
+        seed: seed of the suite.
+        identical: give all instances of a task the parameters of its first instance.
     """
     if combinations < 1:
         raise ConfigError(f"suite: 'combinations' must be at least 1, got {combinations}")
@@ -46,91 +46,73 @@ def suite(
 
 
 def instance_seed(seed: int, task: str, number: int) -> int:
-    """The seed that upstream gives an instance of a task."""
+    """Upstream's seed of an instance of a task."""
     return int(sha256(f"{seed}_{task}_{number}".encode()).hexdigest(), 16) % 2**32
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One episode that ended."""
+    """One finished episode."""
 
     task: str
     seed: int
     success: bool | None
-    """``None``: a fault, which is played again."""
+    """``None`` after a fault. The job is then played again."""
     steps: int
     fault: str | None = None
 
 
 class Score(msgspec.Struct, frozen=True, kw_only=True):
-    """Of the episodes that ended without a fault."""
+    """The score of the episodes without a fault."""
 
     tasks: int
     episodes: int
     mean: float
-    """Mean over tasks of each task's share of successes, as upstream reports it."""
+    """Mean over tasks of each task's success rate, as upstream reports it."""
     by_task: dict[str, float]
 
 
 class Journal:
-    """Which jobs are done, one line of JSON each, written as soon as an episode has ended.
+    """The finished episodes as lines of JSON. Each is written as soon as it ends.
 
     Raises:
-        ConfigError: a line before the last cannot be read.
+        ConfigError: a line cannot be read. A last line that was cut off is dropped.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.entries: list[Entry] = []
-        if path.exists():
-            self._read()
-
-    def _read(self) -> None:
-        lines = self._path.read_bytes().split(b"\n")
-        whole = 0
-        for number, line in enumerate(lines):
-            if not line:
-                whole += 1
-                continue
+        for number, line in enumerate(whole_lines(path), start=1):
             try:
                 self.entries.append(msgspec.json.decode(line, type=Entry))
             except msgspec.DecodeError as error:
-                if number < len(lines) - 1:
-                    raise ConfigError(f"{self._path}, line {number + 1}: {error}") from error
-                # The process died while it wrote: the episode is played again.
-                self._path.write_bytes(b"".join(kept + b"\n" for kept in lines[:-1]))
-                return
-            whole += len(line) + 1
+                raise ConfigError(f"{path}, line {number}: {error}") from error
 
     def left(self, jobs: Sequence[Job]) -> list[Job]:
-        """Jobs that are not done; each is done as often as it was played."""
-        done: dict[Job, int] = {}
-        for entry in self.entries:
-            if entry.success is not None:
-                done[entry.task, entry.seed] = done.get((entry.task, entry.seed), 0) + 1
+        """The jobs that are not finished. A job that occurs twice must be played twice."""
+        done = Counter((one.task, one.seed) for one in self.entries if one.success is not None)
         found: list[Job] = []
         for job in jobs:
-            if done.get(job, 0):
+            if done[job]:
                 done[job] -= 1
             else:
                 found.append(job)
         return found
 
     def add(self, episode: Episode) -> None:
-        """Write down an episode."""
+        """Append an episode."""
         entry = Entry(
             task=episode.task,
             seed=episode.seed,
             success=episode.success,
             steps=len(episode.steps),
-            fault=episode.fault,
+            fault=None if episode.fault is None else str(episode.fault),
         )
         self.entries.append(entry)
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._path.open("ab") as file:
-            file.write(msgspec.json.encode(entry) + b"\n")
+        append_line(self._path, msgspec.json.encode(entry))
 
     def score(self) -> Score:
-        """Shares of successes so far; faults do not count."""
+        """Success rates so far, without the episodes that ended with a fault."""
         by_task: dict[str, list[bool]] = {}
         for entry in self.entries:
             if entry.success is not None:

@@ -1,4 +1,4 @@
-"""Upstream AndroidWorld's view of a screen in the words of :mod:`swarm_ui.observation`."""
+"""Converts upstream AndroidWorld's UI elements to those of :mod:`swarm_ui.observation`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ROLES: tuple[tuple[str, Role], ...] = (  # first match in the class name wins
 
 
 def on_screen(element: Any, size: tuple[int, int]) -> bool:
-    """Whether a person could see it: not hidden, and a box that overlaps the screen."""
+    """Whether an element is not hidden and its box overlaps the screen."""
     box = element.bbox_pixels
     if element.is_visible is False or box is None:
         return False
@@ -37,7 +37,7 @@ def to_element(index: int, element: Any) -> Element:
     editable = bool(element.is_editable) or "EditText" in (element.class_name or "")
     text = element.text or ""
     if editable and text == (element.hint_text or ""):
-        text = ""  # Android tells the hint as the text of an empty field
+        text = ""  # Android reports the hint as the text of an empty field
     box = element.bbox_pixels
     return Element(
         index=index,

@@ -1,7 +1,7 @@
-"""The other end of :class:`AndroidWorldProcess`: run as a program, never imported by it.
+"""The process behind :class:`AndroidWorldProcess`. It is run as a program and never imported.
 
-It reads calls from one pipe and writes answers to another, so that whatever upstream prints does
-no harm. It ends with the pipe, hence with the process that started it.
+It reads calls from its standard input and writes answers to its standard output, one JSON value a
+line. It ends when the input ends, so it never outlives the process that started it.
 """
 
 from __future__ import annotations
@@ -14,36 +14,27 @@ from typing import BinaryIO
 
 import msgspec
 
-from swarm_ui.environments.androidworld.emulator import Emulator
 from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment
-from swarm_ui.environments.androidworld.process import Answer, Call, Settings, frame
+from swarm_ui.environments.androidworld.handset import connect, no_waiting
+from swarm_ui.environments.androidworld.process import Answer, Call, Settings
 from swarm_ui.errors import ConfigError, EnvironmentFault
 
 
 def make(settings: Settings) -> AndroidWorldEnvironment:
     """The environment that the settings describe."""
     device = settings.device
-    if isinstance(device, Emulator):
-        return AndroidWorldEnvironment(
-            family=settings.family,
-            pause=settings.pause,
-            screenshots=settings.screenshots,
-            budget=settings.budget,
-            launch=device.launch,
-        )
-    from swarm_ui.environments.androidworld.handset import connect
-
     return AndroidWorldEnvironment(
         family=settings.family,
-        pause=0.0,
+        pause=0.0 if device == "handset" else settings.pause,
         screenshots=settings.screenshots,
         budget=settings.budget,
-        connect=connect,
+        launch=None if device == "handset" else device.launch,
+        connect=connect if device == "handset" else None,
     )
 
 
 async def answer(env: AndroidWorldEnvironment | ConfigError, call: Call) -> Answer:
-    """Do what is asked; where there is no environment, say why."""
+    """Answer a call. If there is no environment, the answer says why."""
     if isinstance(env, ConfigError):
         return Answer() if call.do == "close" else Answer(refused=str(env))
     try:
@@ -62,29 +53,37 @@ async def answer(env: AndroidWorldEnvironment | ConfigError, call: Call) -> Answ
 
 
 async def serve(
-    env: AndroidWorldEnvironment | ConfigError, source: BinaryIO, target: BinaryIO
+    env: AndroidWorldEnvironment | ConfigError, calls: BinaryIO, answers: BinaryIO
 ) -> None:
-    """Answer calls until there are no more."""
-    while len(head := source.read(4)) == 4:
-        call = msgspec.json.decode(source.read(int.from_bytes(head, "big")), type=Call)
-        target.write(frame(msgspec.json.encode(await answer(env, call))))
-        target.flush()
+    """Answer calls until the input ends."""
+    while line := calls.readline():
+        call = msgspec.json.decode(line, type=Call)
+        answers.write(msgspec.json.encode(await answer(env, call)) + b"\n")
+        answers.flush()
+
+
+def take_standard_streams() -> tuple[BinaryIO, BinaryIO]:
+    """Private copies of the standard input and output.
+
+    Upstream's code and its child processes then read an empty input and write to the log.
+    """
+    calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    with open(os.devnull, "rb") as empty:
+        os.dup2(empty.fileno(), 0)
+    os.dup2(2, 1)
+    return calls, answers
 
 
 def main(arguments: list[str]) -> None:
-    source, target = (int(argument) for argument in arguments[:2])
-    settings = msgspec.json.decode(arguments[2], type=Settings)
-    with contextlib.ExitStack() as stack:
-        calls = stack.enter_context(os.fdopen(source, "rb"))
-        answers = stack.enter_context(os.fdopen(target, "wb"))
+    calls, answers = take_standard_streams()
+    settings = msgspec.json.decode(arguments[0], type=Settings)
+    with calls, answers, contextlib.ExitStack() as stack:
         env: AndroidWorldEnvironment | ConfigError
         try:
             if settings.device == "handset":
-                from swarm_ui.environments.androidworld.handset import no_waiting
-
                 stack.enter_context(no_waiting())
             env = make(settings)
-        except ConfigError as error:  # android_world is missing: whoever asks is told
+        except ConfigError as error:  # such as: android_world is not installed
             env = error
         asyncio.run(serve(env, calls, answers))
 

@@ -2,23 +2,10 @@
 
 Get the data yourself; none of it is in this package: ``autowebbench/`` of
 https://github.com/THUDM/AutoWebGLM (the repository is Apache-2.0, its data "for research purpose
-only"). Do not redistribute the test files, nor traces of episodes on them.
+only"). Do not redistribute the test files, nor traces of episodes on them. docs/environments.md has
+an example.
 
-    import asyncio
-    from swarm_ui import CollabGraph, GraphPolicy, rollout_many
-    from swarm_ui.environments.autowebbench import AutoWebBench, synthetic
-    from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
-
-    async def main() -> None:
-        data = AutoWebBench(synthetic(), "en/ood")     # or AutoWebBench("~/AutoWebGLM", ...)
-        reply = 'Action: {"action_type": "click", "index": 0}'
-        team = CollabGraph.collaborative(agents=3, rounds=2, model=ScriptedModel(lambda _: reply))
-        episodes = await rollout_many(data.environment, GraphPolicy(team), data.jobs())
-        print(data.score(episodes).markdown())
-
-    asyncio.run(main())
-
-The ten functions of the benchmark are told as actions:
+The ten functions of the benchmark are mapped to actions:
 
 | function | action |
 | --- | --- |
@@ -27,11 +14,11 @@ The ten functions of the benchmark are told as actions:
 | scroll_page, go('backward') | ``scroll``, ``navigate_back`` |
 | jump_to | ``open_app`` with the address as ``app_name`` |
 | finish | ``status`` "complete", or ``answer`` with the text |
-| user_input | ``status`` "infeasible": only the user can go on |
+| user_input | ``status`` "infeasible", because only the user can continue |
 
 go('forward') and switch_tab have no action and always count as wrong (4 of the 1451 recorded
-steps). Replies of any other model are scored by :func:`score_predictions`, without an environment.
-Formulas, official and strict: :mod:`swarm_ui.environments.autowebbench.metrics`.
+steps). :func:`score_predictions` scores the replies of any other model without an environment. For
+the formulas see :mod:`swarm_ui.environments.autowebbench.metrics`.
 """
 
 from __future__ import annotations
@@ -49,9 +36,10 @@ from swarm_ui.environments.autowebbench.metrics import (
 
 
 def synthetic() -> Path:
-    """Folder of a small made-up data set: four splits, two tasks each, none of the benchmark's.
+    """Folder of a small synthetic data set with four splits of two tasks each.
 
-    For tests and demos: a score on it says nothing about an agent.
+    None of the tasks is from the benchmark, so a score on them says nothing about an agent. They
+    are for tests and demos.
     """
     return Path(__file__).parent / "synthetic"
 

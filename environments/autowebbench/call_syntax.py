@@ -1,7 +1,7 @@
-"""AutoWebBench's calls, such as ``click('SD')``: read without running anything, and written.
+"""Reads and writes the calls of AutoWebBench, such as ``click('SD')``.
 
-The official scorer hands a model's reply to Python's ``eval``. Here a call is parsed, and its
-arguments must be literals; nothing is ever evaluated.
+The official scorer passes a model's reply to Python's ``eval``. This module parses the call and
+accepts only literals as arguments, so no code of a reply is run.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CALL = re.compile(r"(\w+)\((.*)\)")
 _LONG_CALL = re.compile(r"(\w+)\((.*)\)", re.DOTALL)
 _BREAKS = str.maketrans({"\n": "\\n", "\r": "\\r"})
 
-# Where each function has its element and its parameter; ``None``: it has none.
+# Positions of the element and of the parameter among the arguments; ``None`` for neither.
 _PLACES: dict[str, tuple[int | None, int | None]] = {
     "click": (0, None),
     "hover": (0, None),
@@ -35,21 +35,22 @@ FUNCTIONS = tuple(_PLACES)
 
 
 class Call(msgspec.Struct, frozen=True):
-    """A call as both scorers compare it; all ``None``: there is no call in the text."""
+    """A call as both scorers compare it. All fields are ``None`` if the text has no call."""
 
     function: str | None = None
     element: object = None
-    """Id of the element; any literal, since a model may write any."""
+    """Id of the element. A model may write any literal here."""
     parameter: object = None
     """Option, text, direction, address, tab, message or answer."""
 
 
 def official_call(text: str) -> Call | None:
-    """A call as the official scorer reads it; ``None`` where that raises, and drops the step.
+    """A call as the official scorer reads it; ``None`` where that raises and drops the step.
 
-    It looks at the first line only, and raises on arguments that are no Python (also an id
-    without quotes, or a line break in a text) and on missing ones (also in ``finish()``).
-    Expressions which ``eval`` could compute but which are no literals count as unreadable.
+    The official scorer reads the first line only. It raises if the arguments are not valid Python
+    (such as an id without quotes, or a text with a line break) or if one is missing (such as in
+    ``finish()``). Here it also counts as an error if ``eval`` could compute an argument that is
+    not a literal.
     """
     found = _CALL.match(text)
     if found is None:
@@ -68,9 +69,9 @@ def official_call(text: str) -> Call | None:
 
 
 def strict_call(text: str) -> Call:
-    """A call, read with good will; what still cannot be read is no call, which counts as wrong.
+    """A call as the strict scorer reads it. An unreadable call is no call and counts as wrong.
 
-    A text may hold line breaks, and a missing argument is ``None``.
+    A text may contain line breaks, and a missing argument is ``None``.
     """
     text = text.strip()
     first = _CALL.match(text)
@@ -88,7 +89,7 @@ def strict_call(text: str) -> Call:
 
 
 def _literals(arguments: str) -> tuple[object, ...] | None:
-    """Arguments of a call; ``None`` if they are not all literals given by position."""
+    """Arguments of a call; ``None`` if one is not a positional literal."""
     try:
         with warnings.catch_warnings(action="ignore"):  # such as of "\d" in a text
             tree = ast.parse(f"f({arguments})", mode="eval").body
@@ -100,13 +101,13 @@ def _literals(arguments: str) -> tuple[object, ...] | None:
 
 
 def to_text(action: Action, element: str) -> str:
-    """An agent's action as a call; empty if there is none for it.
+    """The call for an agent's action. Empty if there is no call for it.
 
     Args:
-        action: what the agent did. ``long_press`` stands for ``hover``, ``open_app`` for
-            ``jump_to``, ``answer`` and ``status`` "complete" for ``finish``, and ``status``
-            "infeasible" for ``user_input``: only the user can go on.
-        element: id of the element it points at; empty if that has none.
+        action: the action. ``long_press`` stands for ``hover``, ``open_app`` for ``jump_to``,
+            ``answer`` and ``status`` "complete" for ``finish``, and ``status`` "infeasible" for
+            ``user_input``, because only the user can continue.
+        element: id of the element that the action points at, or empty.
     """
     kind, text = action.action_type, action.text or ""
     if kind == "click":
@@ -128,12 +129,12 @@ def to_text(action: Action, element: str) -> str:
 
 
 def to_action(call: Call, index: int | None, label: str = "") -> Action | None:
-    """The action an agent would have to do; ``None`` if there is none for this call.
+    """The action that corresponds to a call; ``None`` if there is none.
 
     Args:
-        call: of the data.
-        index: where its element stands on the screen; ``None`` if it is not there.
-        label: of that element.
+        call: a recorded call.
+        index: index of its element on the screen; ``None`` if the element is not there.
+        label: label of the element.
     """
     text = "" if call.parameter is None else str(call.parameter)
     target = label or None

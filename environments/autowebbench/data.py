@@ -1,4 +1,4 @@
-"""AutoWebBench's tasks as recordings."""
+"""The tasks of AutoWebBench as recordings."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from swarm_ui.action import Action, ActionType
 from swarm_ui.environments.autowebbench import metrics
 from swarm_ui.environments.autowebbench.call_syntax import Call, strict_call, to_action, to_text
 from swarm_ui.environments.autowebbench.page import Source, read_commands, read_page, read_source
+from swarm_ui.environments.recorded.answers import answered_tasks
+from swarm_ui.environments.recorded.benchmark import RecordedBenchmark, check_settings
 from swarm_ui.environments.recorded.benchmark_scores import RESAMPLES, Scores
-from swarm_ui.environments.recorded.teacher_forced import NONE_OF_THESE, TeacherForced
+from swarm_ui.environments.recorded.teacher_forced import NONE_OF_THESE
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element, Observation, Past
-from swarm_ui.rollout.episodes import Job
 from swarm_ui.trace.records import Episode
 
 Split = Literal["en/ind", "en/ood", "zh/ind", "zh/ood"]
@@ -27,8 +28,7 @@ ACTIONS: tuple[ActionType, ...] = (
     "click", "long_press", "input_text", "select", "scroll", "navigate_back", "open_app",
     "answer", "status",
 )  # fmt: skip
-"""What an agent is told it can do; for the functions behind them see
-:func:`swarm_ui.environments.autowebbench.call_syntax.to_text`."""
+"""The actions that an observation lists. ``call_syntax.to_text`` maps them to functions."""
 
 
 class _Record(msgspec.Struct):
@@ -36,28 +36,25 @@ class _Record(msgspec.Struct):
     target: str | list[str]
 
 
-class AutoWebBench:
+class AutoWebBench(RecordedBenchmark["AutoWebBenchStep"]):
     """One split of the user's copy of AutoWebBench.
 
-    The data has no task ids: steps with the same ``#Task:`` are one task, named by split and
-    number, such as ``"en/ind/012"``. The file shuffles the steps of a task; here they come in
-    the order of their previous commands. It (2 MB) is read when the first task is asked for. One
-    object serves any number of environments.
+    The data has no task ids. Steps with the same ``#Task:`` form one task, which is named by split
+    and number, such as ``"en/ind/012"``. The file shuffles the steps of a task; here they are
+    sorted by their number of previous commands. The file (2 MB) is read when the first task is
+    needed. One instance can serve any number of environments.
 
     Args:
-        root: the folder with ``en/ind/test.json`` … somewhere below it, or one such file.
+        root: a folder with ``en/ind/test.json`` … anywhere below it, or one such file.
         split: ``"en/ind"``, ``"en/ood"``, ``"zh/ind"`` or ``"zh/ood"``.
-        words: most words shown of the text of an element that one can act on.
+        words: maximum number of words of an actionable element's text.
 
     Raises:
         ConfigError: no such split, or no data there.
     """
 
     def __init__(self, root: str | Path, split: Split = "en/ind", *, words: int = 30) -> None:
-        if split not in SPLITS:
-            raise ConfigError(f"AutoWebBench has the splits {', '.join(SPLITS)}; got {split!r}")
-        if words < 1:
-            raise ConfigError(f"words must be at least 1, got {words}")
+        check_settings("AutoWebBench", split, SPLITS, words)
         self.split = split
         self.path = _find(Path(root).expanduser(), split)
         self._words = words
@@ -68,28 +65,14 @@ class AutoWebBench:
 
     @property
     def tasks(self) -> Sequence[str]:
-        """Names of the tasks, in the order of the file."""
         return tuple(self._tasks)
 
     def load(self, task: str) -> Sequence[AutoWebBenchStep]:
-        """The steps of a task; their pages are read when they are looked at.
-
-        Raises:
-            ConfigError: no such task, or the file is wrong; says which record, and why.
-        """
         records = self._tasks.get(task)
         if records is None:
             raise ConfigError(f"{self.path}: no task {task!r} among {len(self._tasks)}")
         steps = [AutoWebBenchStep(*record, self._words) for record in records]
         return sorted(steps, key=lambda step: len(step.history))
-
-    def environment(self) -> TeacherForced:
-        """An environment for one episode at a time; make as many as you like."""
-        return TeacherForced(self)
-
-    def jobs(self, tasks: Sequence[str] | None = None) -> list[Job]:
-        """Tasks (all by default) as :func:`~swarm_ui.rollout_many` takes them."""
-        return [(task, 0) for task in (self.tasks if tasks is None else tasks)]
 
     def score(
         self,
@@ -102,15 +85,33 @@ class AutoWebBench:
         """Official and strict metrics (see :mod:`swarm_ui.environments.autowebbench.metrics`).
 
         Args:
-            episodes: those that a fault ended are left out and counted; steps that were never
-                reached count as wrong.
-            words: cuts a text into words for ROUGE; give ``jieba.cut`` for the official numbers.
-            seed, resamples: of the bootstrap over tasks behind the 95 % intervals.
+            episodes: episodes of these tasks. An episode that ended with a fault is counted and
+                left out. A step that was not reached counts as wrong.
+            words: splits a text into words for ROUGE; ``jieba.cut`` gives the official numbers.
+            seed, resamples: for the bootstrap over tasks behind the 95 % intervals.
 
         Raises:
-            ConfigError: an episode shows other pages than this data gives.
+            ConfigError: an episode shows other pages than these data.
         """
-        return metrics.score(self, episodes, words=words, seed=seed, resamples=resamples)
+        played, counts = answered_tasks(self, episodes)
+        predictions = [
+            metrics.Prediction(
+                task=one.task,
+                predict=step.call(action),
+                labels=step.labels,
+                attempt=one.attempt,
+            )
+            for one in played
+            for step, action in one.steps
+        ]
+        return metrics.score_predictions(
+            predictions,
+            title=self.name,
+            words=words,
+            seed=seed,
+            resamples=resamples,
+            counts={k: n for k, n in counts.items() if k != "steps"},
+        )
 
     @cached_property
     def _tasks(self) -> dict[str, list[tuple[Source, tuple[str, ...], str]]]:
@@ -139,12 +140,12 @@ class AutoWebBench:
 
 
 class AutoWebBenchStep:
-    """A page of a recording; see
+    """A recorded page. It implements
     :class:`~swarm_ui.environments.recorded.teacher_forced.GoldStep`."""
 
     def __init__(self, source: Source, labels: tuple[str, ...], where: str, words: int) -> None:
         self.labels = labels
-        """The recorded call; more than one if any of them is right."""
+        """The recorded call. With several calls, any of them is right."""
         self._source = source
         self._where = where
         self._words = words
@@ -180,7 +181,7 @@ class AutoWebBenchStep:
         return Past(action=told, role=role, label=label)
 
     def call(self, action: Action | None) -> str:
-        """An answer as the call that is scored; empty: no call."""
+        """The call of an answer. Empty if there is no call for it."""
         if action is None:
             return ""
         ids = self._page[1]

@@ -1,42 +1,41 @@
-"""AutoWebBench's metrics: by the official scorer's denominators, and by strict ones.
+"""AutoWebBench's metrics: the official ones, and strict ones in which every step counts.
 
-Source: THUDM/AutoWebGLM, ``eval.py``, reimplemented from how it works. The two disagree on what
-counts, so both are always told, by name:
+Source: THUDM/AutoWebGLM, ``eval.py``, reimplemented from its behaviour. The two kinds disagree
+about the steps that count, so the results always contain both, by name:
 
-**Official.** ``type``: same function. ``label``: same element id, over steps whose recorded call
-has one. ``param``: ROUGE-1 F of the parameter, over steps where it is above 0 (none, or nothing in
-common, is left out, never 0). ``all``, published as step success rate: same function and same id,
-*only* over steps whose recorded call has an element, so scroll_page, go, finish and user_input
-(about 40 % of the steps) never count, nor does what is typed. Where a call's arguments cannot be
-read, the prediction's or the recorded one's (``finish()``, for one), the step is dropped from all
-four. All are means over steps (micro).
+**Official.** All four are means over steps (micro). ``type``: same function. ``label``: same
+element id, over the steps whose recorded call has one. ``param``: ROUGE-1 F of the parameter, over
+the steps where it is above 0; a step without a common word is left out. ``all``, published as step
+success rate: same function and same id, *only* over the steps whose recorded call has an element.
+So scroll_page, go, finish and user_input (about 40 % of the steps) never count for ``all``, and
+neither does a typed text. A step is dropped from all four if the arguments of the predicted or of
+the recorded call cannot be read (``finish()``, for one).
 
-**Strict.** Every step counts; what cannot be read is wrong. ``parameter`` is over all steps whose
-recorded call has one, 0 where there is nothing. ``step success``: same function, same element if
-there is one, and same parameter (but for case and surrounding space) where one is chosen or typed:
-select, type_string, scroll_page, go, jump_to, switch_tab. Messages to a person (finish,
-user_input) may be worded freely. Task success: all steps of a task.
+**Strict.** Every step counts, and a call that cannot be read is wrong. ``parameter`` is a mean over
+all steps whose recorded call has one; a missing parameter scores 0. ``step success``: same
+function, same element if there is one, and same parameter (except for case and surrounding space)
+for select, type_string, scroll_page, go, jump_to and switch_tab. The wording of finish and
+user_input is free. Task success: all steps of a task.
 
-Official numbers of ``param`` cut words with jieba; pass ``words=jieba.cut`` for the same. Ours cuts
-Chinese into single characters.
+The official numbers of ``param`` cut words with jieba; pass ``words=jieba.cut`` for the same. The
+default cuts Chinese into single characters.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from swarm_ui.environments.autowebbench.call_syntax import Call, official_call, strict_call
-from swarm_ui.environments.recorded.benchmark_scores import RESAMPLES, Question, Scores, measured
-from swarm_ui.environments.recorded.teacher_forced import answers
+from swarm_ui.environments.recorded.benchmark_scores import (
+    RESAMPLES,
+    MeasureInput,
+    Scores,
+    measured,
+)
 from swarm_ui.errors import ConfigError
-from swarm_ui.trace.records import Episode
-
-if TYPE_CHECKING:
-    from swarm_ui.environments.autowebbench.data import AutoWebBench
 
 Words = Callable[[str], Iterable[str]]
 
@@ -48,13 +47,13 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     """A model's reply to one step, scored without an environment."""
 
     task: str
-    """What the bootstrap draws."""
+    """Name of the task. The bootstrap draws tasks."""
     predict: str
-    """The reply; what stands after its last ``"A: "`` is the call."""
+    """The reply. The call is the text after its last ``"A: "``."""
     labels: tuple[str, ...]
-    """The recorded call; more than one if any of them is right."""
+    """The recorded call. With several calls, any of them is right."""
     attempt: int = 0
-    """Which of several attempts at the task it belongs to."""
+    """Number of the attempt at the task."""
 
 
 def cut_words(text: str) -> list[str]:
@@ -72,48 +71,48 @@ def rouge_1(predicted: str, recorded: str, words: Words = cut_words) -> float:
     >>> round(rouge_1("a b", "a c"), 3)
     0.5
     """
-    ours, theirs = _set(predicted, words), _set(recorded, words)
-    shared = len(ours & theirs)
+    found, gold = _set(predicted, words), _set(recorded, words)
+    shared = len(found & gold)
     if not shared:
         return 0.0
-    precision, recall = shared / len(ours), shared / len(theirs)
+    precision, recall = shared / len(found), shared / len(gold)
     return 2.0 * precision * recall / (precision + recall + 1e-8)
 
 
 def official_step(
     predict: str, labels: Sequence[str], words: Words = cut_words
 ) -> dict[str, float]:
-    """What the official scorer notes of a step, by its keys; a missing key does not count.
+    """The official scores of a step by their keys. A step without a key does not count for it.
 
-    One thing is kinder: an empty parameter, or a number as one, would end that scorer with an
-    error, and is here left out of ``param``, or read as its text.
+    One case differs. The official scorer fails on an empty parameter and on a number. Here an
+    empty parameter is left out of ``param``, and a number is compared as text.
     """
-    noted: dict[str, float] = {}
+    scores: dict[str, float] = {}
     predicted = official_call(_reply(predict))
     for text in labels:
         gold = official_call(text)
         if gold is None or predicted is None:
             continue
         if gold.function is not None:
-            noted["type"] = float(gold.function == predicted.function)
+            scores["type"] = float(gold.function == predicted.function)
         if gold.element is not None:
-            noted["label"] = float(gold.element == predicted.element)
+            scores["label"] = float(gold.element == predicted.element)
         if gold.parameter is not None and predicted.parameter is not None:
             rouge = rouge_1(str(predicted.parameter), str(gold.parameter), words)
             if rouge:
-                noted["param"] = rouge
+                scores["param"] = rouge
         if gold.function is not None and gold.element is not None:
-            noted["all"] = float(noted["type"] == 1.0 and noted["label"] == 1.0)
-            if noted["all"]:
+            scores["all"] = float(scores["type"] == 1.0 and scores["label"] == 1.0)
+            if scores["all"]:
                 break
-    return noted
+    return scores
 
 
 def strict_step(predict: str, labels: Sequence[str], words: Words = cut_words) -> dict[str, float]:
-    """Strict scores of a step; of several labels the one that is met best.
+    """Strict scores of a step. With several labels, the scores for the best match.
 
     Raises:
-        ConfigError: a label is no call.
+        ConfigError: a label is not a call.
     """
     predicted = strict_call(_reply(predict))
     scored = [_strict(predicted, text, words) for text in labels]
@@ -121,7 +120,7 @@ def strict_step(predict: str, labels: Sequence[str], words: Words = cut_words) -
 
 
 def strict_right(predict: str, labels: Sequence[str]) -> bool:
-    """Whether a step is a success, strictly."""
+    """Whether a step is a strict success."""
     return strict_step(predict, labels)["step success"] == 1.0
 
 
@@ -134,36 +133,39 @@ def score_predictions(
     resamples: int = RESAMPLES,
     counts: dict[str, int] | None = None,
 ) -> Scores:
-    """Score replies of any model; ``words`` and the rest as in :meth:`AutoWebBench.score`."""
+    """Score the replies of any model. The arguments are those of :meth:`AutoWebBench.score`."""
     cut = words or cut_words
     official: dict[str, dict[str, list[float]]] = {k: {} for k in _OFFICIAL}
     strict: dict[str, dict[str, list[float]]] = {k: {} for k in _STRICT}
     attempts: dict[tuple[str, int], bool] = {}
     dropped = 0
     for one in predictions:
-        noted = official_step(one.predict, one.labels, cut)
-        judged = strict_step(one.predict, one.labels, cut)
-        dropped += not noted
+        scores = official_step(one.predict, one.labels, cut)
+        strict_scores = strict_step(one.predict, one.labels, cut)
+        dropped += not scores
         attempt = (one.task, one.attempt)
-        attempts[attempt] = attempts.get(attempt, True) and judged["step success"] == 1.0
-        for found, into in ((noted, official), (judged, strict)):
+        attempts[attempt] = attempts.get(attempt, True) and strict_scores["step success"] == 1.0
+        for found, into in ((scores, official), (strict_scores, strict)):
             for key, value in found.items():
                 into[key].setdefault(one.task, []).append(value)
     solved: dict[str, list[float]] = {}
     for (task, _), success in attempts.items():
         solved.setdefault(task, []).append(float(success))
-    questions = [
-        Question(name=f"official {what}", key=key, values=official[key])
+    inputs = [
+        MeasureInput(name=f"official {what}", key=key, values=official[key])
         for key, what in _OFFICIAL.items()
     ]
     for name in _STRICT:
-        questions.append(Question(name=f"strict {name} (micro)", values=strict[name]))
-        questions.append(Question(name=f"strict {name} (macro)", values=strict[name], macro=True))
-    questions.append(Question(name="strict task success", values=solved, macro=True))
-    told = {**(counts or {}), "steps": len(predictions), "dropped by the official scorer": dropped}
-    return Scores(
-        title=title, measures=measured(questions, seed=seed, resamples=resamples), counts=told
-    )
+        inputs.append(MeasureInput(name=f"strict {name} (micro)", values=strict[name]))
+        inputs.append(MeasureInput(name=f"strict {name} (macro)", values=strict[name], macro=True))
+    inputs.append(MeasureInput(name="strict task success", values=solved, macro=True))
+    counts = {
+        **(counts or {}),
+        "steps": len(predictions),
+        "dropped by the official scorer": dropped,
+    }
+    measures = measured(inputs, seed=seed, resamples=resamples)
+    return Scores(title=title, measures=measures, counts=counts)
 
 
 _OFFICIAL = {
@@ -173,43 +175,6 @@ _OFFICIAL = {
     "all": "step success",
 }
 _STRICT = ("function", "element", "parameter (ROUGE-1 F)", "step success")
-
-
-def score(
-    data: AutoWebBench,
-    episodes: Sequence[Episode],
-    *,
-    words: Words | None,
-    seed: int,
-    resamples: int,
-) -> Scores:
-    """See :meth:`swarm_ui.environments.autowebbench.AutoWebBench.score`."""
-    counts = dict.fromkeys(
-        ("episodes", "masked by a fault", "pointing at no element", "not reached"), 0
-    )
-    predictions: list[Prediction] = []
-    for number, episode in enumerate(episodes):
-        counts["episodes"] += 1
-        if episode.success is None:
-            counts["masked by a fault"] += 1
-            continue
-        gold = data.load(episode.task)
-        found = answers(gold, episode, name=data.name)
-        counts["pointing at no element"] += found.lost
-        counts["not reached"] += found.unreached
-        for step, action in zip(gold, found.actions, strict=True):
-            said = step.call(action)
-            predictions.append(
-                Prediction(task=episode.task, predict=said, labels=step.labels, attempt=number)
-            )
-    return score_predictions(
-        predictions,
-        title=data.name,
-        words=words,
-        seed=seed,
-        resamples=resamples,
-        counts=counts,
-    )
 
 
 def _strict(predicted: Call, text: str, words: Words) -> dict[str, float]:

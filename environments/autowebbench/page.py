@@ -1,8 +1,8 @@
 """AutoWebBench's prompts as observations: the simplified page, tabs, view, task and commands.
 
-A page looks like ``<a[SD]| <span| Google> > <p| Hello>``: a tag, in brackets the id of an element
-one can act on, a bar, then texts and further nodes; ``< … >`` groups. Texts are not escaped, so a
-``>`` in one closes a node too early; no id is lost by that, at worst a label.
+A page looks like ``<a[SD]| <span| Google> > <p| Hello>``: a tag, the id of an actionable element in
+brackets, a bar, then texts and further nodes; ``< … >`` is a group. Texts are not escaped, so a
+``>`` in a text closes its node too early. That can cut a label, but it loses no id.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.environments.autowebbench.call_syntax import FUNCTIONS, strict_call, to_action
-from swarm_ui.environments.recorded.web_roles import role_of
+from swarm_ui.environments.recorded.web_elements import first_words, role_of
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element, Past
 
@@ -56,7 +56,7 @@ def read_source(text: str, where: str) -> Source:
 
 
 class _Node:
-    """A node of the page whose text is being gathered."""
+    """A node of the page with the pieces of its text."""
 
     __slots__ = ("id", "pieces", "place", "tag")
 
@@ -66,15 +66,15 @@ class _Node:
 
 
 def read_page(page: str, *, words: int) -> tuple[tuple[Element, ...], tuple[str, ...]]:
-    """The elements of a page in its order, and the id of each (empty: only to be read).
+    """The elements of a page in its order, and the id of each. An id is empty for plain text.
 
-    A node with an id has all the text in it that no inner node with an id has; text outside such
-    nodes stands in elements of its own, because answers are read off it.
+    A node with an id has all text inside it, except that of inner nodes with an id. Text outside
+    such nodes becomes elements of its own, because it can contain the answer to a question.
     """
     done: list[_Node] = []
     root = _Node("", "", -1)
     open_nodes = [root]
-    holders = [root]  # who gets the text: the nearest node with an id, else the node itself
+    holders = [root]  # node that takes the text: the nearest one with an id, else the node itself
     for count, token in enumerate(_TOKEN.finditer(page)):
         piece = token[0]
         if piece == ">":
@@ -95,21 +95,19 @@ def read_page(page: str, *, words: int) -> tuple[tuple[Element, ...], tuple[str,
             holders[-1].pieces.append(piece)
     if any(piece.strip() for piece in root.pieces):
         done.append(root)
-    told = [(node, " ".join(" ".join(node.pieces).split())) for node in done]
-    kept = sorted(((n, t) for n, t in told if n.id or t), key=lambda pair: pair[0].place)
+    texts = [(node, " ".join(" ".join(node.pieces).split())) for node in done]
+    kept = sorted(((n, t) for n, t in texts if n.id or t), key=lambda pair: pair[0].place)
     elements = tuple(_element(k, node, text, words) for k, (node, text) in enumerate(kept))
     return elements, tuple(node.id for node, _ in kept)
 
 
 def _element(index: int, node: _Node, text: str, words: int) -> Element:
     role = role_of(node.tag)
-    parts = text.split()
-    short = " ".join(parts[:words]) + (" …" if len(parts) > words else "")
     return Element(
         index=index,
         role=role,
-        # What is only to be read is shown whole.
-        text=short if node.id else text,
+        # The text of an element without an id is shown in full.
+        text=first_words(text, words) if node.id else text,
         clickable=bool(node.id),
         editable=bool(node.id) and role in _FIELDS and node.tag != "select",
     )
@@ -129,6 +127,6 @@ def _past(command: str) -> Past:
     first = elements[0] if elements else None
     role, label = (first.role, first.label) if first else ("", "")
     call = strict_call(found["call"])
-    # The index means nothing on a later page. What no action says is told by its own words.
+    # The index refers to no later page. A call without an action is quoted.
     action = to_action(call, 0, label) or Action(action_type="wait", text=found["call"])
     return Past(action=action, role=role, label=label)

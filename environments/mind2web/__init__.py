@@ -4,25 +4,11 @@ Get the data yourself; none of it is in this package. https://huggingface.co/dat
 (raw JSON, CC BY 4.0; the test splits come as a password-protected zip, see the data card) or
 .../osunlp/Multimodal-Mind2Web (flattened rows as parquet, OpenRAIL; ``pip install
 'swarm-ui[mind2web]'``). **Do not redistribute unzipped test files**, nor traces of episodes on
-them: the authors ask for it so that they stay out of training data.
-
-    import asyncio
-    from swarm_ui import CollabGraph, GraphPolicy, rollout_many
-    from swarm_ui.environments.mind2web import Mind2Web, synthetic
-    from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
-
-    async def main() -> None:
-        data = Mind2Web(synthetic(), "test_website", top_k=20)   # or Mind2Web("~/Mind2Web", ...)
-        reply = 'Action: {"action_type": "click", "index": 0}'
-        team = CollabGraph.collaborative(agents=3, rounds=2, model=ScriptedModel(lambda _: reply))
-        episodes = await rollout_many(data.environment, GraphPolicy(team), data.jobs())
-        print(data.score(episodes).markdown())
-
-    asyncio.run(main())
+them: the authors want to keep them out of training data. docs/environments.md has an example.
 
 Agents answer with ``click``, ``input_text`` or ``select`` on one of the shown candidates, or with
-``wait`` for "none of these". Pruning and what it costs: ``ranks`` of :class:`Mind2Web`; formulas
-and their quirks: :mod:`swarm_ui.environments.mind2web.metrics`.
+``wait`` for "none of these". For the pruning see ``ranks`` of :class:`Mind2Web`, and for the
+formulas :mod:`swarm_ui.environments.mind2web.metrics`.
 """
 
 from __future__ import annotations
@@ -35,10 +21,10 @@ from swarm_ui.environments.mind2web.metrics import operation, operation_f1, step
 
 
 def synthetic(*, flattened: bool = False) -> Path:
-    """Folder of a small made-up data set in the raw format, or as flattened rows.
+    """Folder of a small synthetic data set in the raw format, or as flattened rows.
 
-    It has the test splits, two tasks each; nothing of Mind2Web is in it. For tests and demos:
-    a score on it says nothing about an agent.
+    Each of its test splits has two tasks. None of them is from Mind2Web, so a score on them says
+    nothing about an agent. They are for tests and demos.
     """
     return Path(__file__).parent / "synthetic" / ("flattened" if flattened else "raw")
 

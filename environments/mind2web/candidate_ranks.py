@@ -1,8 +1,8 @@
-"""Which candidates an agent gets to see: the best ``top_k`` by given ranks, or by our own.
+"""Rankers of the candidates. An agent sees the best ``top_k`` candidates of a page.
 
 Mind2Web's own ranks come from a fine-tuned model and are published as
 ``scores_all_data.pkl``. A pickle can run any code when it is opened, so this library opens none.
-Turn it into JSON lines once, if you trust where you got it from:
+If you trust its source, convert it to JSON lines:
 
     import json, pickle
     found = pickle.load(open("scores_all_data.pkl", "rb"))
@@ -16,172 +16,158 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
 from swarm_ui.environments.mind2web.raw_records import Candidate
-from swarm_ui.environments.recorded.mapped_lines import Lines
+from swarm_ui.environments.recorded.record_file import RecordFile
 from swarm_ui.errors import ConfigError
 
 _WORD = re.compile(r"\w+")
-_SPOKEN = ("aria_label", "placeholder", "title", "alt", "label", "name", "value", "input_value")
-_ACTED_ON = {"a": 1.0, "button": 1.0, "input": 1.0, "select": 1.0, "textarea": 1.0, "option": 0.5}
+_TEXT_ATTRIBUTES = (
+    "aria_label",
+    "placeholder",
+    "title",
+    "alt",
+    "label",
+    "name",
+    "value",
+    "input_value",
+)
+_TAG_PRIORS = {"a": 1.0, "button": 1.0, "input": 1.0, "select": 1.0, "textarea": 1.0, "option": 0.5}
+
+
+class RankedPage(msgspec.Struct, frozen=True, kw_only=True):
+    """The candidates of a step, which a ranker orders."""
+
+    step: str
+    """``"<annotation_id>_<action_uid>"``, upstream's name of the step."""
+    goal: str
+    candidates: Sequence[Candidate]
+    """All candidates, right and wrong ones, in the order of the page."""
+    texts: Mapping[str, str]
+    """Text of each candidate by its node."""
+    where: str
+    """File and record, for errors."""
 
 
 class Ranker(Protocol):
-    """Gives each candidate of a step its rank; 0 is the best."""
+    """Gives each candidate of a step its rank. Rank 0 is the best."""
 
     label: str
-    """What a table says the candidates were pruned by."""
+    """Name of the ranker in tables."""
 
-    def rank(
-        self,
-        step: str,
-        goal: str,
-        candidates: Sequence[Candidate],
-        texts: Mapping[str, str],
-        where: str,
-    ) -> list[int]:
-        """Ranks of the candidates, which stand in the order of the page.
-
-        Args:
-            step: ``"<annotation_id>_<action_uid>"``, as upstream names it.
-            goal: the task.
-            candidates: all of the step, right ones and others.
-            texts: text of each candidate by its node.
-            where: file and record, for errors.
-
-        Raises:
-            ConfigError: a candidate has no rank.
-        """
+    def rank(self, page: RankedPage) -> list[int]:
+        """Ranks of the candidates. Raises ``ConfigError``: a candidate has no rank."""
         ...
 
 
 class WordOverlap:
-    """The built-in ranker: words a candidate shares with the goal, rare ones weighing more.
+    """The built-in ranker: words that a candidate shares with the goal, weighted by rarity.
 
-    A plain stand-in, far below Mind2Web's trained ranker: it loses many right elements, which
-    counts as wrong. It knows neither the recorded action nor which candidate is right.
+    It is much worse than Mind2Web's trained ranker: it prunes many right elements, and those steps
+    count as wrong. It uses neither the recorded action nor the right elements.
     """
 
     label = "the built-in word ranker"
 
-    def rank(
-        self,
-        step: str,
-        goal: str,
-        candidates: Sequence[Candidate],
-        texts: Mapping[str, str],
-        where: str,
-    ) -> list[int]:
-        asked = set(_words(goal))
-        spoken = [_words(_speech(c, texts.get(c.node, ""))) for c in candidates]
-        holders = Counter(word for words in spoken for word in set(words))
-        n = len(candidates)
+    def rank(self, page: RankedPage) -> list[int]:
+        asked = set(_words(page.goal))
+        texts = [_words(_visible_text(c, page.texts.get(c.node, ""))) for c in page.candidates]
+        document_counts = Counter(word for words in texts for word in set(words))
+        n = len(page.candidates)
 
         def score(place: int) -> float:
-            words = spoken[place]
+            words = texts[place]
             shared = asked.intersection(words)
-            rarity = sum(math.log(1 + n / holders[word]) for word in shared)
-            # A long text shares words with anything.
-            prior = _ACTED_ON.get(candidates[place].tag.lower(), 0.0)
+            rarity = sum(math.log(1 + n / document_counts[word]) for word in shared)
+            # A long text shares words with any goal.
+            prior = _TAG_PRIORS.get(page.candidates[place].tag.lower(), 0.0)
             return rarity / (1 + math.log(1 + len(words))) + 0.5 * prior
 
-        return _places([score(place) for place in range(n)])
+        return _ranks_of([score(place) for place in range(n)])
 
 
 class InData:
-    """Ranks (or scores) that stand with the candidates in the data."""
+    """Ranks or scores that the data give with the candidates."""
 
     label = "ranks in the data"
 
-    def rank(
-        self,
-        step: str,
-        goal: str,
-        candidates: Sequence[Candidate],
-        texts: Mapping[str, str],
-        where: str,
-    ) -> list[int]:
+    def rank(self, page: RankedPage) -> list[int]:
+        candidates = page.candidates
         ranks = [c.rank for c in candidates if c.rank is not None]
         if len(ranks) == len(candidates):
             return ranks
         scores = [c.score for c in candidates if c.score is not None]
         if not ranks and len(scores) == len(candidates):
-            return _places(scores)
+            return _ranks_of(scores)
         bare = next(c for c in candidates if c.rank is None and (ranks or c.score is None))
         raise ConfigError(
-            f"{where}: candidate {bare.node} has neither 'rank' nor 'score', or some have the one "
-            "and some the other. ranks='data' needs the same of all; "
+            f"{page.where}: candidate {bare.node} has neither 'rank' nor 'score', or some have the "
+            "one and some the other. ranks='data' needs the same of all; "
             "otherwise give ranks= or use the built-in ranker"
         )
 
 
-class Given:
-    """Ranks or scores given apart from the data, by step and node."""
-
-    def __init__(self, steps: Mapping[str, Mapping[str, float]], *, scores: bool, label: str):
-        self.label = label
-        self._steps = steps
-        self._scores = scores
-
-    def rank(
-        self,
-        step: str,
-        goal: str,
-        candidates: Sequence[Candidate],
-        texts: Mapping[str, str],
-        where: str,
-    ) -> list[int]:
-        return _looked_up(self._steps.get(step), candidates, self._scores, step, where)
-
-
 class _Line(msgspec.Struct):
     id: str
-    ranks: dict[str, float] | None = None
-    scores: dict[str, float] | None = None
+    ranks: Mapping[str, float] | None = None
+    scores: Mapping[str, float] | None = None
 
 
 class _Name(msgspec.Struct):
     id: str
 
 
-class RankFile:
-    """Ranks or scores in JSON lines: ``{"id": step, "ranks": {node: rank}}``, or ``"scores"``.
+class GivenRanks:
+    """Ranks or scores that are given apart from the data, by step and node."""
 
-    The file is indexed when the first step is asked for; a line is read when its step is.
+    def __init__(self, find: Callable[[str], _Line | None], label: str) -> None:
+        self.label = label
+        self._find = find
+
+    def rank(self, page: RankedPage) -> list[int]:
+        line = self._find(page.step)
+        found = None if line is None else line.scores if line.ranks is None else line.ranks
+        if line is None or found is None:
+            raise ConfigError(f"{page.where}: the given ranks have no step '{page.step}'")
+        missing = next((c.node for c in page.candidates if c.node not in found), None)
+        if missing is not None:
+            raise ConfigError(
+                f"{page.where}: the given ranks of step '{page.step}' lack the candidate "
+                f"{missing}; they belong to another version of the data"
+            )
+        values = [found[c.node] for c in page.candidates]
+        return _ranks_of(values) if line.ranks is None else [int(value) for value in values]
+
+
+def _from_file(path: Path) -> GivenRanks:
+    """Ranks of a file of JSON lines: ``{"id": step, "ranks": {node: rank}}``, or ``"scores"``.
+
+    The file is indexed when the first step is needed. A line is decoded when its step is needed.
     """
+    lines = RecordFile(path)
 
-    def __init__(self, path: Path) -> None:
-        self.label = f"the ranks of {path.name}"
-        self._lines = Lines(path)
-        self._places: dict[str, int] | None = None
+    @cache
+    def places() -> dict[str, int]:
+        return {lines.read(k, _Name).id: k for k in range(len(lines))}
 
-    def rank(
-        self,
-        step: str,
-        goal: str,
-        candidates: Sequence[Candidate],
-        texts: Mapping[str, str],
-        where: str,
-    ) -> list[int]:
-        if self._places is None:
-            names = (self._lines.read(k, _Name).id for k in range(len(self._lines)))
-            self._places = {name: k for k, name in enumerate(names)}
-        place = self._places.get(step)
-        line = _Line(id=step) if place is None else self._lines.read(place, _Line)
-        found = line.scores if line.ranks is None else line.ranks
-        return _looked_up(found, candidates, line.ranks is None, step, where)
+    def find(step: str) -> _Line | None:
+        place = places().get(step)
+        return None if place is None else lines.read(place, _Line)
+
+    return GivenRanks(find, f"the ranks of {path.name}")
 
 
-def ranker(ranks: object) -> Ranker:
+def make_ranker(ranks: object) -> Ranker:
     """The ranker for the ``ranks`` argument of :class:`~swarm_ui.environments.mind2web.Mind2Web`.
 
     Raises:
-        ConfigError: it is none of the things that argument can be.
+        ConfigError: the argument has none of the accepted types.
     """
     if ranks == "built-in":
         return WordOverlap()
@@ -194,48 +180,29 @@ def ranker(ranks: object) -> Ranker:
                 f"{path}: a pickle can run any code when it is opened, so none is opened here. "
                 "swarm_ui.environments.mind2web.candidate_ranks shows how to make JSON lines of it"
             )
-        return RankFile(path)
+        return _from_file(path)
     if isinstance(ranks, Mapping):
         for key in ("ranks", "scores"):
             steps = ranks.get(key)
             if isinstance(steps, Mapping):
-                return Given(steps, scores=key == "scores", label="the given ranks")
+                lines = {step: _Line(step, **{key: values}) for step, values in steps.items()}
+                return GivenRanks(lines.get, "the given ranks")
     raise ConfigError(
         "ranks must be 'built-in', 'data', the path of a file of JSON lines, or a mapping "
         f"{{'ranks': {{step: {{node: rank}}}}}} (or 'scores'); got {type(ranks).__name__}"
     )
 
 
-def _looked_up(
-    found: Mapping[str, float] | None,
-    candidates: Sequence[Candidate],
-    scores: bool,
-    step: str,
-    where: str,
-) -> list[int]:
-    if found is None:
-        raise ConfigError(f"{where}: the given ranks have no step '{step}'")
-    missing = next((c.node for c in candidates if c.node not in found), None)
-    if missing is not None:
-        raise ConfigError(
-            f"{where}: the given ranks of step '{step}' lack the candidate {missing}; "
-            "they belong to another version of the data"
-        )
-    if scores:
-        return _places([found[c.node] for c in candidates])
-    return [int(found[c.node]) for c in candidates]
-
-
-def _places(scores: Sequence[float]) -> list[int]:
-    """Rank of each, the highest score first; equal ones in the order of the page."""
+def _ranks_of(scores: Sequence[float]) -> list[int]:
+    """The rank of each score; the highest is 0. Equal scores keep the order of the page."""
     ranks = [0] * len(scores)
     for rank, place in enumerate(sorted(range(len(scores)), key=lambda k: (-scores[k], k))):
         ranks[place] = rank
     return ranks
 
 
-def _speech(candidate: Candidate, text: str) -> str:
-    return " ".join([text, *(candidate.attributes.get(name, "") for name in _SPOKEN)])
+def _visible_text(candidate: Candidate, text: str) -> str:
+    return " ".join([text, *(candidate.attributes.get(name, "") for name in _TEXT_ATTRIBUTES)])
 
 
 def _words(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Mind2Web's tasks as recordings: pages of pruned candidates, and what was done on them."""
+"""The tasks of Mind2Web as recordings: pages with pruned candidates and the recorded actions."""
 
 from __future__ import annotations
 
@@ -9,45 +9,46 @@ from pathlib import Path
 
 from swarm_ui.action import Action, ActionType
 from swarm_ui.environments.mind2web import metrics
-from swarm_ui.environments.mind2web.candidate_ranks import Ranker, ranker
-from swarm_ui.environments.mind2web.files import Files, Split
+from swarm_ui.environments.mind2web.candidate_ranks import RankedPage, Ranker, make_ranker
+from swarm_ui.environments.mind2web.files import SPLITS, Files, Split
 from swarm_ui.environments.mind2web.page import in_document_order, read_texts, to_element
 from swarm_ui.environments.mind2web.raw_records import Candidate, Recorded, RecordedTask
+from swarm_ui.environments.recorded.answers import answered_tasks
+from swarm_ui.environments.recorded.benchmark import RecordedBenchmark, check_settings
 from swarm_ui.environments.recorded.benchmark_scores import RESAMPLES, Scores
-from swarm_ui.environments.recorded.teacher_forced import NONE_OF_THESE, TeacherForced
-from swarm_ui.environments.recorded.web_roles import role_of
+from swarm_ui.environments.recorded.teacher_forced import NONE_OF_THESE
+from swarm_ui.environments.recorded.web_elements import role_of
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Observation, Past
-from swarm_ui.rollout.episodes import Job
 from swarm_ui.trace.records import Episode
 
 ACTIONS: tuple[ActionType, ...] = ("click", "input_text", "select", "wait")
-"""What an agent is told it can do; ``wait`` says "none of these"."""
+"""The actions that an observation lists. ``wait`` means "none of these"."""
 
 _TO_OP: dict[str, str] = {"click": "CLICK", "input_text": "TYPE", "select": "SELECT"}
 _FROM_OP: dict[str, ActionType] = {"CLICK": "click", "TYPE": "input_text", "SELECT": "select"}
 _REPR = re.compile(r"\s*\[(?P<tag>[^\]]*)\]\s*(?P<label>.*?)\s*->\s*(?P<op>[A-Z]+)(?::\s*(?P<value>.*))?", re.DOTALL)  # fmt: skip  # noqa: E501
 
 
-class Mind2Web:
+class Mind2Web(RecordedBenchmark["Mind2WebStep"]):
     """One split of the user's copy of Mind2Web.
 
-    Nothing is read before a task is asked for, and then one task at a time. One object serves any
-    number of environments.
+    Nothing is read before the first task is needed, and then one task at a time is read. One
+    instance can serve any number of environments.
 
     Args:
-        root: a file, or a folder with the split's files somewhere below it.
+        root: a file, or a folder with the split's files anywhere below it.
         split: ``"test_task"``, ``"test_website"``, ``"test_domain"`` or ``"train"``.
-        top_k: how many candidates an agent sees of each page; ``None``: all (hundreds).
-        ranks: what prunes them: ``"built-in"`` (words shared with the goal; far below
-            Mind2Web's own), ``"data"`` (``rank`` or ``score`` of each candidate), a file of JSON
-            lines or a mapping (see :mod:`swarm_ui.environments.mind2web.candidate_ranks`). Ranks
-            begin with 0.
-        words: most words shown of an element's text.
+        top_k: number of candidates that an agent sees of each page; ``None`` for all (hundreds).
+        ranks: the ranks for the pruning: ``"built-in"`` (words shared with the goal; much worse
+            than Mind2Web's own), ``"data"`` (``rank`` or ``score`` of each candidate), a file of
+            JSON lines or a mapping (see :mod:`swarm_ui.environments.mind2web.candidate_ranks`).
+            Ranks begin with 0.
+        words: maximum number of words of an element's text.
         screenshots: put a PNG into every observation (multimodal copy only).
 
     Raises:
-        ConfigError: no such split, no data there, or arguments that mean nothing.
+        ConfigError: there is no such split, there are no data, or an argument is invalid.
     """
 
     def __init__(
@@ -62,12 +63,11 @@ class Mind2Web:
     ) -> None:
         if top_k is not None and top_k < 1:
             raise ConfigError(f"top_k must be at least 1, or None for all, got {top_k}")
-        if words < 1:
-            raise ConfigError(f"words must be at least 1, got {words}")
+        check_settings("Mind2Web", split, SPLITS, words)
         self.split = split
         self._top_k = top_k
         self._words = words
-        self._ranker = ranker(ranks)
+        self._ranker = make_ranker(ranks)
         self._files = Files(root, split, screenshots=screenshots)
 
     @property
@@ -77,28 +77,14 @@ class Mind2Web:
 
     @property
     def tasks(self) -> Sequence[str]:
-        """Annotation ids, in the order of the files."""
         return self._files.tasks()
 
     def load(self, task: str) -> Sequence[Mind2WebStep]:
-        """The steps of a task; their pages are read when they are looked at.
-
-        Raises:
-            ConfigError: no such task, or a record is wrong; says which, and what is missing.
-        """
         found = self._files.load(task)
         return [
             Mind2WebStep(found, action, self._ranker, self._top_k, self._words)
             for action in found.actions
         ]
-
-    def environment(self) -> TeacherForced:
-        """An environment for one episode at a time; make as many as you like."""
-        return TeacherForced(self)
-
-    def jobs(self, tasks: Sequence[str] | None = None) -> list[Job]:
-        """Tasks (all by default) as :func:`~swarm_ui.rollout_many` takes them."""
-        return [(task, 0) for task in (self.tasks if tasks is None else tasks)]
 
     def score(
         self, episodes: Sequence[Episode], *, seed: int = 0, resamples: int = RESAMPLES
@@ -106,46 +92,61 @@ class Mind2Web:
         """The benchmark's metrics (see :mod:`swarm_ui.environments.mind2web.metrics`).
 
         Args:
-            episodes: played with these settings. Those that a fault ended are left out and
-                counted; steps that were never reached count as wrong.
-            seed, resamples: of the bootstrap over tasks behind the 95 % intervals.
+            episodes: played with these settings. An episode that ended with a fault is counted
+                and left out. A step that was not reached counts as wrong.
+            seed, resamples: for the bootstrap over tasks behind the 95 % intervals.
 
         Raises:
-            ConfigError: an episode shows other pages than this data gives.
+            ConfigError: an episode shows other pages than these data.
         """
-        return metrics.score(self, episodes, seed=seed, resamples=resamples)
+        played, counts = answered_tasks(self, episodes)
+        scored = [
+            metrics.TaskScore(
+                task=one.task,
+                steps=[step.score(action) for step, action in one.steps],
+                kept=[bool(step.rights) for step, _ in one.steps],
+            )
+            for one in played
+        ]
+        return metrics.summarise(self.name, scored, counts, seed=seed, resamples=resamples)
 
 
 class Mind2WebStep:
-    """A page of a recording; see
+    """A recorded page. It implements
     :class:`~swarm_ui.environments.recorded.teacher_forced.GoldStep`."""
 
     def __init__(
-        self, task: RecordedTask, recorded: Recorded, by: Ranker, top_k: int | None, words: int
+        self, task: RecordedTask, recorded: Recorded, ranker: Ranker, top_k: int | None, words: int
     ) -> None:
         self._task = task
         self._recorded = recorded
-        self._by = by
+        self._ranker = ranker
         self._top_k = top_k
         self._words = words
 
     @cached_property
     def _shown(self) -> tuple[tuple[Candidate, str], ...]:
-        """Candidates the pruning kept, in the order of the page, with their texts."""
+        """The candidates that the pruning kept, in the order of the page, with their texts."""
         recorded = self._recorded
         listed = (*recorded.positives, *recorded.negatives)
         texts = read_texts(recorded.cleaned_html, {c.node for c in listed}, recorded.where)
         ordered = in_document_order(listed, texts)
         if self._top_k is not None:
-            step = f"{self._task.annotation_id}_{recorded.uid}"
-            ranks = self._by.rank(step, self._task.goal, ordered, texts.words, recorded.where)
+            page = RankedPage(
+                step=f"{self._task.annotation_id}_{recorded.uid}",
+                goal=self._task.goal,
+                candidates=ordered,
+                texts=texts.words,
+                where=recorded.where,
+            )
+            ranks = self._ranker.rank(page)
             kept = zip(ordered, ranks, strict=True)
             ordered = [candidate for candidate, rank in kept if rank < self._top_k]
         return tuple((c, texts.words.get(c.node, "")) for c in ordered)
 
     @cached_property
     def rights(self) -> tuple[str, ...]:
-        """Nodes of the right elements that the pruning kept; may be none."""
+        """Nodes of the right elements that the pruning kept. May be empty."""
         shown = {candidate.node for candidate, _ in self._shown}
         return tuple(c.node for c in self._recorded.positives if c.node in shown)
 
@@ -200,7 +201,7 @@ class Mind2WebStep:
         return ""
 
     def _predicted(self, action: Action | None) -> tuple[str, str] | None:
-        """Node and operation of an answer; ``None``: none of these."""
+        """Node and operation of an answer; ``None`` for "none of these"."""
         if action is None or action.action_type not in _TO_OP:
             return None
         index = action.index if action.x is None else self._at(action.x, action.y or 0)
@@ -220,10 +221,10 @@ class Mind2WebStep:
 
 
 def past_of(text: str, where: str) -> Past:
-    """A recorded action as history tells it; its index means nothing on later pages.
+    """A recorded action as an entry of the history. Its index refers to no later page.
 
     Raises:
-        ConfigError: ``text`` is not such as ``"[button]  Search -> CLICK"``.
+        ConfigError: ``text`` is not of the form ``"[button]  Search -> CLICK"``.
     """
     found = _REPR.fullmatch(text)
     if found is None or found["op"] not in (*_FROM_OP, "HOVER", "ENTER"):

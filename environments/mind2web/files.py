@@ -1,7 +1,7 @@
-"""The user's copy of Mind2Web: finds a split's files and the place of each task in them.
+"""The files of a Mind2Web split, and the position of each task in them.
 
 Formats: the raw JSON (an array of tasks), and the flattened rows of the multimodal copy (one
-action each) as parquet, JSON lines or a JSON array. Only one task at a time is ever read.
+action each) as parquet, JSON lines or a JSON array. One task at a time is read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from swarm_ui.environments.mind2web.raw_records import (
     wrong_record,
 )
 from swarm_ui.environments.mind2web.screenshots import picture_beside
-from swarm_ui.environments.recorded.mapped_lines import Lines
+from swarm_ui.environments.recorded.record_file import RecordFile
 from swarm_ui.errors import ConfigError, MissingExtra
 
 Split = Literal["train", "test_task", "test_website", "test_domain"]
@@ -33,17 +33,17 @@ FORMATS = (".json", ".jsonl", ".parquet")
 class _Head(msgspec.Struct):
     annotation_id: str
     action_uid: str | None = None
-    """Only rows of single actions have one at the top."""
+    """Only flattened rows have it at the top level."""
 
 
-Spot = tuple["_File", int]
+Position = tuple["_File", int]
 
 
 class _File(Protocol):
     """A file of tasks or of rows."""
 
     def heads(self) -> Iterator[_Head]:
-        """Of each record, in order."""
+        """The ids of each record, in order."""
         ...
 
     def row(self, index: int) -> object: ...
@@ -55,35 +55,36 @@ class _File(Protocol):
 
 
 class Files:
-    """Tasks of one split; its files are looked through one by one, when a task is asked for."""
+    """Tasks of one split. The files are indexed one by one, until the wanted task is complete."""
 
     def __init__(self, root: str | Path, split: str, *, screenshots: bool) -> None:
         if split not in SPLITS:
             raise ConfigError(f"Mind2Web has the splits {', '.join(SPLITS)}; got {split!r}")
         self.root = Path(root).expanduser()
         self._screenshots = screenshots
-        self._waiting = iter(_find(self.root, split))
-        self._spots: dict[str, list[Spot]] = {}
+        self._not_indexed = iter(_find(self.root, split))
+        self._positions: dict[str, list[Position]] = {}
         self._raw = False
 
     def tasks(self) -> tuple[str, ...]:
         """Ids of all tasks, in the order of the files."""
-        self._look_for(None)
-        return tuple(self._spots)
+        self._index_until(None)
+        return tuple(self._positions)
 
     def load(self, task: str) -> RecordedTask:
-        """A task. Raises ``ConfigError``: there is none of that id, or it cannot be read."""
-        # A raw task stands in one file; rows of a task may be spread over several.
-        self._look_for(task)
-        spots = self._spots.get(task)
-        if spots is None:
-            raise ConfigError(f"{self.root}: no task {task!r} among {len(self._spots)}")
+        """A task. Raises ``ConfigError``: there is no such task, or it cannot be read."""
+        # A raw task is one record. The rows of a task may be in several files.
+        self._index_until(task)
+        positions = self._positions.get(task)
+        if positions is None:
+            raise ConfigError(f"{self.root}: no task {task!r} among {len(self._positions)}")
         if not self._raw:
-            rows = [(file.row(index), file.where(index)) for file, index in spots]
-            return read_rows(rows, self._picture(spots[0][0].path))
-        file, index = spots[0]
-        if len(spots) > 1:
-            raise ConfigError(f"{spots[1][0].where(spots[1][1])}: {task!r} was there before")
+            rows = [(file.row(index), file.where(index)) for file, index in positions]
+            return read_rows(rows, self._picture(positions[0][0].path))
+        file, index = positions[0]
+        if len(positions) > 1:
+            again, at = positions[1]
+            raise ConfigError(f"{again.where(at)}: the task {task!r} occurs twice")
         raw = file.row(index)
         assert isinstance(raw, msgspec.Raw)
         return read_task(raw, f"{file.where(index)} ({task})")
@@ -91,10 +92,10 @@ class Files:
     def _picture(self, beside: Path) -> Picture | None:
         return picture_beside(beside) if self._screenshots else None
 
-    def _look_for(self, task: str | None) -> None:
-        """Look through files until the task is complete; ``None``: all of them."""
-        while not (self._raw and task in self._spots):
-            path = next(self._waiting, None)
+    def _index_until(self, task: str | None) -> None:
+        """Index files until the task is complete; ``None`` for all files."""
+        while not (self._raw and task in self._positions):
+            path = next(self._not_indexed, None)
             if path is None:
                 return
             self._add(_Parquet(path) if path.suffix == ".parquet" else _Json(path))
@@ -102,7 +103,7 @@ class Files:
     def _add(self, file: _File) -> None:
         for index, head in enumerate(file.heads()):
             raw = head.action_uid is None
-            if self._spots and raw != self._raw:
+            if self._positions and raw != self._raw:
                 raise ConfigError(
                     f"{file.where(index)}: raw tasks and flattened rows of one split are mixed "
                     f"under {self.root}; name one file or one folder of them"
@@ -113,11 +114,11 @@ class Files:
                     "or screenshots=False"
                 )
             self._raw = raw
-            self._spots.setdefault(head.annotation_id, []).append((file, index))
+            self._positions.setdefault(head.annotation_id, []).append((file, index))
 
 
 def _find(root: Path, split: str) -> list[Path]:
-    """The files of a split: ``root`` itself, or those below it whose names begin with it."""
+    """The files of a split: ``root`` itself, or the files below it whose names begin with it."""
     if root.is_file():
         found = [root]
     else:
@@ -143,7 +144,7 @@ class _Json:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lines = Lines(path)
+        self._lines = RecordFile(path)
 
     def heads(self) -> Iterator[_Head]:
         for index in range(len(self._lines)):
@@ -157,7 +158,7 @@ class _Json:
 
 
 class _Parquet:
-    """Parquet, if pyarrow is installed; one row group is held at a time, of the fields in use."""
+    """A parquet file. It keeps one row group in memory, with the used fields only."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,40 +1,43 @@
-"""Mind2Web's metrics, computed from episodes, by the official formulas.
+"""Mind2Web's metrics, computed from episodes by the official formulas.
 
-Source: OSU-NLP-Group/Mind2Web, ``action_prediction/metric.py``, reimplemented from how it works;
-its quirks are kept, because numbers are only comparable with them:
+Source: OSU-NLP-Group/Mind2Web, ``action_prediction/metric.py``, reimplemented from its behaviour.
+The special cases of the official scorer are kept, because numbers are comparable only with them:
 
-- A step none of whose right elements survived the pruning counts 0 for the element, for the
-  operation and for the step, whatever the agent does; so does a step without an answer, and one
-  answered "none of these".
-- Any right element will do; a click on an ancestor counts if it is listed as right.
-- Operation F1 is over the *sets* of whitespace-separated words of ``"OP value"``, of the value's
-  first line only, with case; two empty ones agree (1.0). A click has no value.
-- Macro averages the steps of a task, then the tasks; the paper reports macro. Upstream's keys
-  spell it ``marco``.
+- A step counts 0 for the element, the operation and the step if the pruning removed all right
+  elements, if there is no answer, or if the answer is "none of these".
+- Any right element is accepted. An ancestor of it is right if the data list it as right.
+- Operation F1 compares the *sets* of whitespace-separated words of ``"OP value"``, with case. Only
+  the first line of the value counts. Two empty sets have F1 1.0. A click has no value.
+- Macro is the mean over tasks of each task's mean. The paper reports macro. Upstream's keys spell
+  it ``marco``.
 - Task success is the share of tasks without a wrong step: upstream's ``error_ratio`` of 0.
 
-One thing differs, and makes numbers differ: upstream asks in groups of five candidates, winner
-against winner; here an agent sees all ``top_k`` at once.
+One difference changes the numbers: upstream asks in groups of five candidates and then among the
+winners. Here an agent sees all ``top_k`` candidates at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from swarm_ui.environments.recorded.benchmark_scores import Question, Scores, measured
-from swarm_ui.environments.recorded.teacher_forced import answers
-from swarm_ui.trace.records import Episode
-
-if TYPE_CHECKING:
-    from swarm_ui.environments.mind2web.data import Mind2Web
+from swarm_ui.environments.recorded.benchmark_scores import MeasureInput, Scores, measured
 
 StepScore = tuple[float, float, float]
-"""Element accuracy, operation F1, step success of one step."""
+"""Element accuracy, operation F1 and step success of a step."""
+
+
+class TaskScore(NamedTuple):
+    """Scores of one episode."""
+
+    task: str
+    steps: list[StepScore]
+    kept: list[bool]
+    """For each step, whether the pruning kept a right element."""
 
 
 def operation(op: str, value: str) -> str:
-    """An operation as the official scorer compares it.
+    """The text of an operation that the official scorer compares.
 
     >>> operation("TYPE", "New York")
     'TYPE New York'
@@ -49,11 +52,11 @@ def operation_f1(predicted: str, recorded: str) -> float:
     >>> operation_f1("TYPE New York", "TYPE York")
     0.8
     """
-    ours, theirs = set(predicted.split()), set(recorded.split())
-    if not ours and not theirs:
+    found, gold = set(predicted.split()), set(recorded.split())
+    if not found and not gold:
         return 1.0
-    shared = len(ours & theirs)
-    return 2 * shared / (len(ours) + len(theirs))
+    shared = len(found & gold)
+    return 2 * shared / (len(found) + len(gold))
 
 
 def step_score(
@@ -62,56 +65,47 @@ def step_score(
     """Scores of one step.
 
     Args:
-        predicted: node and operation of the answer; ``None``: none of these, or no answer.
-        rights: nodes of the right elements that survived the pruning.
+        predicted: node and operation of the answer; ``None`` for no answer or "none of these".
+        rights: nodes of the right elements that the pruning kept.
         recorded: the recorded operation.
     """
     if predicted is None or not rights:
         return 0.0, 0.0, 0.0
-    node, said = predicted
+    node, predicted_operation = predicted
     element = float(node in rights)
-    f1 = operation_f1(said, recorded)
+    f1 = operation_f1(predicted_operation, recorded)
     return element, f1, float(element == 1.0 and f1 == 1.0)
 
 
-def score(data: Mind2Web, episodes: Sequence[Episode], *, seed: int, resamples: int) -> Scores:
-    """See :meth:`swarm_ui.environments.mind2web.Mind2Web.score`."""
+def summarise(
+    title: str,
+    scored: Iterable[TaskScore],
+    counts: dict[str, int],
+    *,
+    seed: int,
+    resamples: int,
+) -> Scores:
+    """The benchmark's measures from the scores of all episodes."""
     steps: dict[str, list[StepScore]] = {}
     solved: dict[str, list[float]] = {}
     kept: dict[str, list[float]] = {}
-    counts = dict.fromkeys(
-        ("episodes", "masked by a fault", "steps", "pointing at no element", "not reached"), 0
-    )
-    for episode in episodes:
-        counts["episodes"] += 1
-        if episode.success is None:
-            counts["masked by a fault"] += 1
-            continue
-        gold, task = data.load(episode.task), episode.task
-        found = answers(gold, episode, name=data.name)
-        scores = [step.score(said) for step, said in zip(gold, found.actions, strict=True)]
-        steps.setdefault(task, []).extend(scores)
-        solved.setdefault(task, []).append(float(all(s[2] == 1.0 for s in scores)))
-        kept.setdefault(task, []).extend(float(bool(step.rights)) for step in gold)
-        counts["steps"] += len(scores)
-        counts["pointing at no element"] += found.lost
-        counts["not reached"] += found.unreached
-    questions = []
+    for one in scored:
+        steps.setdefault(one.task, []).extend(one.steps)
+        solved.setdefault(one.task, []).append(float(all(s[2] == 1.0 for s in one.steps)))
+        kept.setdefault(one.task, []).extend(map(float, one.kept))
+    inputs = []
     for place, (name, key) in enumerate(
         (("element accuracy", "element_acc"), ("operation F1", "action_f1"),
          ("step success", "step_acc"))
     ):  # fmt: skip
-        values = {task: [s[place] for s in scored] for task, scored in steps.items()}
-        questions += [
-            Question(name=f"{name} (macro)", key=f"marco_{key}", values=values, macro=True),
-            Question(name=f"{name} (micro)", key=key, values=values),
+        values = {task: [s[place] for s in scores] for task, scores in steps.items()}
+        inputs += [
+            MeasureInput(name=f"{name} (macro)", key=f"marco_{key}", values=values, macro=True),
+            MeasureInput(name=f"{name} (micro)", key=key, values=values),
         ]
-    questions += [
-        Question(name="task success", values=solved, macro=True),
-        Question(name="right element kept by pruning", values=kept),
+    inputs += [
+        MeasureInput(name="task success", values=solved, macro=True),
+        MeasureInput(name="right element kept by pruning", values=kept),
     ]
-    return Scores(
-        title=data.name,
-        measures=measured(questions, seed=seed, resamples=resamples),
-        counts=counts,
-    )
+    measures = measured(inputs, seed=seed, resamples=resamples)
+    return Scores(title=title, measures=measures, counts=counts)

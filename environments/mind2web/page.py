@@ -1,4 +1,4 @@
-"""What a Mind2Web page shows: texts of the cleaned HTML, and candidates as elements."""
+"""Elements of a Mind2Web page: its candidates with their texts from the cleaned HTML."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from xml.parsers import expat
 import msgspec
 
 from swarm_ui.environments.mind2web.raw_records import Candidate
-from swarm_ui.environments.recorded.web_roles import role_of
+from swarm_ui.environments.recorded.web_elements import first_words, role_of
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element
 
 _OPTIONS = 60
-"""Words shown of a drop-down list, whose text is its options."""
+"""Maximum number of words of a drop-down list. Its text is its options."""
 
 
 class Texts(msgspec.Struct, frozen=True):
-    """Text and place in the document of each wanted node."""
+    """Text and position in the document by node."""
 
     words: dict[str, str]
     order: dict[str, int]
 
 
 def read_texts(cleaned_html: str, wanted: Collection[str], where: str) -> Texts:
-    """Texts of nodes by ``backend_node_id``, the texts of their descendants included.
+    """Texts of nodes by ``backend_node_id``, including the texts of their descendants.
 
-    Mind2Web's ``cleaned_html`` is well-formed XML, so a strict and fast parser reads it.
+    Mind2Web's ``cleaned_html`` is well-formed XML, so a strict and fast parser can read it.
 
     Raises:
         ConfigError: it is not XML, or it declares entities (which could grow without bound).
@@ -70,9 +70,9 @@ def read_texts(cleaned_html: str, wanted: Collection[str], where: str) -> Texts:
 
 
 def in_document_order(candidates: Sequence[Candidate], texts: Texts) -> list[Candidate]:
-    """As upstream lists them; those that are not on the page last, by their ids.
+    """The candidates in the order of the page. Those that are not on it come last, by id.
 
-    Never by where they stand in the data, which lists the right ones first.
+    The order of the data is not used, because it lists the right candidates first.
     """
 
     def place(candidate: Candidate) -> tuple[float, int, str]:
@@ -83,7 +83,7 @@ def in_document_order(candidates: Sequence[Candidate], texts: Texts) -> list[Can
 
 
 def to_element(index: int, candidate: Candidate, text: str, *, words: int) -> Element:
-    """A candidate as the agent sees it."""
+    """The element of an observation that shows a candidate."""
     seen = candidate.attributes
     tag = candidate.tag.lower()
     role = role_of(tag, kind=seen.get("type", ""), aria=seen.get("role", ""))
@@ -93,20 +93,15 @@ def to_element(index: int, candidate: Candidate, text: str, *, words: int) -> El
     return Element(
         index=index,
         role=role,
-        text=_first(text or button, _OPTIONS if tag == "select" else words),
-        description=_first(named or ("" if text else seen.get("name", "")), words),
-        hint=_first(seen.get("placeholder", ""), words),
+        text=first_words(text or button, _OPTIONS if tag == "select" else words),
+        description=first_words(named or ("" if text else seen.get("name", "")), words),
+        hint=first_words(seen.get("placeholder", ""), words),
         value=_value(seen) if field else None,
         checked=_flag(seen, "input_checked", "checked", "aria_checked"),
         selected=_flag(seen, "option_selected", "aria_selected"),
         editable=field and tag != "select",
         bounds=_bounds(seen.get("bounding_box_rect", "")),
     )
-
-
-def _first(text: str, words: int) -> str:
-    parts = text.split()
-    return " ".join(parts[:words]) + (" …" if len(parts) > words else "")
 
 
 def _value(attributes: Mapping[str, str]) -> str:
@@ -122,7 +117,7 @@ def _flag(attributes: Mapping[str, str], *names: str) -> bool | None:
 
 
 def _bounds(rectangle: str) -> tuple[int, int, int, int] | None:
-    """Of ``x,y,width,height``; Mind2Web writes -1 where it does not know."""
+    """Bounds from ``x,y,width,height``. Mind2Web writes -1 for an unknown value."""
     try:
         x, y, width, height = (float(part) for part in rectangle.split(","))
     except ValueError:

@@ -1,6 +1,6 @@
-"""Mind2Web's records as they stand in the files: raw tasks, and flattened rows of single actions.
+"""Mind2Web's records in the files: raw tasks, and flattened rows of single actions.
 
-Only what is used is read; ``raw_html``, by far the largest field, is skipped.
+Unused fields are skipped. One of them is ``raw_html``, by far the largest field.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """An element of a page that may be the right one."""
 
     node: str
-    """``backend_node_id``: what the official scorer compares."""
+    """``backend_node_id``, which the official scorer compares."""
     tag: str
     attributes: dict[str, str]
     rank: int | None = None
@@ -30,16 +30,16 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recorded(msgspec.Struct, frozen=True, kw_only=True):
-    """One recorded action and the page before it."""
+    """A recorded action and the page before it."""
 
     uid: str
     index: int
-    """Its place in the task's ``action_reprs``."""
+    """Index in the task's ``action_reprs``."""
     cleaned_html: str
     op: str
     value: str
     positives: tuple[Candidate, ...]
-    """Right elements; may be none."""
+    """Right elements. May be empty."""
     negatives: tuple[Candidate, ...]
     png: bytes | None = None
     where: str
@@ -47,7 +47,7 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecordedTask(msgspec.Struct, frozen=True, kw_only=True):
-    """A task and what was done."""
+    """A task with its recorded actions."""
 
     annotation_id: str
     goal: str
@@ -87,7 +87,7 @@ class _Task(msgspec.Struct):
 
 
 class _Row(msgspec.Struct):
-    """A flattened row: one action; some copies hold JSON in strings where others hold objects."""
+    """A flattened row with one action. Some copies have JSON strings in place of objects."""
 
     annotation_id: str
     confirmed_task: str
@@ -112,7 +112,7 @@ _ATTRIBUTES = msgspec.json.Decoder(dict[str, Any])
 
 
 def read_task(raw: msgspec.Raw, where: str) -> RecordedTask:
-    """A task of the raw format. Raises ``ConfigError``: says what is missing, and where."""
+    """A task of the raw format. Raises ``ConfigError``: the record is wrong; names the field."""
     try:
         task = _TASK.decode(raw)
         actions = tuple(
@@ -138,11 +138,11 @@ def read_rows(rows: Sequence[tuple[object, str]], picture: Picture | None) -> Re
     """A task of the flattened format.
 
     Args:
-        rows: JSON, or objects, each with where it stands.
-        picture: makes a PNG of a row's ``screenshot``; ``None``: no pictures.
+        rows: JSON texts or objects, each with its file and record for errors.
+        picture: reads the ``screenshot`` of a row as PNG; ``None`` for no pictures.
 
     Raises:
-        ConfigError: says what is missing, and where.
+        ConfigError: a row is wrong. The message names the row and the field.
     """
     read = sorted(
         (_row(row, where, picture) for row, where in rows), key=lambda pair: pair[1].index
@@ -150,8 +150,8 @@ def read_rows(rows: Sequence[tuple[object, str]], picture: Picture | None) -> Re
     for (_, before), (_, after) in pairwise(read):
         if before.index == after.index:
             raise ConfigError(
-                f"{after.where}: 'target_action_index' {after.index} was there before, "
-                f"in {before.where}"
+                f"{after.where}: 'target_action_index' {after.index} occurs twice, "
+                f"also in {before.where}"
             )
     first = read[0][0]
     return RecordedTask(

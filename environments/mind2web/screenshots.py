@@ -12,7 +12,7 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def picture_beside(file: Path) -> Picture:
-    """Reads a row's ``screenshot``: bytes, or a path relative to the data file."""
+    """A function that reads a row's ``screenshot``: bytes, or a path relative to ``file``."""
 
     def picture(screenshot: object, where: str) -> bytes:
         held = screenshot.get("bytes") if isinstance(screenshot, dict) else None

@@ -1,6 +1,6 @@
-"""Figures of a benchmark with 95 % intervals, by a bootstrap over tasks.
+"""Measures of a benchmark with 95 % intervals from a bootstrap over tasks.
 
-Steps of one task are not independent of each other, so tasks are drawn, never steps.
+Steps of one task are not independent of each other, so the bootstrap draws tasks, not steps.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ RESAMPLES = 2000
 
 
 class Measure(msgspec.Struct, frozen=True, kw_only=True):
-    """One figure of a table."""
+    """One measure with its interval."""
 
     name: str
     key: str = ""
-    """Its name in the official scorer's output; empty if that has none."""
+    """Name in the output of the official scorer. Empty if that has no such measure."""
     value: float
     low: float
     high: float
     steps: int
-    """How many steps (for task success: episodes) it rests on."""
+    """Number of steps (for task success: episodes) behind the value."""
     tasks: int
 
     def percent(self) -> str:
@@ -34,22 +34,22 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Scores(msgspec.Struct, frozen=True, kw_only=True):
-    """What a scorer gives: figures, and what they leave out."""
+    """The result of a scorer."""
 
     title: str
     measures: tuple[Measure, ...]
     counts: dict[str, int]
-    """Episodes and steps behind the figures, and what was wrong with some of them."""
+    """Numbers of episodes and steps, and of those with a fault or without an answer."""
 
     def __getitem__(self, name: str) -> Measure:
-        """A figure by its name or official key. Raises ``KeyError``."""
+        """A measure by its name or official key. Raises ``KeyError``."""
         for measure in self.measures:
             if name and name in (measure.name, measure.key):
                 return measure
         raise KeyError(f"{name!r}; there are {', '.join(m.name for m in self.measures)}")
 
     def markdown(self) -> str:
-        """The figures as a Markdown table, in percent, with the counts below."""
+        """The measures in percent as a Markdown table, with the counts below."""
         lines = [
             f"**{self.title}**",
             "",
@@ -63,66 +63,65 @@ class Scores(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join([*lines, "", counts])
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """A measure to be taken."""
+class MeasureInput(msgspec.Struct, frozen=True, kw_only=True):
+    """The values that a measure is computed from."""
 
     name: str
     values: dict[str, list[float]]
-    """Of each task's steps."""
+    """Task -> a value for each of its steps."""
     key: str = ""
     macro: bool = False
-    """Mean of each task, then mean of those; else the mean over all steps (micro)."""
+    """Compute the mean over tasks of each task's mean, instead of the mean over all steps."""
 
 
-def measured(questions: Sequence[Question], *, seed: int, resamples: int) -> tuple[Measure, ...]:
-    """Take measures, all with the same draws of tasks.
+def measured(inputs: Sequence[MeasureInput], *, seed: int, resamples: int) -> tuple[Measure, ...]:
+    """Compute measures and their intervals. All measures use the same draws of tasks.
 
-    A task without values (nothing in it counts) takes no part in a measure; a measure without
-    values has nothing to say and is left out.
+    A measure ignores the tasks without values. A measure without any value is left out.
     """
     if resamples < 1:
         raise ConfigError(f"resamples must be at least 1, got {resamples}")
-    given = [question for question in questions if any(question.values.values())]
-    tasks = sorted({task for question in given for task in question.values})
+    used = [given for given in inputs if any(given.values.values())]
+    tasks = sorted({task for given in used for task in given.values})
     rng = random.Random(seed)
     places = range(len(tasks))
-    parts = [_parts(question, tasks) for question in given]
-    means: list[list[float]] = [[] for _ in given]
+    parts = [_parts(given, tasks) for given in used]
+    means: list[list[float]] = [[] for _ in used]
     for _ in range(resamples):
         drawn = rng.choices(places, k=len(tasks))
-        for (tops, weights), found in zip(parts, means, strict=True):
+        for (sums, weights), found in zip(parts, means, strict=True):
             weight = sum(map(weights.__getitem__, drawn))
-            if weight:  # a draw may consist of tasks in which nothing counts
-                found.append(sum(map(tops.__getitem__, drawn)) / weight)
+            if weight:  # a draw may consist of tasks without values
+                found.append(sum(map(sums.__getitem__, drawn)) / weight)
     return tuple(
-        _measure(question, part, sorted(found))
-        for question, part, found in zip(given, parts, means, strict=True)
+        _measure(given, part, sorted(found))
+        for given, part, found in zip(used, parts, means, strict=True)
     )
 
 
-def _parts(question: Question, tasks: Sequence[str]) -> tuple[list[float], list[float]]:
-    """What each task adds above and below the line."""
-    tops, weights = [], []
+def _parts(given: MeasureInput, tasks: Sequence[str]) -> tuple[list[float], list[float]]:
+    """Each task's share of the numerator and of the denominator."""
+    sums, weights = [], []
     for task in tasks:
-        values = question.values.get(task, [])
-        scale = len(values) if question.macro and values else 1
-        tops.append(sum(values) / scale)
+        values = given.values.get(task, [])
+        scale = len(values) if given.macro and values else 1
+        sums.append(sum(values) / scale)
         weights.append(len(values) / scale)
-    return tops, weights
+    return sums, weights
 
 
 def _measure(
-    question: Question, parts: tuple[list[float], list[float]], means: list[float]
+    given: MeasureInput, parts: tuple[list[float], list[float]], means: list[float]
 ) -> Measure:
     value = sum(parts[0]) / sum(parts[1])
     means = means or [value]
     n = len(means)
     return Measure(
-        name=question.name,
-        key=question.key,
+        name=given.name,
+        key=given.key,
         value=value,
         low=means[int(0.025 * n)],
         high=means[min(n - 1, int(0.975 * n))],
-        steps=sum(map(len, question.values.values())),
-        tasks=sum(map(bool, question.values.values())),
+        steps=sum(map(len, given.values.values())),
+        tasks=sum(map(bool, given.values.values())),
     )

@@ -13,6 +13,7 @@ import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.deprecation import renamed_names
+from swarm_ui.errors import Failure
 from swarm_ui.message import Message
 from swarm_ui.trace.records import Call, Trace
 
@@ -53,7 +54,7 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="error"):
     id: str
     node: str
     round: int
-    error: str
+    error: Failure
 
 
 class Skipped(msgspec.Struct, frozen=True, kw_only=True, tag="skipped"):
@@ -85,8 +86,8 @@ class Aborted(msgspec.Struct, frozen=True, kw_only=True, tag="aborted"):
     """The run was cancelled or raises; always the last event of a run that does."""
 
     run: str
-    error: str
-    """Kind and words of what it raises, ``"NodeError: node 'a', ..."``; or ``"cancelled"``."""
+    error: Failure
+    """What it raises; its kind is ``"cancelled"`` if the run was cancelled."""
     at: float
 
 

@@ -10,22 +10,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from swarm_ui.engine.events import Aborted, Finished, OnEvent
 from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.run_context import UNCHANGED, Edits, Lease, RunContext
 from swarm_ui.engine.run_state import RunState
-from swarm_ui.errors import ConfigError, SwarmError
+from swarm_ui.engine.schedule import schedule_of
+from swarm_ui.errors import ConfigError, Failure, SwarmError
+from swarm_ui.graph.dag import Dag
 from swarm_ui.graph.serialization import to_json
 from swarm_ui.message import Message
 from swarm_ui.node import NodeContext, NodeReply, derive
 from swarm_ui.observation import Observation
 from swarm_ui.storage.protocol import Head, Spoken, Store
 from swarm_ui.trace.records import Trace
-
-if TYPE_CHECKING:
-    from swarm_ui.graph.dag import Dag
 
 T = TypeVar("T")
 
@@ -73,7 +72,7 @@ async def execute(
             run_id, limits or Limits(), on_event=on_event, journal=journal, past=past, edits=edits
         )
         current = RunState(graph, observation, seed, session)
-        await _finish(current, session, graph.plan.leases, edge_logprob)
+        await _finish(current, session, schedule_of(graph).leases, edge_logprob)
     finally:
         if journal is not None:
             journal.close()
@@ -105,10 +104,7 @@ async def _finish(
 
 def _aborted(error: BaseException, session: RunContext) -> Aborted:
     """The last event of a run that ends like this."""
-    what = f"{type(error).__name__}: {error}"
-    if isinstance(error, asyncio.CancelledError):
-        what = "cancelled"
-    return Aborted(run=session.run, error=what, at=session.clock() - session.start)
+    return Aborted(run=session.run, error=Failure.of(error), at=session.clock() - session.start)
 
 
 def _given(trace: Trace, seed: int, observation: Observation) -> dict[str, Spoken]:

@@ -6,12 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar, overload
 
 from swarm_ui.errors import GraphError
+from swarm_ui.graph.dag import Dag
+from swarm_ui.node import Node
 
-if TYPE_CHECKING:
-    from swarm_ui.graph.dag import Dag
-    from swarm_ui.node import Node
-
-G = TypeVar("G", bound="Dag")
+G = TypeVar("G", bound=Dag)
 Part: TypeAlias = "Dag | Node | OpenGraph[Any]"
 """What can stand on either side of ``>>``, alone or in a list."""
 
@@ -103,8 +101,6 @@ def _append(graph: G, ends: Sequence[str], parts: Sequence[Part]) -> tuple[G, tu
 
 def _opened(like: G, part: Part) -> tuple[G, tuple[str, ...]]:
     """A part as a graph with its open ends."""
-    from swarm_ui.graph.dag import Dag
-
     if isinstance(part, OpenGraph):
         return part._graph, part.ends
     if isinstance(part, Dag):

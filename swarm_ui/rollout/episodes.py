@@ -17,13 +17,20 @@ import msgspec
 from swarm_ui.action import Action
 from swarm_ui.deprecation import renamed_keywords
 from swarm_ui.environment import Environment
-from swarm_ui.errors import BudgetExceeded, ConfigError, EnvironmentFault, ModelError, NodeError
+from swarm_ui.errors import (
+    BudgetExceeded,
+    ConfigError,
+    EnvironmentFault,
+    Failure,
+    ModelError,
+    NodeError,
+)
 from swarm_ui.node import derive
 from swarm_ui.rollout.policy import Policy
 from swarm_ui.rollout.pool import Attempt, EnvironmentPool, Lap, Restarts
 from swarm_ui.rollout.pool import Job as Job
 from swarm_ui.rollout.pool import MakeEnvironment as MakeEnvironment
-from swarm_ui.trace.records import Episode, StepRecord, Trace
+from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 
 T = TypeVar("T")
 WAIT = Action(action_type="wait")
@@ -93,9 +100,9 @@ async def rollout(
             environment, policy, task, seed, steps, intervention, on_step, max_steps, lap
         )
     except BudgetExceeded as error:
-        spent, fault = error, f"{type(error).__name__}: {error}"
+        spent, fault = error, Failure.of(error)
     except (EnvironmentFault, ModelError, NodeError) as error:
-        fault = f"{type(error).__name__}: {error}"
+        fault = Failure.of(error)
     episode = Episode(
         environment=environment.name,
         task=task,
@@ -122,7 +129,7 @@ async def _play(
     on_step: OnStep | None,
     max_steps: int | None,
     lap: Lap | None,
-) -> str | None:
+) -> Failure | None:
     """Act until the episode is over, filling ``steps``; returns the fault, if there was one."""
     observation = await _timed(lap, "reset", environment.reset(task=task, seed=seed))
     decide = policy.begin(task=task, seed=seed)
@@ -153,7 +160,9 @@ async def _play(
         if on_step is not None:
             on_step(index, record)
         if step.ended or full:
-            return step.fault
+            if step.fault is None:
+                return None
+            return Failure(kind="environment", message=step.fault)
         observation = step.observation
 
 
@@ -169,7 +178,7 @@ async def _timed(lap: Lap | None, what: Literal["reset", "step"], doing: Awaitab
         lap(what, clock() - began)
 
 
-def no_decision(trace: Trace) -> str | None:
+def no_decision(trace: Trace) -> Failure | None:
     """Why a decision did not come about for technical reasons; ``None`` if it did.
 
     Agents that all talk nonsense have decided nothing, and that counts. Agents that all failed to
@@ -181,10 +190,16 @@ def no_decision(trace: Trace) -> str | None:
     asked = [call for call in trace.calls if call.node in agents]
     others = [c for c in trace.calls if c.node not in agents and "/" not in c.node and c.error]
     if others:
-        return f"'{others[0].node}' failed: {others[0].error}"
+        return _lost(others[0], f"'{others[0].node}' failed")
     if asked and all(call.error for call in asked):
-        return f"no agent answered; '{asked[0].node}': {asked[0].error}"
+        return _lost(asked[0], f"no agent answered; '{asked[0].node}'")
     return None
+
+
+def _lost(call: Call, told: str) -> Failure:
+    """The failure of an episode that a failed call ended."""
+    assert call.error is not None
+    return Failure(kind=call.error.kind, message=f"{told}: {call.error}", node=call.node)
 
 
 @renamed_keywords(observe="intervention")

@@ -29,6 +29,7 @@ from swarm_ui import (
     function_node,
     random_dag,
 )
+from swarm_ui.errors import Failure
 
 
 def ends(trace: Trace) -> dict[str, float]:
@@ -129,9 +130,11 @@ def test_a_failed_node_leaves_a_tombstone_that_is_heard_and_recorded() -> None:
     reason = "ModelError: no such server"
     assert trace.message("bad:0").error == reason
     assert trace.message("end:0").content == f"end([{reason}],good)"
+    failure = Failure(kind="model", message="no such server", node="bad", error="ModelError")
     assert {c.node: c.error for c in trace.calls} == {
-        "a": None, "bad": reason, "good": None, "end": None
+        "a": None, "bad": failure, "good": None, "end": None
     }  # fmt: skip
+    assert str(failure) == reason
 
 
 def test_a_call_that_takes_too_long_is_a_tombstone_and_holds_nobody_longer() -> None:

@@ -28,6 +28,7 @@ from swarm_ui import (
 )
 from swarm_ui.engine.events import Aborted, Event, Token, call_all
 from swarm_ui.engine.telemetry import Spans
+from swarm_ui.errors import Failure
 
 
 class Lab:
@@ -278,7 +279,7 @@ def test_failures_have_an_error_status_and_their_kind(lab: Lab) -> None:
         graph.run(BLANK, limits=Limits(timeout=3), on_event=Spans(lab.provider))
     )
     spans = lab.spans
-    errors = {c.message: c.error for c in trace.calls if c.error is not None}
+    errors = {c.message: str(c.error) for c in trace.calls if c.error is not None}
     assert errors == {"bad:0": "ValueError: token=abc", "slow:0": "no answer within 3 s"}
     for id, error in errors.items():
         assert spans[id].status.status_code is StatusCode.ERROR
@@ -330,7 +331,7 @@ def test_a_run_that_raises_ends_all_its_spans_with_an_error(
                 on_event=call_all(heard.append, Spans(lab.provider)),
             )
         )
-    assert heard[-1] == Aborted(run="r", error=f"NodeError: {raised.value}", at=2.0)
+    assert heard[-1] == Aborted(run="r", error=Failure.of(raised.value), at=2.0)
     spans = lab.spans
     found = {
         id: (s.status.status_code.name, s.status.description, attributes(s).get("error.type"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -50,13 +49,6 @@ def task(name: str, actions: Sequence[dict[str, Any]], goal: str = "Do it.") -> 
         "action_reprs": [f"[button]  step {k} -> CLICK" for k in range(len(actions))],
         "actions": [{**a, "action_uid": f"{name}-{k}"} for k, a in enumerate(actions)],
     }
-
-
-def example(documentation: str) -> str:
-    """The program in a module's docstring."""
-    start, end = "    import asyncio\n", "    asyncio.run(main())\n"
-    program = documentation[documentation.index(start) : documentation.index(end) + len(end)]
-    return textwrap.dedent(program)
 
 
 def write(folder: Path, tasks: Sequence[dict[str, Any]], name: str = "test_task_0.json") -> Path:

@@ -1,10 +1,11 @@
-"""A simulated handset under Google's own tools: android-env, and android_world on top of it.
+"""A simulated handset for Google's own tools: android-env, and android_world on top of it.
 
-It is the embedded phone with files, settings, packages and a clock, and editions of the apps that
-android_world's tasks are about. Its screens are ours, not those of the real apps: **scores on it
-are not AndroidWorld scores**. The adb layer is plain Python; the rest needs the extra ``android``.
+The handset is the embedded phone with files, settings, packages and a clock. Its apps are
+simplified versions of the apps that android_world's tasks use. The screens differ from those of
+the real apps, so **scores on the handset are not AndroidWorld scores**. The adb layer is plain
+Python; the rest needs the extra ``android``.
 
-    handset = Handset(EDITIONS)
+    handset = Handset(APPS)
     Adb(handset).run(["shell", "svc", "wifi", "enable"])
     env = android_env(handset)                  # upstream's AndroidEnv
     env = android_world_env(handset)            # upstream's AsyncAndroidEnv
@@ -16,17 +17,17 @@ from contextlib import AbstractContextManager
 from typing import Any, Literal
 
 from swarm_ui.environments.androidworld.handset.adb.adb import Adb
-from swarm_ui.environments.androidworld.handset.apps import EDITIONS
+from swarm_ui.environments.androidworld.handset.apps import APPS
 from swarm_ui.environments.androidworld.handset.errors import AdbFailure, UnsupportedCommand
-from swarm_ui.environments.androidworld.handset.handset import Edition, Handset
-from swarm_ui.environments.androidworld.handset.plain import handset_of
+from swarm_ui.environments.androidworld.handset.from_phone import handset_of
+from swarm_ui.environments.androidworld.handset.handset import AppSpec, Handset
 from swarm_ui.errors import ConfigError, MissingExtra
 
 __all__ = [
-    "EDITIONS",
+    "APPS",
     "Adb",
     "AdbFailure",
-    "Edition",
+    "AppSpec",
     "Handset",
     "UnsupportedCommand",
     "android_env",
@@ -57,8 +58,8 @@ def android_world_env(
 
     Args:
         handset: the device.
-        elements: where upstream takes the elements from: the accessibility forest, as with its
-            app on an emulator, or ``uiautomator dump``.
+        elements: the source of upstream's UI elements. ``forest`` is the accessibility forest,
+            which upstream's own app sends on an emulator; ``uiautomator`` is its dump.
 
     Raises:
         ConfigError: android_world, or android-env, is not installed.
@@ -68,11 +69,11 @@ def android_world_env(
 
 def connect() -> Any:
     """A new handset with all its apps, for ``AndroidWorldEnvironment(connect=connect)``."""
-    return android_world_env(Handset(EDITIONS))
+    return android_world_env(Handset(APPS))
 
 
 def no_waiting() -> AbstractContextManager[None]:
-    """Skip upstream's pauses for a real device; replaces ``time.sleep`` while it lasts."""
+    """Skip upstream's pauses for a real device: replaces ``time.sleep`` in the ``with`` block."""
     return _world().no_waiting()  # type: ignore[no-any-return]
 
 

@@ -1,13 +1,15 @@
-"""SQLite files as views of the phone's tables: read them and they are written, write and they load.
+"""SQLite files as views of the phone's tables.
 
-A file's rows are records of the phone, its columns their fields under the app's own names, so what
-a test bench inserts with SQL is on the screen, and what is typed on the screen is in the file.
+A file is built from the tables when it is read, and loaded into the tables when it is written.
+Each row is a record of the phone, and each column is a field under the app's own name. Rows that
+a test inserts with SQL appear on the screen, and records that a user types appear in the file.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from decimal import Decimal
 
 import msgspec
@@ -19,7 +21,7 @@ Value = str | int | float | bytes | None
 
 
 class Column(msgspec.Struct, frozen=True):
-    """One column, and the field it shows."""
+    """A column and the field of the record that it holds."""
 
     name: str
     sql: str
@@ -28,20 +30,18 @@ class Column(msgspec.Struct, frozen=True):
     to_sql: Callable[[str], Value]
     to_field: Callable[[Value], str]
     default: Value
-    """Where a record has no such field."""
+    """Value for a record without this field."""
 
 
 class SqlTable(msgspec.Struct, frozen=True, kw_only=True):
-    """One table of a file."""
+    """A table of a database file."""
 
     name: str
     key: str
-    """Column of the identity, an ``INTEGER PRIMARY KEY``."""
+    """Column of the record's identity, an ``INTEGER PRIMARY KEY``."""
     columns: tuple[Column, ...]
-    of: str = ""
-    """Table of the phone that it shows; empty: it holds nothing."""
-    key_last: bool = False
-    """The identity is the last column instead of the first."""
+    phone_table: str = ""
+    """Table of the phone with the records. Empty: the table has no rows."""
 
     def row(self, identity: int, record: Row) -> dict[str, Value]:
         """A record as a row."""
@@ -49,11 +49,10 @@ class SqlTable(msgspec.Struct, frozen=True, kw_only=True):
         for column in self.columns:
             text = record.get(column.field)
             values[column.name] = column.default if text is None else column.to_sql(text)
-        own: dict[str, Value] = {self.key: identity}
-        return {**values, **own} if self.key_last else {**own, **values}
+        return {self.key: identity, **values}
 
     def record(self, row: Mapping[str, Value]) -> Row:
-        """A row as a record; what is NULL is left out."""
+        """A row as a record. NULL values are left out."""
         return {
             column.field: column.to_field(row[column.name])
             for column in self.columns
@@ -63,23 +62,21 @@ class SqlTable(msgspec.Struct, frozen=True, kw_only=True):
     def create(self) -> str:
         key = f'"{self.key}" INTEGER PRIMARY KEY AUTOINCREMENT'
         columns = [f'"{column.name}" {column.sql}' for column in self.columns]
-        parts = [*columns, key] if self.key_last else [key, *columns]
-        return f'CREATE TABLE "{self.name}" ({", ".join(parts)})'
+        return f'CREATE TABLE "{self.name}" ({", ".join([key, *columns])})'
 
 
 class Database(msgspec.Struct, frozen=True):
-    """One file."""
+    """A database file."""
 
     path: str
     tables: tuple[SqlTable, ...]
 
     def dump(self, device: Device) -> bytes:
-        """The file as it would be now."""
-        connection = sqlite3.connect(":memory:")
-        try:
+        """The contents of the file."""
+        with _in_memory() as connection:
             for table in self.tables:
                 connection.execute(table.create())
-                for identity, record in sorted(device.tables.get(table.of, {}).items()):
+                for identity, record in sorted(device.tables.get(table.phone_table, {}).items()):
                     row = table.row(identity, record)
                     names = ", ".join(f'"{name}"' for name in row)
                     marks = ", ".join("?" * len(row))
@@ -88,65 +85,74 @@ class Database(msgspec.Struct, frozen=True):
                     )
             connection.commit()
             return connection.serialize()
-        finally:
-            connection.close()
 
     def load(self, device: Device, data: bytes) -> None:
-        """Take over the rows of a file that was put in this one's place.
+        """Replace the records by the rows of another file.
 
         Raises:
-            AdbFailure: it is no SQLite file, or lacks one of the tables or columns.
+            AdbFailure: the data are not an SQLite file, or a table or column is missing.
         """
-        connection = sqlite3.connect(":memory:")
         try:
-            connection.deserialize(data)
-            self._take(device, connection)
+            with _in_memory(data) as connection:
+                self._take(device, connection)
         except sqlite3.Error as error:
             raise AdbFailure(f"{self.path}: {error}") from error
-        finally:
-            connection.close()
 
     def run(self, device: Device, sql: str) -> str:
-        """Execute statements as the ``sqlite3`` program does; returns what it prints."""
-        connection = sqlite3.connect(":memory:")
+        """Execute SQL statements. Returns the output of the ``sqlite3`` program."""
+        lines: list[str] = []
         try:
-            connection.deserialize(self.dump(device))
-            lines: list[str] = []
-            for statement in _statements(sql):
-                for row in connection.execute(statement):
-                    lines.append("|".join("" if value is None else str(value) for value in row))
-            connection.commit()
-            self._take(device, connection)
-            return "".join(f"{line}\n" for line in lines)
+            with _in_memory(self.dump(device)) as connection:
+                for statement in _statements(sql):
+                    for row in connection.execute(statement):
+                        lines.append("|".join("" if value is None else str(value) for value in row))
+                connection.commit()
+                self._take(device, connection)
         except sqlite3.Error as error:
             raise AdbFailure(f"Error: in prepare, {error}") from error
-        finally:
-            connection.close()
+        return "".join(f"{line}\n" for line in lines)
 
     def clear(self, device: Device) -> None:
         for table in self.tables:
-            if table.of:
-                device.tables = {**device.tables, table.of: {}}
+            if table.phone_table:
+                device.tables = {**device.tables, table.phone_table: {}}
 
     def _take(self, device: Device, connection: sqlite3.Connection) -> None:
         connection.row_factory = sqlite3.Row
         for table in self.tables:
             names = ", ".join(f'"{c}"' for c in (table.key, *(x.name for x in table.columns)))
             rows = connection.execute(f'SELECT {names} FROM "{table.name}" ORDER BY 1').fetchall()
-            if not table.of:
+            if not table.phone_table:
                 continue
-            # A row that the file shows as it was keeps the fields that the file does not know.
-            before = device.tables.get(table.of, {})
+            # A record keeps its fields that are in no column of the file.
+            before = device.tables.get(table.phone_table, {})
             found = {
                 int(row[table.key]): {**before.get(int(row[table.key]), {}), **table.record(row)}
                 for row in rows
             }
-            device.tables = {**device.tables, table.of: found}
+            device.tables = {**device.tables, table.phone_table: found}
             device.next_row = max([device.next_row, *(key + 1 for key in found)])
 
 
+def single_table(
+    path: str, table: str, key: str, phone_table: str, columns: tuple[Column, ...]
+) -> Database:
+    """A database file with one table."""
+    return Database(
+        path, (SqlTable(name=table, key=key, columns=columns, phone_table=phone_table),)
+    )
+
+
+@contextmanager
+def _in_memory(data: bytes = b"") -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        if data:
+            connection.deserialize(data)
+        yield connection
+
+
 def _statements(sql: str) -> list[str]:
-    """Statements apart, as far as their semicolons end them."""
+    """Split a script into its statements."""
     found: list[str] = []
     rest = ""
     for part in sql.split(";"):
@@ -165,26 +171,32 @@ def integer(name: str, field: str = "", default: int | None = 0) -> Column:
     return Column(name, "INTEGER", field or name, int, str, default)
 
 
-def real(name: str, field: str = "", default: float = 0.0) -> Column:
-    return Column(name, "REAL", field or name, float, repr, default)
-
-
-def blob(name: str, field: str = "") -> Column:
-    return Column(name, "BLOB", field or name, bytes.fromhex, _hex, b"")
-
-
 def flag(name: str, field: str = "") -> Column:
-    """0 or 1, ``off`` or ``on`` on the phone."""
-    return Column(name, "INTEGER", field or name, _from_switch, _to_switch, 0)
+    """``off`` or ``on`` on the phone, stored as 0 or 1."""
+    return Column(
+        name,
+        "INTEGER",
+        field or name,
+        lambda text: int(text == "on"),
+        lambda value: "on" if value else "off",
+        0,
+    )
 
 
 def cents(name: str, field: str) -> Column:
-    """An amount in hundredths, shown as ``12.50``."""
-    return Column(name, "INTEGER", field, _to_cents, _from_cents, 0)
+    """An amount such as ``12.50`` on the phone, stored in hundredths."""
+    return Column(
+        name,
+        "INTEGER",
+        field,
+        lambda text: int((Decimal(text) * 100).to_integral_value()),
+        lambda value: f"{int(str(value)) / 100:.2f}",
+        0,
+    )
 
 
 def numbered(name: str, field: str, names: tuple[str, ...]) -> Column:
-    """A choice stored as its place among ``names``, counted from 1."""
+    """One of ``names`` on the phone, stored as its position, counted from 1."""
     return Column(
         name,
         "INTEGER",
@@ -193,23 +205,3 @@ def numbered(name: str, field: str, names: tuple[str, ...]) -> Column:
         lambda value: names[int(str(value)) - 1],
         1,
     )
-
-
-def _hex(value: Value) -> str:
-    return value.hex() if isinstance(value, bytes) else str(value)
-
-
-def _to_cents(text: str) -> int:
-    return int((Decimal(text) * 100).to_integral_value())
-
-
-def _from_cents(value: Value) -> str:
-    return f"{int(str(value)) / 100:.2f}"
-
-
-def _from_switch(text: str) -> int:
-    return int(text == "on")
-
-
-def _to_switch(value: Value) -> str:
-    return "on" if value else "off"

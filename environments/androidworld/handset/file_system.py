@@ -1,4 +1,4 @@
-"""A file system in memory. Values are never changed in place, so a copy of a device shares them."""
+"""A file system in memory. It is immutable, so copies of a device can share it."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import msgspec
 from swarm_ui.environments.androidworld.handset.errors import AdbFailure
 
 SHARED = "/storage/emulated/0"
-"""Where a user's files are; ``/sdcard`` is the same place."""
+"""Folder of the user's files. ``/sdcard`` is an alias of it."""
 _ALIASES = ("/mnt/sdcard", "/data/media/0", "/storage/self/primary", "/sdcard")
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """A file, or a folder if it has no data."""
+    """A file, or a folder if ``data`` is ``None``."""
 
     data: bytes | None
     time: int
-    """Seconds since 1970 of its last change."""
+    """Time of the last change, in seconds since 1970."""
 
 
 def canonical(path: str) -> str:
-    """One spelling per place: absolute, without trailing slash, ``.``, ``..`` or aliases."""
+    """The absolute path without trailing slash, ``.``, ``..`` or aliases."""
     if not path.startswith("/"):
         path = "/" + path  # adb's shell starts in the root
     parts: list[str] = []
@@ -46,8 +46,8 @@ def name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-class Files(msgspec.Struct, frozen=True):
-    """What is stored where; every method takes canonical paths."""
+class FileSystem(msgspec.Struct, frozen=True):
+    """All files and folders by path. Every method takes canonical paths."""
 
     entries: Mapping[str, Entry]
 
@@ -63,7 +63,7 @@ class Files(msgspec.Struct, frozen=True):
         return entry is not None and entry.data is not None
 
     def children(self, path: str) -> list[str]:
-        """Paths of what is directly in a folder, by name."""
+        """Paths of the files and folders directly in a folder, sorted by name."""
         prefix = path.rstrip("/") + "/"
         return sorted(
             p
@@ -72,13 +72,13 @@ class Files(msgspec.Struct, frozen=True):
         )
 
     def walk(self, path: str) -> Iterator[str]:
-        """``path`` and everything below it, folders before what they hold."""
+        """``path`` and everything below it. A folder comes before its contents."""
         prefix = path.rstrip("/") + "/"
         yield path
         yield from sorted(p for p in self.entries if p.startswith(prefix))
 
-    def write(self, path: str, data: bytes, time: int) -> Files:
-        """With a file made or replaced.
+    def write(self, path: str, data: bytes, time: int) -> FileSystem:
+        """Create or replace a file. Returns the new file system.
 
         Raises:
             AdbFailure: its folder does not exist, or the path is a folder.
@@ -87,14 +87,14 @@ class Files(msgspec.Struct, frozen=True):
             raise AdbFailure(f"{path}: No such file or directory")
         if self.is_folder(path):
             raise AdbFailure(f"{path}: Is a directory")
-        return Files({**self.entries, path: Entry(data, time)})
+        return FileSystem({**self.entries, path: Entry(data, time)})
 
-    def make(self, path: str, time: int, *, parents: bool = False) -> Files:
-        """With a folder made.
+    def make(self, path: str, time: int, *, parents: bool = False) -> FileSystem:
+        """Create a folder. Returns the new file system.
 
         Raises:
-            AdbFailure: a file has that name, or (without ``parents``) the folder is there already
-                or the one above is not.
+            AdbFailure: a file has that name. Without ``parents`` also: the folder exists, or its
+                parent does not.
         """
         found = self.entries.get(path)
         if found is not None and (found.data is not None or not parents):
@@ -108,18 +108,18 @@ class Files(msgspec.Struct, frozen=True):
             path = parent(path)
         if path != "/" and new[path].data is not None:
             raise AdbFailure(f"mkdir: '{path}': Not a directory")
-        return Files(new)
+        return FileSystem(new)
 
-    def remove(self, path: str) -> Files:
-        """Without a file, or without a folder and all it holds."""
+    def remove(self, path: str) -> FileSystem:
+        """Remove a file, or a folder with its contents. Returns the new file system."""
         gone = set(self.walk(path))
-        return Files({p: e for p, e in self.entries.items() if p not in gone})
+        return FileSystem({p: e for p, e in self.entries.items() if p not in gone})
 
-    def move(self, source: str, target: str) -> Files:
-        """With a file or folder at another place.
+    def move(self, source: str, target: str) -> FileSystem:
+        """Move a file or a folder. Returns the new file system.
 
         Raises:
-            AdbFailure: it does not exist, or the folder it goes to does not.
+            AdbFailure: ``source`` or the parent folder of ``target`` does not exist.
         """
         if source not in self.entries:
             raise AdbFailure(f"mv: {source}: No such file or directory")
@@ -129,4 +129,4 @@ class Files(msgspec.Struct, frozen=True):
         for path, entry in self.entries.items():
             inside = path == source or path.startswith(source + "/")
             moved[target + path[len(source) :] if inside else path] = entry
-        return Files(moved)
+        return FileSystem(moved)

@@ -1,28 +1,33 @@
-"""The embedded phone with what Google's tools expect around it: files, settings, packages, a clock.
+"""The simulated handset: a phone with files, settings, packages and a clock.
 
-A :class:`Handset` is a :class:`~swarm_ui.environments.phone.device.device.Device`: the same
-tables, form,
-screen stack and toast. Its apps are *editions*: screens over the phone's tables that bear the
-package names and keep the files of the apps that android_world's tasks are about.
+:class:`Handset` extends :class:`~swarm_ui.environments.phone.device.device.Device`, which has the
+tables, the form, the screen stack and the toast. An :class:`AppSpec` describes an app: its
+screens over the phone's tables, under the package name and with the files of an app that
+android_world's tasks use.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
 
 from swarm_ui.environments.androidworld.handset.databases import Database
 from swarm_ui.environments.androidworld.handset.errors import AdbFailure
-from swarm_ui.environments.androidworld.handset.file_system import Entry, Files, canonical, parent
+from swarm_ui.environments.androidworld.handset.file_system import (
+    Entry,
+    FileSystem,
+    canonical,
+    parent,
+)
 from swarm_ui.environments.phone.device.device import Device, Row
 from swarm_ui.environments.phone.device.screen import Path, Screen
 from swarm_ui.environments.phone.device.widget import Effect, Widget
 from swarm_ui.errors import ConfigError
 
 START = int(datetime(2023, 10, 15, 15, 34, tzinfo=UTC).timestamp())
-"""What the clock shows on a new device."""
+"""Time of a new device, in seconds since 1970."""
 FOLDERS = (
     "Alarms", "Audiobooks", "DCIM", "Documents", "Download", "Movies", "Music", "Notifications",
     "Pictures", "Podcasts", "Recordings", "Ringtones", "Android/data",
@@ -32,16 +37,15 @@ HOME = "com.google.android.apps.nexuslauncher/.NexusLauncherActivity"
 
 
 class Control(Widget, frozen=True, gc=False):
-    """A widget with what a person can do to it on Android beyond a tap."""
+    """A widget with Android's further kinds of touch."""
 
-    hold: Effect | None = None
-    """What a long press does."""
-    lines: bool = False
-    """A field that takes more than one line."""
+    long_press: Effect | None = None
+    multiline: bool = False
+    """The text field accepts line breaks."""
     slider: Callable[[Handset, float], None] | None = None
-    """What a touch at a share of its width does."""
-    quiet: bool = False
-    """Nothing happens when it is touched: text to read."""
+    """Called with the touched position as a share of the widget's width."""
+    read_only: bool = False
+    """The widget does not react to touches."""
 
 
 Line = Widget | tuple[Widget, ...]
@@ -49,38 +53,38 @@ Line = Widget | tuple[Widget, ...]
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
-    """A screen before it is laid out."""
+    """The content of a screen before layout."""
 
     title: str
     rows: Sequence[Line]
-    """What scrolls if it is too long."""
+    """The list between ``top`` and ``bottom``. It scrolls if it is too long."""
     top: Sequence[Line] = ()
     bottom: Sequence[Line] = ()
 
 
-class Edition(msgspec.Struct, frozen=True, kw_only=True):
-    """An app as android_world's tasks know it."""
+class AppSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """An app of the handset."""
 
-    app: str
-    """Name in the addresses of its screens, and under its icon."""
+    name: str
+    """Name under the icon, and ``Screen.app`` of its screens."""
     package: str
     activity: str
     build: Callable[[Handset, Screen], Page]
     databases: tuple[Database, ...] = ()
-    data: tuple[str, ...] = ()
-    """Tables of the phone that its data are, where they are not those of its databases."""
+    tables: tuple[str, ...] = ()
+    """Tables of the phone that belong to the app and are in none of its databases."""
     settings: Mapping[str, str] = {}
-    """Keys it keeps in the device's settings, and what they are at first."""
+    """Keys of the device's settings that belong to the app, with their initial values."""
     providers: tuple[str, ...] = ()
-    """Other packages whose data are its data."""
+    """Packages of content providers that share the app's data."""
     folders: tuple[str, ...] = ()
-    """Folders that exist once it is installed."""
-    leave: Callable[[Handset, Screen], None] | None = None
-    """What happens before one of its screens is left."""
+    """Folders that the installation creates."""
+    on_leave: Callable[[Handset, Screen], None] | None = None
+    """Called before one of the app's screens is left."""
     pages: Callable[[Handset], int] | None = None
-    """Pages of the screen in front, if the app itself divides its lists."""
+    """Page count of the screen in front, for an app that divides its lists itself."""
     intents: Mapping[str, Callable[[Handset, Intent], None]] = {}
-    """Action -> what it does when an activity is started for it."""
+    """``"ACTION TYPE"`` or ``"ACTION ADDRESS"`` -> the function that answers this intent."""
 
     @property
     def component(self) -> str:
@@ -88,7 +92,7 @@ class Edition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Intent(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``am start`` and ``am broadcast`` send."""
+    """The message of ``am start`` and ``am broadcast``."""
 
     action: str = ""
     component: str = ""
@@ -97,62 +101,59 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
     extras: Mapping[str, str] = {}
 
 
-class Do(msgspec.Struct, frozen=True, gc=False):
-    """A tap that runs a function on the handset; the function may return a note."""
+class Call(msgspec.Struct, frozen=True, gc=False):
+    """An effect that calls a function with the handset. A returned string is the step's note."""
 
-    run: Callable[[Handset], object]
+    function: Callable[[Handset], object]
 
     def apply(self, device: Device) -> str:
-        note = self.run(of(device))
+        if not isinstance(device, Handset):
+            raise ConfigError("this app needs a Handset: a phone Device has no files and settings")
+        note = self.function(device)
         return note if isinstance(note, str) else ""
 
 
 class Handset(Device):
-    """A phone that adb can talk to. Everything it holds is replaced, never changed in place."""
+    """A phone that accepts adb commands. Its values are replaced, never changed in place."""
 
     __slots__ = (
-        "call",
-        "clipboard",
-        "covered",
-        "editions",
-        "files",
-        "namespaces",
-        "now",
-        "picked",
-        "recents",
+        "apps", "call", "clipboard", "covered", "files", "namespaces", "now", "picked", "recents",
         "selecting",
-    )
+    )  # fmt: skip
 
-    def __init__(self, editions: Sequence[Edition]) -> None:
-        super().__init__(tuple(edition.app for edition in editions))
-        self.editions: Mapping[str, Edition] = {edition.app: edition for edition in editions}
-        if len(self.editions) != len(editions):
+    def __init__(self, apps: Sequence[AppSpec]) -> None:
+        super().__init__(tuple(app.name for app in apps))
+        self.apps: Mapping[str, AppSpec] = {app.name: app for app in apps}
+        if len(self.apps) != len(apps):
             raise ConfigError("two apps of a handset have the same name")
         self.now = START
-        """Seconds since 1970. Every touch and key takes one; nothing else moves it."""
+        """Seconds since 1970. Each touch and each key adds a second; nothing else does."""
         self.namespaces: Mapping[str, Mapping[str, str]] = {
-            "system": {},
-            "secure": {},
-            "global": {},
-        }
+            "system": {}, "secure": {}, "global": {},
+        }  # fmt: skip
         self.clipboard = ""
         self.selecting = False
-        """The bar with cut, copy and paste is over the field in focus, its text selected."""
+        """The text of the field in focus is selected, and the bar with cut, copy, paste shows."""
         self.picked: frozenset[str] = frozenset()
-        """Files ticked in a file list."""
+        """Files that are ticked in a file list."""
         self.covered: Mapping[Path, tuple[int, Row]] = {}
-        """Screens below the one in front: how far each is scrolled, and its form."""
+        """Scroll page and form of each screen below the one in front."""
         self.recents: tuple[str, ...] = ()
-        """Apps opened so far, the last one first."""
+        """Names of the opened apps, the last one first."""
         self.call = ""
-        """Number of the call that comes in or goes on; empty: none."""
-        self.files = Files({})
+        """Number of the current call. Empty without a call."""
+        self.files = FileSystem({})
         for folder in FOLDERS:
             self.make_folder(f"/sdcard/{folder}")
         for path in ("/data/data", "/data/local/tmp"):
             self.make_folder(path)
-        for edition in editions:
-            self._install(edition)
+        for app in apps:
+            self.settings = {**self.settings, **app.settings}
+            self._empty(app.tables)
+            self.make_folder(f"/data/data/{app.package}")
+            for folder in app.folders:
+                self.make_folder(folder)
+            self.create_databases(app)
 
     def clone(self) -> Handset:
         """An independent copy."""
@@ -162,52 +163,45 @@ class Handset(Device):
                 setattr(copy, slot, getattr(self, slot))
         return copy
 
-    def _install(self, edition: Edition) -> None:
-        self.settings = {**self.settings, **edition.settings}
-        for name in edition.data:
-            self.tables = {**self.tables, name: {}}
-        self.make_folder(f"/data/data/{edition.package}")
-        for folder in edition.folders:
-            self.make_folder(folder)
-        self.create_databases(edition)
+    def _empty(self, tables: Sequence[str]) -> None:
+        self.tables = {**self.tables, **{name: {} for name in tables}}
 
-    def create_databases(self, edition: Edition) -> None:
-        """Make the app's missing database files, as it does itself when it is opened."""
-        for database in edition.databases:
+    def create_databases(self, app: AppSpec) -> None:
+        """Create the missing database files of an app."""
+        for database in app.databases:
             if self.files.get(database.path) is None:
                 self.make_folder(parent(database.path))
                 self.files = self.files.write(database.path, b"", self.now)
-                for table in database.tables:
-                    if table.of and table.of not in self.tables:
-                        self.tables = {**self.tables, table.of: {}}
+                tables = (table.phone_table for table in database.tables)
+                self._empty([name for name in tables if name and name not in self.tables])
 
     @property
-    def edition(self) -> Edition | None:
-        """The app in front; ``None`` at home."""
-        return self.editions[self.stack[0].app] if self.stack else None
+    def front_app(self) -> AppSpec | None:
+        """The app in front; ``None`` on the home screen."""
+        return self.apps[self.stack[0].app] if self.stack else None
 
     @property
     def component(self) -> str:
         """Package and activity in front."""
-        return self.edition.component if self.edition else HOME
+        return self.front_app.component if self.front_app else HOME
 
-    def package(self, package: str) -> Edition | None:
+    def package(self, package: str) -> AppSpec | None:
         """The app of a package, or of a package that provides its data."""
-        for edition in self.editions.values():
-            if package == edition.package or package in edition.providers:
-                return edition
+        for app in self.apps.values():
+            if package == app.package or package in app.providers:
+                return app
         return None
 
     def page_of(self, screen: Screen) -> Page:
-        return self.editions[screen.app].build(self, screen)
+        return self.apps[screen.app].build(self, screen)
 
     def show(self, stack: Path, draft: Row | None = None) -> None:
-        """Bring a screen to the front; one that was covered comes back scrolled as it was."""
+        """Replace the screen stack. A screen that was covered keeps its form and scroll page."""
         if self.stack:
             top = self.stack[-1]
-            leave = self.editions[top.app].leave
-            if leave is not None:
-                leave(self, top)
+            on_leave = self.apps[top.app].on_leave
+            if on_leave is not None:
+                on_leave(self, top)
         covered = {**self.covered, self.stack: (self.page, self.draft)}
         uncovered = len(stack) < len(self.stack) and self.stack[: len(stack)] == stack
         page, before = covered.get(stack, (0, {})) if uncovered else (0, {})
@@ -219,27 +213,26 @@ class Handset(Device):
         self.page = page
         self.covered = {path: kept for path, kept in covered.items() if path == stack[: len(path)]}
 
-    def launch(self, app: str) -> None:
+    def launch(self, name: str) -> None:
         """Open an app at its first screen."""
-        self.create_databases(self.editions[app])
-        self.recents = (app, *(other for other in self.recents if other != app))
-        self.show((Screen(app),))
+        self.create_databases(self.apps[name])
+        self.recents = (name, *(other for other in self.recents if other != name))
+        self.show((Screen(name),))
 
-    def close(self, app: str) -> None:
-        """End an app; the home screen comes to the front if it was there."""
-        self.recents = tuple(other for other in self.recents if other != app)
-        if self.stack and self.stack[0].app == app:
+    def close(self, name: str) -> None:
+        """End an app. If it was in front, the home screen comes to the front."""
+        self.recents = tuple(other for other in self.recents if other != name)
+        if self.stack and self.stack[0].app == name:
             self.show(())
 
-    def clear(self, edition: Edition) -> None:
-        """Forget an app's data, as if it were newly installed."""
-        self.close(edition.app)
-        for database in edition.databases:
+    def clear(self, app: AppSpec) -> None:
+        """End an app and reset its data to those of a new installation."""
+        self.close(app.name)
+        for database in app.databases:
             database.clear(self)
-        for name in edition.data:
-            self.tables = {**self.tables, name: {}}
-        self.settings = {**self.settings, **edition.settings}
-        self.create_databases(edition)
+        self._empty(app.tables)
+        self.settings = {**self.settings, **app.settings}
+        self.create_databases(app)
 
     def read(self, path: str) -> bytes:
         """Contents of a file.
@@ -257,7 +250,7 @@ class Handset(Device):
         return database.dump(self) if database else entry.data
 
     def write(self, path: str, data: bytes) -> None:
-        """Make or replace a file.
+        """Create or replace a file.
 
         Raises:
             AdbFailure: its folder does not exist, or a database cannot be loaded.
@@ -269,13 +262,21 @@ class Handset(Device):
             data = b""
         self.files = self.files.write(place, data, self.now)
 
+    def copy(self, source: str, target: str) -> None:
+        """Copy a file or a folder. Both paths are canonical."""
+        for path in list(self.files.walk(source)):
+            place = target + path[len(source) :]
+            if self.files.is_folder(path):
+                self.make_folder(place)
+            else:
+                self.write(place, self.read(path))
+
     def delete(self, path: str) -> None:
-        """Remove a file, or a folder and all it holds."""
+        """Remove a file, or a folder with its contents."""
         place = canonical(path)
-        for edition in self.editions.values():
-            for database in edition.databases:
-                if database.path == place or database.path.startswith(place + "/"):
-                    database.clear(self)
+        for database in self._databases():
+            if database.path == place or database.path.startswith(place + "/"):
+                database.clear(self)
         self.files = self.files.remove(place)
 
     def make_folder(self, path: str) -> None:
@@ -285,22 +286,12 @@ class Handset(Device):
         return self.files.get(canonical(path))
 
     def database(self, place: str) -> Database | None:
-        """The database whose file is at a canonical path."""
-        for edition in self.editions.values():
-            for database in edition.databases:
-                if database.path == place:
-                    return database
-        return None
+        """The database whose file has this canonical path."""
+        return next((found for found in self._databases() if found.path == place), None)
+
+    def _databases(self) -> Iterator[Database]:
+        return (database for app in self.apps.values() for database in app.databases)
 
     def when(self) -> datetime:
-        """Date and time that the device shows."""
+        """Date and time of the device."""
         return datetime.fromtimestamp(self.now, UTC)
-
-
-def of(device: Device) -> Handset:
-    """The handset that an effect is applied to."""
-    if not isinstance(device, Handset):
-        raise ConfigError(
-            "this app needs a Handset; a plain phone device has no files and settings"
-        )
-    return device

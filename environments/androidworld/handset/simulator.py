@@ -1,7 +1,7 @@
-"""The handset as a simulator of android-env. Importing this file needs the extra ``android``.
+"""The handset as a simulator of android-env. Importing this module needs the extra ``android``.
 
-Everything runs in this process: no emulator, no adb program, no server, no thread of ours. Each
-simulator has a handset of its own, so any number can run side by side.
+A simulator runs in the calling process. It starts no emulator, adb program, server or thread. Each
+simulator has its own handset, so any number can run in parallel.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from swarm_ui.environments.androidworld.handset.screen import touch
 from swarm_ui.environments.androidworld.handset.screen.camera import Camera
 from swarm_ui.environments.androidworld.handset.screen.geometry import HEIGHT, SCALE, WIDTH
 
-HELD = 10
-"""Touches in one place that make a long press of what would be a tap."""
+LONG_PRESS_TOUCHES = 10
+"""Number of consecutive touches at one position that make a long press."""
 
 
 class HandsetAdb(adb_controller.AdbController):  # type: ignore[misc]
-    """adb without the program: commands go to the handset."""
+    """An adb controller that passes commands to the handset."""
 
     def __init__(self, simulator: HandsetSimulator) -> None:
-        # Not the parent's: it reads and changes the environment of this process.
+        # The parent's __init__ would read and change the environment variables of this process.
         self._simulator = simulator
 
     def execute_command(
         self, args: list[str], timeout: float | None = None, device_specific: bool = True
     ) -> bytes:
-        """Output of an adb command; its errors are android-env's, as with the real program."""
+        """Run an adb command. A failure raises android-env's own error."""
         try:
             with self._simulator.lock:
                 return Adb(self._simulator.handset).run(args)
@@ -56,7 +56,7 @@ class HandsetAdb(adb_controller.AdbController):  # type: ignore[misc]
 
 
 class SilentLog(log_stream.LogStream):  # type: ignore[misc]
-    """A log in which nothing is written; it ends when it is stopped."""
+    """An empty log stream. It ends when it is stopped."""
 
     def __init__(self) -> None:
         super().__init__(verbose=False)
@@ -73,16 +73,16 @@ class SilentLog(log_stream.LogStream):  # type: ignore[misc]
 class HandsetSimulator(base_simulator.BaseSimulator):  # type: ignore[misc]
     """A handset on which android-env acts.
 
-    ``touch_position`` in [0, 1] is a place on a screen of 1080 x 2400 pixels. A finger that is
-    lifted where it came down taps; one that was told to touch :data:`HELD` times presses long; one
-    that has moved swipes.
+    ``touch_position`` in [0, 1] is a position on a screen of 1080 x 2400 pixels. A finger that is
+    lifted where it came down taps. After :data:`LONG_PRESS_TOUCHES` touches it presses long. A
+    finger that has moved swipes.
     """
 
     def __init__(self, handset: Handset) -> None:
         super().__init__(config_classes.SimulatorConfig())
         self.handset = handset
         self.lock = threading.RLock()
-        """android-env calls from several threads; one command at a time changes the handset."""
+        """Serialises the commands, because android-env calls from several threads."""
         self._camera = Camera()
         self._saved: dict[str, Handset] = {}
         self._finger: list[tuple[int, int]] = []
@@ -103,19 +103,19 @@ class HandsetSimulator(base_simulator.BaseSimulator):  # type: ignore[misc]
         self._finger = []
 
     def send_touch(self, touches: list[tuple[int, int, bool, int]]) -> None:
-        """Follow the first finger; other fingers mean nothing here."""
+        """Follow the first finger. Other fingers are ignored."""
         x, y, down, _ = touches[0]
         if down:
             self._finger.append((int(x), int(y)))
             return
         path, self._finger = self._finger, []
         if path:
-            held = touch.LONG_PRESS_MS if len(path) >= HELD else 0
+            duration = touch.LONG_PRESS_MS if len(path) >= LONG_PRESS_TOUCHES else 0
             with self.lock:
-                touch.swipe(self.handset, path[0], path[-1], held)
+                touch.swipe(self.handset, path[0], path[-1], duration)
 
     def send_key(self, keycode: np.int32, event_type: str) -> None:
-        """A key by its number in Linux' input events, when it is let go."""
+        """Press a key, given by its number in Linux' input events, when it is released."""
         if event_type not in ("keyup", "keypress"):
             return
         name = _LINUX_KEYS.get(int(keycode))
@@ -127,21 +127,21 @@ class HandsetSimulator(base_simulator.BaseSimulator):  # type: ignore[misc]
             touch.press(self.handset, name)
 
     def save_state(self, request: Any) -> Any:
-        """Keep a copy of the handset under the argument ``name`` (default: ``default``)."""
+        """Save a copy of the handset under the argument ``name`` (default: ``default``)."""
         with self.lock:
             self._saved[str(request.args.get("name", "default"))] = self.handset.clone()
         return state_pb2.SaveStateResponse(status=state_pb2.SaveStateResponse.Status.OK)
 
     def load_state(self, request: Any) -> Any:
-        """Take up the copy kept under ``name``."""
-        kept = self._saved.get(str(request.args.get("name", "default")))
-        if kept is None:
+        """Restore the copy that was saved under ``name``."""
+        saved = self._saved.get(str(request.args.get("name", "default")))
+        if saved is None:
             return state_pb2.LoadStateResponse(
                 status=state_pb2.LoadStateResponse.Status.NOT_FOUND,
-                error_message=f"no such state; kept: {', '.join(self._saved) or 'none'}",
+                error_message=f"no such state; saved: {', '.join(self._saved) or 'none'}",
             )
         with self.lock:
-            self.handset = kept.clone()
+            self.handset = saved.clone()
         return state_pb2.LoadStateResponse(status=state_pb2.LoadStateResponse.Status.OK)
 
     def _get_screenshot_impl(self) -> np.ndarray[Any, Any]:
@@ -155,7 +155,7 @@ _LINUX_KEYS = {1: "BACK", 14: "DEL", 15: "TAB", 28: "ENTER", 57: "SPACE", 102: "
 
 
 def android_env(handset: Handset) -> Any:
-    """Upstream's ``AndroidEnv`` on a handset; put together as its own loader does."""
+    """Upstream's ``AndroidEnv`` on a handset, built like upstream's own loader builds it."""
     simulator = HandsetSimulator(handset)
     task = task_pb2.Task(id="handset", name="a simulated handset", max_episode_sec=7200)
     manager = task_manager.TaskManager(task)

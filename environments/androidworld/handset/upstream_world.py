@@ -1,4 +1,4 @@
-"""Upstream android_world on a handset. Importing this needs android_world and android-env."""
+"""Upstream android_world on a handset. Importing it needs android_world and android-env."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from android_world.env import android_world_controller as controllers
 from android_world.env import interface
 
 from swarm_ui.environments.androidworld.handset.handset import Handset
-from swarm_ui.environments.androidworld.handset.screen.accessibility_proto import forest
+from swarm_ui.environments.androidworld.handset.screen.accessibility_proto import (
+    accessibility_forest,
+)
 from swarm_ui.environments.androidworld.handset.simulator import android_env
 
 
 class HandsetController(controllers.AndroidWorldController):  # type: ignore[misc]
-    """Upstream's controller; the accessibility forest comes from the handset.
+    """Upstream's controller with the accessibility forest of the handset.
 
-    On a real device an app sends the forest over the network. Here upstream's code is given the
-    same message at the place where it asks for it.
+    On a real device an app sends the forest over the network. This class overrides the method
+    that receives it and returns the same message.
     """
 
     def __init__(self, env: Any) -> None:
@@ -29,19 +31,13 @@ class HandsetController(controllers.AndroidWorldController):  # type: ignore[mis
     def _get_a11y_forest(self) -> Any:
         simulator = self._env._coordinator._simulator
         with simulator.lock:
-            return forest(simulator.handset)
+            return accessibility_forest(simulator.handset)
 
 
 def android_world_env(
     handset: Handset, elements: Literal["forest", "uiautomator"] = "forest"
 ) -> Any:
-    """Upstream's ``AsyncAndroidEnv`` on a handset.
-
-    Args:
-        handset: the device; keep it to look at, or take it up from the simulator after a restore.
-        elements: where upstream gets the elements from: the accessibility forest, as with its app
-            on an emulator, or ``uiautomator dump`` through upstream's own controller.
-    """
+    """See :func:`swarm_ui.environments.androidworld.handset.android_world_env`."""
     env = android_env(handset)
     if elements == "forest":
         controller = HandsetController(env)
@@ -53,10 +49,10 @@ def android_world_env(
 
 @contextmanager
 def no_waiting() -> Iterator[None]:
-    """Skip the pauses that upstream's code makes for a real device to keep up.
+    """Skip the pauses that upstream's code makes for a real device.
 
-    A handset is done when a command returns. This replaces ``time.sleep`` for the whole process
-    while it lasts, so it is for programs that do nothing else.
+    A handset has finished a command when the call returns. This context manager replaces
+    ``time.sleep`` for the whole process, so use it only in a program that does nothing else.
     """
     before = time.sleep
     time.sleep = lambda seconds: None

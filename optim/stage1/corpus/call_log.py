@@ -14,9 +14,9 @@ from swarm_ui.budget import Budget, Hold, Price, guess_tokens
 from swarm_ui.errors import TraceError
 from swarm_ui.message import Usage
 from swarm_ui.model import ChatModel, Completion, Request
-from swarm_ui.optim.stage1.corpus.durable_lines import Lines
 from swarm_ui.optim.stage1.corpus.samples import short_hash
 from swarm_ui.prompts import as_chat, transcript
+from swarm_ui.storage.durable import LineFile
 
 
 class Called(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -50,7 +50,7 @@ class CallLog:
         Raises:
             TraceError: the file cannot be read.
         """
-        self._lines = Lines(path)
+        self._lines = LineFile(path)
         self._budget = budget or Budget()
         self._prices = dict(prices or {})
         self._past: list[tuple[str, Usage]] = []

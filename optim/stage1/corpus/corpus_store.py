@@ -22,10 +22,10 @@ import msgspec
 from swarm_ui.errors import ConfigError, TraceError
 from swarm_ui.optim.stage1.corpus.call_log import spent
 from swarm_ui.optim.stage1.corpus.corpus_config import CorpusConfig
-from swarm_ui.optim.stage1.corpus.durable_lines import Lines
 from swarm_ui.optim.stage1.corpus.held_out import HeldOut
 from swarm_ui.optim.stage1.corpus.quality import Dropped, Unique
 from swarm_ui.optim.stage1.corpus.samples import CORPUS_VERSION, Job, Sample, Walked
+from swarm_ui.storage.durable import LineFile
 from swarm_ui.storage.run_directory import installed, write_atomic
 
 _PACKAGES = ("swarm-ui", "msgspec", "openai", "torch", "transformers")
@@ -97,14 +97,18 @@ class Corpus:
                 raise ConfigError(f"'{folder}' is not empty and holds no corpus; choose another")
             stated = msgspec.structs.replace(head, packages=installed(_PACKAGES))
             write_atomic(place, msgspec.json.format(msgspec.json.encode(stated), indent=2))
-        self._journal = Lines(folder / "journal.jsonl")
+        self._journal = LineFile(folder / "journal.jsonl")
         self.entries = list(_entries(folder))
-        self._samples = Lines(
+        self._samples = LineFile(
             folder / "samples.jsonl", end=self.entries[-1].end if self.entries else 0
         )
         self._unique = Unique(head.config.repeats)
-        for sample in samples_of(folder, end=_end(folder)):
-            self._unique.remember(sample)
+        try:
+            for sample in samples_of(folder, end=_end(folder)):
+                self._unique.remember(sample)
+        except BaseException:
+            self.close()
+            raise
 
     def left(self, jobs: list[Job]) -> list[Job]:
         """The jobs not done yet, each once; those that ended in a fault are among them."""

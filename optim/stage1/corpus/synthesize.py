@@ -11,7 +11,7 @@ from pathlib import Path
 
 from swarm_ui.budget import Budget, Price
 from swarm_ui.environment import Environment
-from swarm_ui.errors import ConfigError, EnvironmentFault
+from swarm_ui.errors import ConfigError, EnvironmentFault, Failure
 from swarm_ui.model import ChatModel
 from swarm_ui.optim.stage1.corpus.call_log import CallLog, LoggedModel
 from swarm_ui.optim.stage1.corpus.corpus_config import CorpusConfig
@@ -140,13 +140,13 @@ async def _walks(
     ended: dict[Job, Walked] = {}
 
     async def attempt(environment: Environment, task: str, seed: int, lap: Lap) -> Episode:
-        fault: str | None = None
+        fault: Failure | None = None
         try:
             walked = await Walk(environment, cast, config, held_out, task, seed).run()
         except (EnvironmentFault, Broken) as error:
-            fault = str(error)
+            fault = Failure(kind="environment", message=str(error))
             steps = error.steps if isinstance(error, Broken) else 0
-            walked = Walked(task=task, seed=seed, success=None, steps=steps, fault=fault)
+            walked = Walked(task=task, seed=seed, success=None, steps=steps, fault=str(error))
         ended[task, seed] = walked
         return Episode(
             environment=environment.name, task=task, seed=seed, success=walked.success, fault=fault
@@ -157,7 +157,8 @@ async def _walks(
     async with aclosing(pool.episodes(attempt, jobs, actor=cast.agent.name)) as episodes:
         async for number, episode in episodes:
             job = (episode.task, episode.seed)
-            none = Walked(task=job[0], seed=job[1], success=None, steps=0, fault=episode.fault)
+            fault = None if episode.fault is None else str(episode.fault)
+            none = Walked(task=job[0], seed=job[1], success=None, steps=0, fault=fault)
             waiting[number] = ended.pop(job, none)
             while place in waiting:
                 yield waiting.pop(place)

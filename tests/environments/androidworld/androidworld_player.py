@@ -49,19 +49,19 @@ def read_elements(prompt: str) -> list[Seen]:
         assert isinstance(box, ast.Call)
         top = next(ast.literal_eval(k.value) for k in box.keywords if k.arg == "y_min")
 
-        def told(name: str, fields: dict[str, ast.expr] = fields) -> Any:
+        def literal(name: str, fields: dict[str, ast.expr] = fields) -> Any:
             return ast.literal_eval(fields[name])
 
         found.append(
             Seen(
                 index=int(number),
-                text=told("text") or "",
-                description=told("content_description") or "",
-                hint=told("hint_text") or "",
-                kind=(told("class_name") or "").rpartition(".")[2],
-                checked=bool(told("is_checked")),
-                checkable=bool(told("is_checkable")),
-                scrollable=bool(told("is_scrollable")),
+                text=literal("text") or "",
+                description=literal("content_description") or "",
+                hint=literal("hint_text") or "",
+                kind=(literal("class_name") or "").rpartition(".")[2],
+                checked=bool(literal("is_checked")),
+                checkable=bool(literal("is_checkable")),
+                scrollable=bool(literal("is_scrollable")),
                 top=int(top),
             )
         )
@@ -113,7 +113,7 @@ class Player:
     def tap(self, label: str, *, last: bool = False) -> Script:
         yield {"action_type": "click", "index": self.find(label, last=last).index}
 
-    def hold(self, label: str) -> Script:
+    def long_press(self, label: str) -> Script:
         yield {"action_type": "long_press", "index": self.find(label).index}
 
     def write(self, hint: str, text: str, *, clear: bool = False) -> Script:

@@ -190,7 +190,7 @@ def folder(me: Player, found: Match) -> Script:
 
 def drop_file(me: Player, name: str) -> Script:
     yield from me.reach(name)
-    yield from me.hold(name)
+    yield from me.long_press(name)
     yield from me.tap("Delete")
     yield from me.tap("OK")
 
@@ -210,7 +210,7 @@ def delete_newest(me: Player, found: Match) -> Script:
 def delete_all(me: Player, found: Match) -> Script:
     yield from me.open("markor")
     files = [one.text for one in me.screen if one.text.endswith((".md", ".txt"))]
-    yield from me.hold(files[0])
+    yield from me.long_press(files[0])
     yield from me.tap("Select all")
     yield from me.tap("Delete")
     yield from me.tap("OK")
@@ -230,7 +230,7 @@ def move_file(me: Player, found: Match) -> Script:
 def move(me: Player, name: str, source: str, target: str) -> Script:
     yield from me.tap(source)
     yield from me.reach(name)
-    yield from me.hold(name)
+    yield from me.long_press(name)
     yield from me.tap("Move")
     yield from me.reach(target)
     yield from me.tap(target)
@@ -247,7 +247,7 @@ def delete_file(me: Player, found: Match) -> Script:
 def copy_receipt(me: Player, found: Match) -> Script:
     yield from me.open("simple gallery pro")
     yield from me.tap("DCIM")
-    yield from me.hold(found[1])
+    yield from me.long_press(found[1])
     yield from me.tap("Copy")
     yield from me.reach("Download")
     yield from me.tap("Download")
@@ -276,7 +276,7 @@ def replace_note(me: Player, found: Match) -> Script:
 
 def rename(me: Player, old: str, new: str) -> Script:
     yield from me.reach(old)
-    yield from me.hold(old)
+    yield from me.long_press(old)
     yield from me.tap("Rename")
     yield from me.write("Name", new, clear=True)
     yield from me.tap("OK")

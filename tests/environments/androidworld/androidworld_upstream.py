@@ -23,7 +23,7 @@ from androidworld_scripts import SCRIPTS
 
 from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment
 from swarm_ui.environments.androidworld.handset import (
-    EDITIONS,
+    APPS,
     Handset,
     android_world_env,
     connect,
@@ -45,7 +45,7 @@ def run(mode: str, seed: int, names: list[str]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in names:
         elements = "uiautomator" if mode == "uiautomator" else "forest"
-        env = android_world_env(Handset(EDITIONS), elements)  # type: ignore[arg-type]
+        env = android_world_env(Handset(APPS), elements)  # type: ignore[arg-type]
         llm = ScriptedLlm(IDLE if mode == "idle" else SCRIPTS)  # type: ignore[arg-type]
         agent = t3a.T3A(env, llm)
         agent.transition_pause = 0

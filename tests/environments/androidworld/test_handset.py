@@ -10,20 +10,20 @@ import pytest
 from PIL import Image
 
 from swarm_ui.environments.androidworld.handset import (
-    EDITIONS,
+    APPS,
     Adb,
-    Edition,
+    AppSpec,
     Handset,
-    UnsupportedCommand,
     handset_of,
 )
+from swarm_ui.environments.androidworld.handset.errors import UnsupportedArguments
 from swarm_ui.environments.androidworld.handset.file_system import SHARED, canonical
-from swarm_ui.environments.androidworld.handset.handset import Do, Page
+from swarm_ui.environments.androidworld.handset.handset import Call, Page
 from swarm_ui.environments.androidworld.handset.screen.accessibility_tree import Node, windows
 from swarm_ui.environments.androidworld.handset.screen.camera import Camera, picture
 from swarm_ui.environments.androidworld.handset.screen.geometry import lay_out
 from swarm_ui.environments.androidworld.handset.screen.touch import (
-    hold,
+    long_press,
     press,
     swipe,
     tap,
@@ -43,7 +43,7 @@ MARKOR = f"{SHARED}/Documents/Markor"
 
 @pytest.fixture
 def handset() -> Handset:
-    return Handset(EDITIONS)
+    return Handset(APPS)
 
 
 def place(handset: Handset, label: str) -> tuple[float, float]:
@@ -100,7 +100,7 @@ def test_keys_edit_the_field_in_focus(handset: Handset) -> None:
     press(handset, "67")
     press(handset, "KEYCODE_SPACE")
     assert handset.draft["first"] == "Ann "
-    hold(handset, *place(handset, "First name"))
+    long_press(handset, *place(handset, "First name"))
     assert seen(handset)[1:4] == ["Cut", "Copy", "Paste"]
     touch(handset, "Copy")
     assert handset.clipboard == "Ann "
@@ -112,13 +112,13 @@ def test_keys_edit_the_field_in_focus(handset: Handset) -> None:
         ["shell", "input", "keycombination", "113", "29", "&&", "input", "keyevent", "67"]
     )
     assert handset.draft["last"] == ""
-    hold(handset, *place(handset, "First name"))
+    long_press(handset, *place(handset, "First name"))
     touch(handset, "Cut")
     assert handset.draft["first"] == ""
-    hold(handset, *place(handset, "First name"))
+    long_press(handset, *place(handset, "First name"))
     type_text(handset, "Bea")
     assert handset.draft["first"] == "Bea"
-    with pytest.raises(UnsupportedCommand, match="known keys"):
+    with pytest.raises(UnsupportedArguments, match="known keys"):
         press(handset, "KEYCODE_CAMERA")
 
 
@@ -165,16 +165,16 @@ def test_markor_notes_are_files(handset: Handset) -> None:
     type_text(handset, "two")
     press(handset, "BACK")
     assert handset.read("/sdcard/Documents/Markor/plan.md") == b"one\ntwo"
-    hold(handset, *place(handset, "plan.md"))
+    long_press(handset, *place(handset, "plan.md"))
     touch(handset, "Rename")
-    hold(handset, *place(handset, "Name"))
+    long_press(handset, *place(handset, "Name"))
     type_text(handset, "done.txt")
     touch(handset, "OK")
     assert handset.files.children(MARKOR) == [f"{MARKOR}/done.txt"]
-    hold(handset, *place(handset, "done.txt"))
+    long_press(handset, *place(handset, "done.txt"))
     press(handset, "BACK")
     assert not handset.picked
-    hold(handset, *place(handset, "done.txt"))
+    long_press(handset, *place(handset, "done.txt"))
     touch(handset, "Delete", "Cancel", "Delete", "OK")
     assert handset.files.children(MARKOR) == []
 
@@ -192,7 +192,7 @@ def test_files_are_moved_and_nothing_is_overwritten(handset: Handset) -> None:
     for folder in ("Music", "Podcasts"):
         handset.write(f"/sdcard/{folder}/a.mp3", folder.encode())
     touch(handset, "files", "sdk_gphone_x86_64", "Music")
-    hold(handset, *place(handset, "a.mp3"))
+    long_press(handset, *place(handset, "a.mp3"))
     touch(handset, "Move", "Podcasts", "Move here")
     assert handset.toast == "It is there already"
     assert handset.read("/sdcard/Music/a.mp3") == b"Music"
@@ -208,11 +208,11 @@ def test_an_event_is_in_the_month_and_refused_if_it_ends_before_it_starts(
 ) -> None:
     touch(handset, "simple calendar pro", "18", "New Event")
     write(handset, "Title", "Call")
-    hold(handset, *place(handset, "End time"))
+    long_press(handset, *place(handset, "End time"))
     type_text(handset, "15:00")
     touch(handset, "Save")
     assert handset.toast == "The event ends before it starts"
-    hold(handset, *place(handset, "End time"))
+    long_press(handset, *place(handset, "End time"))
     type_text(handset, "16:45")
     touch(handset, "Weekly", "Save")
     (row,) = handset.tables["event"].values()
@@ -257,14 +257,14 @@ def test_what_services_see_is_what_is_shown(handset: Handset) -> None:
         assert 0 <= top < bottom <= 2400
 
 
-@pytest.mark.parametrize("edition", EDITIONS, ids=lambda edition: edition.app)
-def test_every_app_opens_is_drawn_and_can_be_cleared(handset: Handset, edition: Edition) -> None:
-    handset.launch(edition.app)
-    assert handset.component.startswith(edition.package)
-    glass = lay_out(handset)
-    assert glass.placed
-    assert picture(handset, glass).size == (540, 1200)
-    handset.clear(edition)
+@pytest.mark.parametrize("app", APPS, ids=lambda app: app.name)
+def test_every_app_opens_is_drawn_and_can_be_cleared(handset: Handset, app: AppSpec) -> None:
+    handset.launch(app.name)
+    assert handset.component.startswith(app.package)
+    geometry = lay_out(handset)
+    assert geometry.placed
+    assert picture(handset, geometry).size == (540, 1200)
+    handset.clear(app)
     assert handset.stack == ()
 
 
@@ -353,19 +353,19 @@ def shell(adb: Adb, handset: Handset, intent: Intent) -> None:
 def test_a_whole_phone_is_no_plain_one() -> None:
     device = Device()
     device.system = System(favorites=(), clock="10:00", battery="50")
-    with pytest.raises(ConfigError, match="whole phone"):
+    with pytest.raises(ConfigError, match="full phone"):
         handset_of(device)
 
 
 def test_effects_of_a_handset_refuse_a_plain_phone() -> None:
     with pytest.raises(ConfigError, match="needs a Handset"):
-        Do(lambda handset: None).apply(Device())
+        Call(lambda handset: None).apply(Device())
 
 
 def test_two_apps_of_one_name_are_refused() -> None:
     def page(handset: Handset, screen: Screen) -> Page:
         return Page(title="x", rows=[Widget("text", "x")])
 
-    app = Edition(app="x", package="com.x", activity=".Main", build=page)
+    app = AppSpec(name="x", package="com.x", activity=".Main", build=page)
     with pytest.raises(ConfigError, match="same name"):
         Handset([app, app])

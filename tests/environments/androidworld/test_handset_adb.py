@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from swarm_ui.environments.androidworld.handset import (
-    EDITIONS,
+    APPS,
     Adb,
     AdbFailure,
     Handset,
     UnsupportedCommand,
 )
-from swarm_ui.environments.androidworld.handset.adb.shell_syntax import Simple, parse
+from swarm_ui.environments.androidworld.handset.adb.shell_syntax import SimpleCommand, parse
 
 EXPENSES = "/data/data/com.arduia.expense/databases/accounting.db"
 SMS = "/data/data/com.android.providers.telephony/databases/mmssms.db"
@@ -25,7 +25,7 @@ SMS = "/data/data/com.android.providers.telephony/databases/mmssms.db"
 
 @pytest.fixture
 def handset() -> Handset:
-    return Handset(EDITIONS)
+    return Handset(APPS)
 
 
 @pytest.fixture
@@ -245,13 +245,13 @@ def test_any_text_survives_single_quotes(text: str) -> None:
     quoted = "'" + text.replace("'", "'\"'\"'") + "'"
     ((chain),) = parse(f"echo {quoted}")
     command = chain.first.commands[0]
-    assert isinstance(command, Simple)
+    assert isinstance(command, SimpleCommand)
     assert [word.text for word in command.words] == ["echo", text]
 
 
 @given(st.text(st.characters(codec="ascii", categories=("L", "N", "P", "S")), min_size=1))
 def test_any_word_typed_with_backslashes_arrives(text: str) -> None:
-    adb = Adb(Handset(EDITIONS))
+    adb = Adb(Handset(APPS))
     handset = adb.handset
     handset.launch("phone")
     handset.focus = "number"

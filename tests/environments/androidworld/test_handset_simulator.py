@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from swarm_ui.environments.androidworld.handset import (
-    EDITIONS,
+    APPS,
     Handset,
     android_env,
     android_world_env,
@@ -28,9 +28,9 @@ def test_without_the_extra_the_message_names_it(monkeypatch: pytest.MonkeyPatch)
             sys.modules, f"swarm_ui.environments.androidworld.handset.{name}", raising=False
         )
     with pytest.raises(MissingExtra, match=r"swarm-ui\[android\]"):
-        android_env(Handset(EDITIONS))
+        android_env(Handset(APPS))
     with pytest.raises(ConfigError, match="google-research/android_world"):
-        android_world_env(Handset(EDITIONS))
+        android_world_env(Handset(APPS))
 
 
 def act(env: Any, kind: int, x: float, y: float) -> Any:
@@ -58,7 +58,7 @@ def tap(env: Any, handset: Handset, text: str) -> Any:
 
 def test_touches_and_pixels() -> None:
     pytest.importorskip("android_env", reason="needs the extra 'android'")
-    handset = Handset(EDITIONS)
+    handset = Handset(APPS)
     env = android_env(handset)
     assert env.observation_spec()["pixels"].shape == (2400, 1080, 3)
     home = env.reset().observation["pixels"].copy()
@@ -77,7 +77,7 @@ def test_touches_and_pixels() -> None:
 
 def test_many_touches_in_one_place_are_a_long_press() -> None:
     pytest.importorskip("android_env", reason="needs the extra 'android'")
-    handset = Handset(EDITIONS)
+    handset = Handset(APPS)
     handset.write("/sdcard/Documents/Markor/a.md", b"x")
     handset.launch("markor")
     env = android_env(handset)
@@ -95,7 +95,7 @@ def test_adb_calls_and_their_errors() -> None:
     from android_env.components import errors
     from android_env.proto import adb_pb2
 
-    handset = Handset(EDITIONS)
+    handset = Handset(APPS)
     env = android_env(handset)
     env.reset()
 
@@ -124,7 +124,7 @@ def test_adb_calls_and_their_errors() -> None:
 
 def test_several_in_one_process_share_nothing() -> None:
     pytest.importorskip("android_env", reason="needs the extra 'android'")
-    handsets = [Handset(EDITIONS) for _ in range(3)]
+    handsets = [Handset(APPS) for _ in range(3)]
     envs = [android_env(handset) for handset in handsets]
     for env in envs:
         env.reset()
@@ -138,7 +138,7 @@ def test_states_are_saved_and_taken_up_again() -> None:
     pytest.importorskip("android_env", reason="needs the extra 'android'")
     from android_env.proto import state_pb2
 
-    handset = Handset(EDITIONS)
+    handset = Handset(APPS)
     env = android_env(handset)
     home = env.reset().observation["pixels"].copy()
     assert env.save_state(state_pb2.SaveStateRequest()).status == 1
@@ -154,12 +154,14 @@ def test_states_are_saved_and_taken_up_again() -> None:
 
 def test_the_forest_is_what_is_shown() -> None:
     pytest.importorskip("android_env", reason="needs the extra 'android'")
-    from swarm_ui.environments.androidworld.handset.screen.accessibility_proto import forest
+    from swarm_ui.environments.androidworld.handset.screen.accessibility_proto import (
+        accessibility_forest,
+    )
 
-    handset = Handset(EDITIONS)
+    handset = Handset(APPS)
     handset.launch("contacts")
     handset.show((*handset.stack, Screen("contacts", "form")), {"first": "Ann"})
-    app, status = forest(handset).windows
+    app, status = accessibility_forest(handset).windows
     by_id = {node.unique_id: node for node in app.tree.nodes}
     assert by_id[0].depth == 0
     below = [child for node in app.tree.nodes for child in node.child_ids]

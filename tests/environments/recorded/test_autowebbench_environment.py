@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mind2web_samples import always, example, on, play
+from mind2web_samples import always, on, play
 
 from swarm_ui import Action, CollabGraph, ConfigError, GraphPolicy, render, rollout_many
-from swarm_ui.environments import autowebbench
 from swarm_ui.environments.autowebbench import SPLITS, AutoWebBench, synthetic
 from swarm_ui.environments.autowebbench.page import read_commands, read_page
 from swarm_ui.environments.contract_check.check import check_environment
@@ -224,10 +223,3 @@ def test_data_that_is_wrong_is_named(tmp_path: Path) -> None:
         AutoWebBench(synthetic(), words=0)
     with pytest.raises(ConfigError, match="no task 'x' among 2"):
         AutoWebBench(synthetic()).load("x")
-
-
-def test_the_example_in_the_documentation_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    program = example(autowebbench.__doc__ or "")
-    assert len(program.splitlines()) <= 25
-    exec(compile(program, "example", "exec"), {})
-    assert capsys.readouterr().out.startswith("**autowebbench en/ood (offline")

@@ -335,7 +335,7 @@ def test_bad_rows_name_file_record_and_what_is_missing(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=message):
             Mind2Web(path, "test_website").load(name)
     path.write_text(json.dumps(first) + "\n\n" + json.dumps(first) + "\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"record 1: .* 0 was there before, in .*record 0"):
+    with pytest.raises(ConfigError, match=r"record 1: .* 0 occurs twice, also in .*record 0"):
         Mind2Web(path, "test_website").load(name)
 
 
@@ -360,5 +360,5 @@ def test_bad_arguments_and_missing_files(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         _ = Mind2Web(empty).tasks
     write(tmp_path, [task("t", [record("CLICK", "", [1], [2])])] * 2, "twice.json")
-    with pytest.raises(ConfigError, match="'t' was there before"):
+    with pytest.raises(ConfigError, match="'t' occurs twice"):
         Mind2Web(tmp_path / "twice.json").load("t")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mind2web_samples import always, example, on, play, record, task, write
+from mind2web_samples import always, on, play, record, task, write
 
 from swarm_ui import (
     Action,
@@ -20,7 +20,6 @@ from swarm_ui import (
     rollout_many,
     write_jsonl,
 )
-from swarm_ui.environments import mind2web
 from swarm_ui.environments.contract_check.check import check_environment
 from swarm_ui.environments.mind2web import SPLITS, Mind2Web, synthetic
 from swarm_ui.environments.recorded.teacher_forced import NONE_OF_THESE, TeacherForced
@@ -150,10 +149,3 @@ async def test_a_team_from_end_to_end(tmp_path: Path, capsys: pytest.CaptureFixt
         "| element accuracy (micro) | `element_acc` | 42.9 [33.3, 50.0] | 7 | 2 |",
     ]
     assert scores["marco_step_acc"].value == pytest.approx((1 / 3 + 1 / 4) / 2)
-
-
-def test_the_example_in_the_documentation_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    program = example(mind2web.__doc__ or "")
-    assert len(program.splitlines()) <= 25
-    exec(compile(program, "example", "exec"), {})
-    assert capsys.readouterr().out.startswith("**mind2web test_website (offline")

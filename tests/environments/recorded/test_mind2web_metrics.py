@@ -15,7 +15,7 @@ from mind2web_samples import Answer, always, on, play, record, task, write
 
 from swarm_ui import Action, ConfigError
 from swarm_ui.environments.mind2web import Mind2Web, operation, operation_f1, step_score
-from swarm_ui.environments.recorded.benchmark_scores import Question, measured
+from swarm_ui.environments.recorded.benchmark_scores import MeasureInput, measured
 from swarm_ui.environments.recorded.teacher_forced import NONE_OF_THESE
 
 WAIT = always(NONE_OF_THESE)
@@ -221,7 +221,7 @@ def test_intervals_come_from_drawing_tasks() -> None:
     """Ten tasks of ten equal steps: as uncertain as ten tosses, not as a hundred."""
     values = {f"t{k}": [float(k < 5)] * 10 for k in range(10)}
     micro, macro = measured(
-        [Question(name="a", values=values), Question(name="b", values=values, macro=True)],
+        [MeasureInput(name="a", values=values), MeasureInput(name="b", values=values, macro=True)],
         seed=0,
         resamples=2000,
     )
@@ -231,6 +231,6 @@ def test_intervals_come_from_drawing_tasks() -> None:
 
 
 def test_a_measure_of_nothing_is_left_out_and_bad_resamples_are_refused() -> None:
-    assert measured([Question(name="a", values={"t": []})], seed=0, resamples=10) == ()
+    assert measured([MeasureInput(name="a", values={"t": []})], seed=0, resamples=10) == ()
     with pytest.raises(ConfigError, match="resamples"):
         measured([], seed=0, resamples=0)

@@ -1,43 +1,46 @@
-"""``am``, ``pm``, ``monkey``, ``input``, the emulator's console: what starts, stops and touches."""
+"""The shell's ``am``, ``pm``, ``monkey`` and ``input``, and the console of the emulator."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
+from swarm_ui.environments.androidworld.handset.adb.program import Program
 from swarm_ui.environments.androidworld.handset.apps.messenger import store
-from swarm_ui.environments.androidworld.handset.errors import AdbFailure, UnsupportedCommand
+from swarm_ui.environments.androidworld.handset.errors import (
+    AdbFailure,
+    UnsupportedArguments,
+    UnsupportedCommand,
+)
 from swarm_ui.environments.androidworld.handset.handset import HOME, Handset, Intent
 from swarm_ui.environments.androidworld.handset.screen import touch
 
-Program = Callable[[Handset, list[str], bytes], bytes | str]
 _FIELDS = {"-a": "action", "-n": "component", "-d": "data", "-t": "mime"}
 _EXTRAS = frozenset(("-e", "--es", "--ez", "--ei", "--el", "--ef", "--esa"))
 _SWITCHES = frozenset(("-W", "-S", "-R", "--activity-clear-top", ""))
 _OVERLAYS = ("com.example.ACTION_UPDATE_OVERLAY", "com.example.ACTION_UPDATE_SCOREBOARD")
-"""Broadcasts to android_world's own app, which shows the goal to people."""
+"""Broadcasts to android_world's own app, which displays the goal."""
 _SCANS = ("android.intent.action.MEDIA_SCANNER_SCAN_FILE",)
 
 
 def _am(handset: Handset, args: list[str], data: bytes) -> str:
-    line = f"shell am {' '.join(args)}"
     command, rest = (args[0], args[1:]) if args else ("", [])
     if command == "start":
-        return _start(handset, _intent(line, rest), line)
+        return _start(handset, _intent(rest))
     if command == "broadcast":
-        return _broadcast(handset, _intent(line, rest), line)
+        return _broadcast(handset, _intent(rest))
     if command == "force-stop" and len(rest) == 1:
-        edition = handset.package(rest[0])
-        if edition is not None:
-            handset.close(edition.app)
+        app = handset.package(rest[0])
+        if app is not None:
+            handset.close(app.name)
         return ""
     if rest[:1] == ["list"] and command in ("stack", "task"):
         return _stack(handset)
     if rest[:1] == ["remove"] and command == "stack" and len(rest) == 2:
-        return _forget(handset, rest[1])
-    raise UnsupportedCommand(line, "known: start, broadcast, force-stop, stack list, stack remove")
+        return _remove_task(handset, rest[1])
+    raise UnsupportedArguments("known: start, broadcast, force-stop, stack list, stack remove")
 
 
-def _intent(line: str, args: list[str]) -> Intent:
+def _intent(args: list[str]) -> Intent:
     given: dict[str, str] = {}
     extras: dict[str, str] = {}
     rest = list(args)
@@ -51,43 +54,37 @@ def _intent(line: str, args: list[str]) -> Intent:
             extras[rest[0]] = rest[1]
             del rest[:2]
         else:
-            raise UnsupportedCommand(line, f"{option!r} is not known")
-    return Intent(
-        action=given.get("action", ""),
-        component=given.get("component", ""),
-        data=given.get("data", ""),
-        mime=given.get("mime", ""),
-        extras=extras,
-    )
+            raise UnsupportedArguments(f"{option!r} is not known")
+    return Intent(**given, extras=extras)
 
 
-def _start(handset: Handset, intent: Intent, line: str) -> str:
+def _start(handset: Handset, intent: Intent) -> str:
     if intent.component:
-        edition = handset.package(intent.component.partition("/")[0])
-        if edition is None:
+        app = handset.package(intent.component.partition("/")[0])
+        if app is None:
             raise AdbFailure(
                 f"Starting: Intent {{ cmp={intent.component} }}\nError type 3\nError: Activity "
                 f"class {{{intent.component}}} does not exist. "
                 f"Installed: {', '.join(handset.installed)}."
             )
-        handset.launch(edition.app)
+        handset.launch(app.name)
         return (
             f"Starting: Intent {{ cmp={intent.component} }}\nStatus: ok\nLaunchState: COLD\n"
-            f"Activity: {edition.component}\nTotalTime: 0\nWaitTime: 0\nComplete\n"
+            f"Activity: {app.component}\nTotalTime: 0\nWaitTime: 0\nComplete\n"
         )
-    for edition in handset.editions.values():
-        for key, answer in edition.intents.items():
+    for app in handset.apps.values():
+        for key, answer in app.intents.items():
             action, _, about = key.partition(" ")
             if action == intent.action and (intent.mime == about or intent.data.startswith(about)):
                 answer(handset, intent)
                 return f"Starting: Intent {{ act={intent.action} dat={intent.data} }}\n"
-    raise UnsupportedCommand(line, f"no app answers {intent.action} {intent.data} {intent.mime}")
+    raise UnsupportedArguments(f"no app answers {intent.action} {intent.data} {intent.mime}")
 
 
-def _broadcast(handset: Handset, intent: Intent, line: str) -> str:
+def _broadcast(handset: Handset, intent: Intent) -> str:
     sent = f"Broadcasting: Intent {{ act={intent.action} }}\n"
     if intent.action in ("clipper.get", "clipper.set"):
-        if handset.edition is None or handset.edition.app != "clipper":
+        if handset.front_app is None or handset.front_app.name != "clipper":
             return f"{sent}Broadcast completed: result=0\n"  # as without it in front
         if intent.action == "clipper.set":
             handset.clipboard = intent.extras["text"]
@@ -95,21 +92,19 @@ def _broadcast(handset: Handset, intent: Intent, line: str) -> str:
         return f'{sent}Broadcast completed: result=-1, data="{handset.clipboard}"\n'
     if intent.action in _OVERLAYS or intent.action in _SCANS:
         return f"{sent}Broadcast completed: result=0\n"
-    raise UnsupportedCommand(
-        line, "known broadcasts: clipper.get, clipper.set, overlays, media scans"
-    )
+    raise UnsupportedArguments("known broadcasts: clipper.get, clipper.set, overlays, media scans")
 
 
 def _stack(handset: Handset) -> str:
-    """One line per task as Android 13 prints them; the one in front is visible."""
-    front = handset.edition
-    names = [app for app in handset.recents if front is None or app != front.app]
+    """The tasks as Android 13 prints them. Only the task in front is visible."""
+    front = handset.front_app
+    names = [app for app in handset.recents if front is None or app != front.name]
     lines = [_task(1, HOME, front is None)]
     if front is not None:
-        lines.insert(0, _task(10 + list(handset.editions).index(front.app), front.component, True))
+        lines.insert(0, _task(10 + list(handset.apps).index(front.name), front.component, True))
     for app in names:
-        component = handset.editions[app].component
-        lines.append(_task(10 + list(handset.editions).index(app), component, False))
+        component = handset.apps[app].component
+        lines.append(_task(10 + list(handset.apps).index(app), component, False))
     return "".join(lines)
 
 
@@ -121,8 +116,8 @@ def _task(number: int, component: str, visible: bool) -> str:
     )
 
 
-def _forget(handset: Handset, number: str) -> str:
-    apps = list(handset.editions)
+def _remove_task(handset: Handset, number: str) -> str:
+    apps = list(handset.apps)
     at = int(number) - 10
     if 0 <= at < len(apps):
         handset.close(apps[at])
@@ -131,36 +126,32 @@ def _forget(handset: Handset, number: str) -> str:
 
 def recents(handset: Handset) -> str:
     """``dumpsys activity recents``."""
-    apps = list(handset.editions)
+    apps = list(handset.apps)
     lines = ["ACTIVITY MANAGER RECENT TASKS (dumpsys activity recents)"]
     for place, app in enumerate(handset.recents):
         number = 10 + apps.index(app)
         lines.append(f"  * Recent #{place}: Task{{#{number} type=standard}}")
-        lines.append(f"    id={number} userId=0 component={handset.editions[app].component}")
+        lines.append(f"    id={number} userId=0 component={handset.apps[app].component}")
     return "\n".join(lines) + "\n"
 
 
 def _pm(handset: Handset, args: list[str], data: bytes) -> str:
-    line = f"shell pm {' '.join(args)}"
     if args[:1] == ["clear"] and len(args) == 2:
-        edition = handset.package(args[1])
-        if edition is None:
-            # Whatever else is installed on an emulator keeps nothing that a test bench reads.
+        app = handset.package(args[1])
+        if app is None:
             raise AdbFailure(f"Failed: package {args[1]} is not installed")
-        handset.clear(edition)
+        handset.clear(app)
         return "Success\n"
     if args[:2] == ["list", "packages"]:
         names = sorted(
-            name
-            for edition in handset.editions.values()
-            for name in (edition.package, *edition.providers)
+            name for app in handset.apps.values() for name in (app.package, *app.providers)
         )
         return "".join(f"package:{name}\n" for name in names)
     if args[:1] in (["grant"], ["revoke"]) and len(args) == 3:
         if handset.package(args[1]) is None:
             raise AdbFailure(f"Exception occurred while executing: Unknown package: {args[1]}")
-        return ""  # apps never ask, so there is nothing to change
-    raise UnsupportedCommand(line, "known: clear, grant, revoke, list packages")
+        return ""  # the apps of the handset never ask for a permission
+    raise UnsupportedArguments("known: clear, grant, revoke, list packages")
 
 
 def _appops(handset: Handset, args: list[str], data: bytes) -> str:
@@ -171,16 +162,15 @@ def _appops(handset: Handset, args: list[str], data: bytes) -> str:
 
 def _monkey(handset: Handset, args: list[str], data: bytes) -> str:
     if len(args) < 3 or args[0] != "-p" or args[-1] != "1":
-        raise UnsupportedCommand(f"shell monkey {' '.join(args)}", "known: monkey -p PACKAGE 1")
-    edition = handset.package(" ".join(args[1:-1]))
-    if edition is None:
+        raise UnsupportedArguments("known: monkey -p PACKAGE 1")
+    app = handset.package(" ".join(args[1:-1]))
+    if app is None:
         raise AdbFailure("** No activities found to run, monkey aborted.", code=252)
-    handset.launch(edition.app)
+    handset.launch(app.name)
     return "Events injected: 1\n"
 
 
 def _input(handset: Handset, args: list[str], data: bytes) -> str:
-    line = f"shell input {' '.join(args)}"
     given = args[1:] if args[:1] == ["touchscreen"] else args
     kind, rest = (given[0], given[1:]) if given else ("", [])
     try:
@@ -197,14 +187,14 @@ def _input(handset: Handset, args: list[str], data: bytes) -> str:
         elif kind == "keycombination":
             touch.combine(handset, tuple(rest))
         else:
-            raise UnsupportedCommand(line, "known: tap, swipe, text, keyevent, keycombination")
+            raise UnsupportedArguments("known: tap, swipe, text, keyevent, keycombination")
     except ValueError as error:
         raise AdbFailure(f"Error: {error}") from error
     return ""
 
 
-def emulate(handset: Handset, args: list[str]) -> str:
-    """``adb emu``: the emulator's console."""
+def console(handset: Handset, args: list[str]) -> str:
+    """Run a command of the emulator's console, ``adb emu``."""
     if args[:2] == ["sms", "send"] and len(args) >= 4:
         handset.now += 1
         store(handset, args[2], " ".join(args[3:]), "inbox")

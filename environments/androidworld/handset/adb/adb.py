@@ -1,39 +1,42 @@
-"""adb for a handset: takes what an adb client would pass to the program, gives what it would print.
+"""The adb program for a handset: it maps the arguments of a command to its output.
 
     adb = Adb(handset)
     adb.run(["shell", "settings", "get", "global", "wifi_on"])     # b"1\\n"
 
-What is not known here is refused with :class:`UnsupportedCommand`; nothing is ignored silently.
+A command that is not supported raises :class:`UnsupportedCommand`. No command is ignored.
 """
 
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from swarm_ui.environments.androidworld.handset.adb.activity_programs import ACTIVITY, emulate
+from swarm_ui.environments.androidworld.handset.adb.activity_programs import ACTIVITY, console
 from swarm_ui.environments.androidworld.handset.adb.file_programs import FILE_PROGRAMS
+from swarm_ui.environments.androidworld.handset.adb.program import Program
 from swarm_ui.environments.androidworld.handset.adb.shell_syntax import (
     If,
-    Pipe,
+    Pipeline,
     Script,
-    Simple,
+    SimpleCommand,
     Word,
     parse,
 )
 from swarm_ui.environments.androidworld.handset.adb.system_programs import SYSTEM
-from swarm_ui.environments.androidworld.handset.errors import AdbFailure, UnsupportedCommand
+from swarm_ui.environments.androidworld.handset.errors import (
+    AdbFailure,
+    UnsupportedArguments,
+    UnsupportedCommand,
+)
 from swarm_ui.environments.androidworld.handset.file_system import canonical, name
 from swarm_ui.environments.androidworld.handset.handset import Handset
 
-Program = Callable[[Handset, list[str], bytes], bytes | str]
-"""A program of the shell: handset, arguments, standard input -> output; raises AdbFailure."""
 PROGRAMS: Mapping[str, Program] = {**FILE_PROGRAMS, **ACTIVITY, **SYSTEM}
 
 
 class Adb:
-    """The adb program, connected to one handset. It keeps no state of its own."""
+    """The adb program, connected to one handset. It has no state of its own."""
 
     def __init__(self, handset: Handset) -> None:
         self.handset = handset
@@ -43,7 +46,7 @@ class Adb:
 
         Raises:
             AdbFailure: the command failed, as it would on a device.
-            UnsupportedCommand: it is not known here.
+            UnsupportedCommand: the simulated device does not support the command.
         """
         if not args:
             raise UnsupportedCommand("", "a command is missing")
@@ -55,7 +58,7 @@ class Adb:
         if command == "pull" and len(rest) == 2:
             return self._pull(rest[0], rest[1])
         if command == "emu":
-            return emulate(self.handset, rest).encode()
+            return console(self.handset, rest).encode()
         if command in ("root", "unroot"):
             return b"adbd is already running as root\n"
         if command in ("devices", "start-server", "kill-server", "wait-for-device"):
@@ -73,24 +76,24 @@ class Adb:
         return output
 
     def _script(self, script: Script) -> tuple[bytes, int]:
-        """Output and exit code, which is that of the last command."""
+        """Output of a script, and the exit code of its last command."""
         output, code = b"", 0
-        for chain in script:
-            text, code = self._pipe(chain.first)
+        for and_or in script:
+            text, code = self._pipeline(and_or.first)
             output += text
-            for joint, pipe in chain.rest:
-                if (code == 0) == (joint == "&&"):
-                    text, code = self._pipe(pipe)
+            for operator, pipeline in and_or.rest:
+                if (code == 0) == (operator == "&&"):
+                    text, code = self._pipeline(pipeline)
                     output += text
         return output, code
 
-    def _pipe(self, pipe: Pipe) -> tuple[bytes, int]:
+    def _pipeline(self, pipeline: Pipeline) -> tuple[bytes, int]:
         data, code = b"", 0
-        for command in pipe.commands:
+        for command in pipeline.commands:
             data, code = self._command(command, data)
         return data, code
 
-    def _command(self, command: Simple | If, data: bytes) -> tuple[bytes, int]:
+    def _command(self, command: SimpleCommand | If, data: bytes) -> tuple[bytes, int]:
         if isinstance(command, If):
             _, code = self._script(command.condition)
             return self._script(command.then if code == 0 else command.otherwise)
@@ -101,8 +104,8 @@ class Adb:
             raise UnsupportedCommand(f"shell {' '.join(words)}", f"known programs: {known}")
         try:
             result = program(self.handset, words[1:], data)
-        except UnsupportedCommand:
-            raise
+        except UnsupportedArguments as error:
+            raise UnsupportedCommand(f"shell {' '.join(words)}", str(error)) from error
         except AdbFailure as failure:
             message = str(failure)
             return (message + "\n").encode() if message else b"", failure.code
@@ -112,7 +115,7 @@ class Adb:
             return b"", 0
         return output, 0
 
-    def _redirect(self, command: Simple, path: str, output: bytes) -> None:
+    def _redirect(self, command: SimpleCommand, path: str, output: bytes) -> None:
         if path == "/dev/null":
             return
         entry = self.handset.entry(path)
@@ -120,12 +123,12 @@ class Adb:
         self.handset.write(path, before + output)
 
     def _expand(self, word: Word) -> list[str]:
-        """A pattern becomes the files it matches, or stays as it is if there are none."""
+        """The files that a pattern matches, or the pattern itself if it matches none."""
         if not word.pattern:
             return [word.text]
         folder, _, pattern = word.text.rpartition("/")
         if any(char in folder for char in "*?"):
-            raise UnsupportedCommand(f"shell … {word.text}", "patterns for folders")
+            raise UnsupportedCommand(f"shell … {word.text}", "a pattern in the name of a folder")
         place = canonical(folder or "/")
         found = [
             f"{folder}/{name(path)}"
@@ -151,6 +154,6 @@ class Adb:
         if entry is None:
             raise AdbFailure(f"adb: error: failed to stat remote object '{remote}': No such file")
         if entry.data is None:
-            raise UnsupportedCommand(f"pull {remote}", "folders; pull their files one by one")
+            raise UnsupportedCommand(f"pull {remote}", "it is a folder; pull its files one by one")
         Path(local).write_bytes(self.handset.read(remote))
         return f"{remote}: 1 file pulled, 0 skipped.\n".encode()

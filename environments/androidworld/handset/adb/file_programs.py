@@ -1,23 +1,22 @@
-"""The shell's programs for files and texts."""
+"""The shell's programs for files and text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from swarm_ui.environments.androidworld.handset.errors import AdbFailure, UnsupportedCommand
+from swarm_ui.environments.androidworld.handset.adb.program import Program
+from swarm_ui.environments.androidworld.handset.errors import AdbFailure, UnsupportedArguments
 from swarm_ui.environments.androidworld.handset.file_system import canonical, name, parent
 from swarm_ui.environments.androidworld.handset.handset import Handset
 
-Program = Callable[[Handset, list[str], bytes], bytes | str]
-
 
 def _flags(program: str, args: list[str], known: str) -> tuple[set[str], list[str]]:
-    """Letters after dashes, and the other arguments.
+    """The letters after dashes, and the other arguments.
 
     Raises:
-        UnsupportedCommand: a letter that is not among the known ones.
+        UnsupportedArguments: a letter is not in ``known``.
     """
     letters: set[str] = set()
     rest: list[str] = []
@@ -27,9 +26,7 @@ def _flags(program: str, args: list[str], known: str) -> tuple[set[str], list[st
         else:
             rest.append(arg)
     if letters - set(known):
-        raise UnsupportedCommand(
-            f"shell {program} {' '.join(args)}", f"known flags: {known or 'none'}"
-        )
+        raise UnsupportedArguments(f"known flags: {known or 'none'}")
     return letters, rest
 
 
@@ -125,22 +122,17 @@ def _cp(handset: Handset, args: list[str], data: bytes) -> str:
     return ""
 
 
-def _copy(handset: Handset, source: str, target: str, whole: bool) -> None:
+def _copy(handset: Handset, source: str, target: str, recursive: bool) -> None:
     place, goal = canonical(source), canonical(target)
     entry = handset.files.get(place)
     if entry is None:
         raise AdbFailure(f"cp: {source}: No such file or directory")
-    if entry.data is None and not whole:
+    if entry.data is None and not recursive:
         raise AdbFailure(f"cp: Skipped dir '{source}'")
-    # 'FOLDER/.' means what is in it.
+    # 'FOLDER/.' stands for the contents of the folder.
     if handset.files.is_folder(goal) and not source.endswith("/."):
         goal = f"{goal}/{name(place)}"
-    for path in list(handset.files.walk(place)):
-        where = goal + path[len(place) :]
-        if handset.files.is_folder(path):
-            handset.make_folder(where)
-        else:
-            handset.write(where, handset.read(path))
+    handset.copy(place, goal)
 
 
 def _mv(handset: Handset, args: list[str], data: bytes) -> str:
@@ -162,13 +154,13 @@ def _find(handset: Handset, args: list[str], data: bytes) -> str:
     place = canonical(start)
     if handset.files.get(place) is None and place != "/":
         raise AdbFailure(f"find: {start}: No such file or directory")
-    wanted = _Search(args[1:] if start != "/" or args[:1] == ["/"] else args)
+    conditions = _Search(args[1:] if start != "/" or args[:1] == ["/"] else args)
     lines: list[str] = []
     for path in list(handset.files.walk(place)):
         depth = path[len(place) :].count("/")
-        if not wanted.takes(path, depth, handset.files.is_folder(path)):
+        if not conditions.matches(path, depth, handset.files.is_folder(path)):
             continue
-        if wanted.delete:
+        if conditions.delete:
             if handset.files.is_file(path):
                 handset.delete(path)
         else:
@@ -177,7 +169,7 @@ def _find(handset: Handset, args: list[str], data: bytes) -> str:
 
 
 class _Search:
-    """What ``find`` looks for."""
+    """The conditions of ``find``."""
 
     def __init__(self, args: list[str]) -> None:
         self.kinds: set[str] = set()
@@ -198,21 +190,21 @@ class _Search:
             elif option == "-name" and rest:
                 self.pattern = re.compile(re.escape(rest.pop(0)).replace(r"\*", ".*"))
             elif option != "-o" or not self.kinds:
-                raise UnsupportedCommand(f"shell find {' '.join(args)}", f"{option!r} is not known")
+                raise UnsupportedArguments(f"{option!r} is not known")
 
-    def takes(self, path: str, depth: int, folder: bool) -> bool:
+    def matches(self, path: str, depth: int, folder: bool) -> bool:
         fits = not self.kinds or ("d" if folder else "f") in self.kinds
         named = self.pattern is None or self.pattern.fullmatch(name(path)) is not None
         return fits and named and self.least <= depth <= self.most
 
 
 def _test(handset: Handset, args: list[str], data: bytes) -> str:
-    """``[ -d PATH ]``, with ``-f``, ``-e`` or ``-s``, ``!`` before it."""
+    """``[ [!] -d|-f|-e|-s PATH ]``."""
     given = args[:-1] if args[-1:] == ["]"] else args
     turned = given[:1] == ["!"]
     given = given[1:] if turned else given
     if len(given) != 2 or given[0] not in ("-d", "-f", "-e", "-s"):
-        raise UnsupportedCommand(f"shell [ {' '.join(args)}", "known tests: -d, -f, -e, -s")
+        raise UnsupportedArguments("known tests: -d, -f, -e, -s")
     place = canonical(given[1])
     if given[0] == "-d":
         true = handset.files.is_folder(place)
@@ -250,12 +242,12 @@ def _wc(handset: Handset, args: list[str], data: bytes) -> str:
 
 
 def _check(program: str) -> Program:
-    """A program that changes rights, which nobody is denied here; its files must exist."""
+    """A program that changes permissions. It only checks that its files exist."""
 
     def run(handset: Handset, args: list[str], data: bytes) -> str:
         paths = [arg for arg in args if arg.startswith("/")]
         if not paths:
-            raise UnsupportedCommand(f"shell {program} {' '.join(args)}", "a path is missing")
+            raise UnsupportedArguments("a path is missing")
         for path in paths:
             if handset.entry(path) is None:
                 raise AdbFailure(f"{program}: '{path}': No such file or directory")

@@ -1,58 +1,63 @@
-"""As much of the shell's grammar as adb clients write: words, quotes, pipes, ``&&``, ``if``.
+"""Parser for the part of the shell's grammar that adb clients use.
 
-Nothing is evaluated here: a line becomes a tree that
-:mod:`swarm_ui.environments.androidworld.handset.adb.adb`
-walks. Variables, substitutions and loops are refused.
+It knows words, quotes, pipes, redirections, ``&&``, ``||`` and ``if``, and refuses variables,
+substitutions and loops. A line becomes a tree; :class:`Adb` evaluates it.
 """
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+import re
+from typing import NamedTuple, NoReturn
 
 import msgspec
 
 from swarm_ui.environments.androidworld.handset.errors import UnsupportedCommand
 
-_OPERATORS = ("&&", "||", ">>", "|", ";", ">", "\n")
+_OPERATOR = re.compile(r"&&|\|\||>>|[|;>\n]")
+_PIECE = re.compile(
+    r"""'(?P<single>[^']*)'|"(?P<double>(?:[^"\\]|\\.)*)"|\\(?P<escaped>.)"""
+    r"""|(?P<plain>[^\s|;>&<'"\\$`]+|\\\Z)""",
+    re.DOTALL,
+)
 _ENDS = frozenset(("then", "else", "elif", "fi"))
-_ESCAPABLE_IN_QUOTES = '\\"$`'
 
 
 class Word(NamedTuple):
-    """One word of a command, quotes taken off."""
+    """A word of a command, without its quotes."""
 
     text: str
     pattern: bool = False
-    """It holds an unquoted ``*`` or ``?``."""
+    """The word has an unquoted ``*`` or ``?``."""
     quoted: bool = False
 
 
 class Operator(NamedTuple):
-    """What stands between commands."""
+    """An operator between words or commands."""
 
     text: str
 
 
-class Simple(msgspec.Struct, frozen=True):
+class SimpleCommand(msgspec.Struct, frozen=True):
     """A program with its arguments."""
 
     words: tuple[Word, ...]
     target: Word | None = None
-    """File that the output goes to."""
+    """File for the output."""
     append: bool = False
 
 
-class Pipe(msgspec.Struct, frozen=True):
-    """Commands that read each other's output."""
+class Pipeline(msgspec.Struct, frozen=True):
+    """Commands that each read the output of the one before."""
 
-    commands: tuple[Simple | If, ...]
+    commands: tuple[SimpleCommand | If, ...]
 
 
-class Chain(msgspec.Struct, frozen=True):
-    """Pipes joined by ``&&`` and ``||``."""
+class AndOrList(msgspec.Struct, frozen=True):
+    """Pipelines joined by ``&&`` and ``||``."""
 
-    first: Pipe
-    rest: tuple[tuple[Literal["&&", "||"], Pipe], ...] = ()
+    first: Pipeline
+    rest: tuple[tuple[str, Pipeline], ...] = ()
+    """Each operator with the pipeline after it."""
 
 
 class If(msgspec.Struct, frozen=True):
@@ -63,14 +68,14 @@ class If(msgspec.Struct, frozen=True):
     otherwise: Script = ()
 
 
-Script = tuple[Chain, ...]
+Script = tuple[AndOrList, ...]
 
 
 def parse(line: str) -> Script:
-    """The tree of a command line.
+    """The syntax tree of a command line.
 
     Raises:
-        UnsupportedCommand: grammar that is not known here, or an unfinished quote.
+        UnsupportedCommand: the grammar is not supported, or a quote is not closed.
     """
     parser = _Parser(line)
     script = parser.script()
@@ -81,12 +86,12 @@ def parse(line: str) -> Script:
 
 def _tokens(line: str) -> list[Word | Operator]:
     found: list[Word | Operator] = []
-    at, end = 0, len(line)
-    while at < end:
-        operator = next((o for o in _OPERATORS if line.startswith(o, at)), None)
+    at = 0
+    while at < len(line):
+        operator = _OPERATOR.match(line, at)
         if operator is not None:
-            found.append(Operator(operator))
-            at += len(operator)
+            found.append(Operator(operator[0]))
+            at = operator.end()
         elif line[at].isspace():
             at += 1
         else:
@@ -96,49 +101,18 @@ def _tokens(line: str) -> list[Word | Operator]:
 
 
 def _word(line: str, at: int) -> tuple[Word, int]:
-    """The word that begins at ``at``, and where it ends."""
-    parts: list[str] = []
-    pattern = quoted = False
-    while at < len(line):
-        char = line[at]
-        if char.isspace() or char in "|;>" or line.startswith("&&", at):
-            break
-        if char == "'":
-            close = line.find("'", at + 1)
-            if close < 0:
-                raise UnsupportedCommand(f"shell {line}", "a quote is not closed")
-            parts.append(line[at + 1 : close])
-            at, quoted = close + 1, True
-        elif char == '"':
-            text, at = _in_quotes(line, at + 1)
-            parts.append(text)
-            quoted = True
-        elif char == "\\" and at + 1 < len(line):
-            parts.append(line[at + 1])
-            at += 2
-        elif char in "$`<&":
-            raise UnsupportedCommand(f"shell {line}", f"unquoted {char!r} is not understood")
-        else:
-            pattern = pattern or char in "*?"
-            parts.append(char)
-            at += 1
-    return Word("".join(parts), pattern, quoted), at
-
-
-def _in_quotes(line: str, at: int) -> tuple[str, int]:
-    """Text up to the closing double quote, and where the line goes on after it."""
-    parts: list[str] = []
-    while at < len(line):
-        char = line[at]
-        if char == '"':
-            return "".join(parts), at + 1
-        if char == "\\" and at + 1 < len(line) and line[at + 1] in _ESCAPABLE_IN_QUOTES:
-            parts.append(line[at + 1])
-            at += 2
-        else:
-            parts.append(char)
-            at += 1
-    raise UnsupportedCommand(f"shell {line}", "a quote is not closed")
+    """The word that begins at ``at``, and its end."""
+    text, pattern, quoted = "", False, False
+    while piece := _PIECE.match(line, at):
+        kind, part, at = piece.lastgroup, piece[piece.lastgroup or 0], piece.end()
+        quoted = quoted or kind in ("single", "double")
+        pattern = pattern or (kind == "plain" and ("*" in part or "?" in part))
+        text += re.sub(r'\\([\\"$`])', r"\1", part) if kind == "double" else part
+    if line[at : at + 1] in ("'", '"'):
+        raise UnsupportedCommand(f"shell {line}", "a quote is not closed")
+    if line[at : at + 1] in tuple("$`<&") and not line.startswith("&&", at):
+        raise UnsupportedCommand(f"shell {line}", f"unquoted {line[at]!r} is not understood")
+    return Word(text, pattern, quoted), at
 
 
 class _Parser:
@@ -162,42 +136,36 @@ class _Parser:
             return None
         return token.text
 
-    def refuse(self, why: str) -> None:
+    def refuse(self, why: str) -> NoReturn:
         raise UnsupportedCommand(f"shell {self._line}", why)
 
     def script(self) -> Script:
-        chains: list[Chain] = []
+        lists: list[AndOrList] = []
         while not self.done:
             if self.peek() in (";", "\n"):
                 self._at += 1
             elif self.peek() in _ENDS:
                 break
             else:
-                chains.append(self._chain())
-        return tuple(chains)
+                lists.append(self._and_or_list())
+        return tuple(lists)
 
-    def _chain(self) -> Chain:
-        first = self._pipe()
-        rest: list[tuple[Literal["&&", "||"], Pipe]] = []
-        while True:
-            joint = self.peek()
-            if joint == "&&":
-                self._at += 1
-                rest.append(("&&", self._pipe()))
-            elif joint == "||":
-                self._at += 1
-                rest.append(("||", self._pipe()))
-            else:
-                return Chain(first, tuple(rest))
+    def _and_or_list(self) -> AndOrList:
+        first = self._pipeline()
+        rest: list[tuple[str, Pipeline]] = []
+        while (operator := self.peek()) in ("&&", "||"):
+            self._at += 1
+            rest.append((operator, self._pipeline()))
+        return AndOrList(first, tuple(rest))
 
-    def _pipe(self) -> Pipe:
+    def _pipeline(self) -> Pipeline:
         commands = [self._command()]
         while self.peek() == "|":
             self._at += 1
             commands.append(self._command())
-        return Pipe(tuple(commands))
+        return Pipeline(tuple(commands))
 
-    def _command(self) -> Simple | If:
+    def _command(self) -> SimpleCommand | If:
         if self.peek() == "if":
             return self._if()
         words: list[Word] = []
@@ -216,12 +184,11 @@ class _Parser:
                 break
         if not words:
             self.refuse("a command is missing")
-        return Simple(tuple(words), target, append)
+        return SimpleCommand(tuple(words), target, append)
 
     def _target(self) -> Word:
         if self.done or not isinstance(token := self._tokens[self._at], Word):
             self.refuse("a file name must follow '>'")
-            raise AssertionError
         self._at += 1
         return token
 

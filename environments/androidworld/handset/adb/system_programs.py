@@ -1,14 +1,15 @@
-"""The shell's programs for settings, time, providers, databases, and what is on the screen."""
+"""The shell's programs for settings, time, content providers, databases and the screen."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from swarm_ui.environments.androidworld.handset.adb.activity_programs import recents
+from swarm_ui.environments.androidworld.handset.adb.program import Program
 from swarm_ui.environments.androidworld.handset.apps.messenger import SMS, newest
-from swarm_ui.environments.androidworld.handset.errors import AdbFailure, UnsupportedCommand
+from swarm_ui.environments.androidworld.handset.errors import AdbFailure, UnsupportedArguments
 from swarm_ui.environments.androidworld.handset.file_system import SHARED, canonical
 from swarm_ui.environments.androidworld.handset.handset import Handset
 from swarm_ui.environments.androidworld.handset.screen.accessibility_tree import to_xml, windows
@@ -19,8 +20,7 @@ from swarm_ui.environments.androidworld.handset.screen.geometry import (
     lay_out,
 )
 
-Program = Callable[[Handset, list[str], bytes], bytes | str]
-WIDE, HIGH = WIDTH * SCALE, HEIGHT * SCALE
+SCREEN_WIDTH, SCREEN_HEIGHT = WIDTH * SCALE, HEIGHT * SCALE
 _SWITCHES = {("global", "wifi_on"): "wifi", ("global", "bluetooth_on"): "bluetooth"}
 _BRIGHTNESS = ("system", "screen_brightness")
 _ROTATION = ("system", "user_rotation")
@@ -28,16 +28,15 @@ _PROPERTIES = {"ro.build.version.sdk": "33", "ro.product.model": "swarm-ui hands
 
 
 def _settings(handset: Handset, args: list[str], data: bytes) -> str:
-    line = f"shell settings {' '.join(args)}"
     known = "known: get, put, delete and list, in system, secure and global"
     if len(args) < 2 or args[1] not in handset.namespaces:
-        raise UnsupportedCommand(line, known)
+        raise UnsupportedArguments(known)
     verb, space, *rest = args
     if verb == "list" and not rest:
-        pairs = {**handset.namespaces[space], **_bridged(handset, space)}
+        pairs = {**handset.namespaces[space], **_phone_settings(handset, space)}
         return "".join(f"{key}={value}\n" for key, value in sorted(pairs.items()))
     if verb == "get" and len(rest) == 1:
-        pairs = {**handset.namespaces[space], **_bridged(handset, space)}
+        pairs = {**handset.namespaces[space], **_phone_settings(handset, space)}
         return pairs.get(rest[0], "null") + "\n"
     if verb == "put" and len(rest) == 2:
         _put(handset, space, rest[0], rest[1])
@@ -47,11 +46,11 @@ def _settings(handset: Handset, args: list[str], data: bytes) -> str:
         deleted = len(handset.namespaces[space]) - len(pairs)
         handset.namespaces = {**handset.namespaces, space: pairs}
         return f"Deleted {deleted} rows\n"
-    raise UnsupportedCommand(line, known)
+    raise UnsupportedArguments(known)
 
 
-def _bridged(handset: Handset, space: str) -> dict[str, str]:
-    """Settings of Android that are the phone's own."""
+def _phone_settings(handset: Handset, space: str) -> dict[str, str]:
+    """Settings of Android that the phone keeps as its own."""
     found = {
         key: str(int(handset.settings.get(phone) == "on"))
         for (where, key), phone in _SWITCHES.items()
@@ -65,7 +64,7 @@ def _bridged(handset: Handset, space: str) -> dict[str, str]:
 def _put(handset: Handset, space: str, key: str, value: str) -> None:
     phone = _SWITCHES.get((space, key))
     if (space, key) == _ROTATION and value != "0":
-        raise UnsupportedCommand(f"shell settings put {space} {key} {value}", "it stays upright")
+        raise UnsupportedArguments("the screen does not rotate")
     if phone is not None:
         handset.set(phone, "off" if value == "0" else "on")
     elif (space, key) == _BRIGHTNESS:
@@ -81,28 +80,24 @@ def _svc(handset: Handset, args: list[str], data: bytes) -> str:
         or args[0] not in ("wifi", "bluetooth")
         or args[1] not in ("enable", "disable")
     ):
-        raise UnsupportedCommand(
-            f"shell svc {' '.join(args)}", "known: wifi|bluetooth enable|disable"
-        )
+        raise UnsupportedArguments("known: wifi|bluetooth enable|disable")
     handset.set(args[0], "on" if args[1] == "enable" else "off")
     return ""
 
 
 def _date(handset: Handset, args: list[str], data: bytes) -> str:
-    """Tell the time, or set it with ``MMDDhhmm[[CC]YY][.SS]``."""
+    """Print the time, or set it with ``MMDDhhmm[[CC]YY][.SS]``."""
     if not args:
         return f"{handset.when():%a %b} {handset.when().day:2d} {handset.when():%H:%M:%S UTC %Y}\n"
     if args[0].startswith("+"):
         if set(re.findall("%.", args[0])) - set(re.findall("%.", "%s%Y%m%d%H%M%S%j%a%b%T%F")):
-            raise UnsupportedCommand(
-                f"shell date {args[0]}", "known: %s %Y %m %d %H %M %S %j %a %b %T %F"
-            )
+            raise UnsupportedArguments("known: %s %Y %m %d %H %M %S %j %a %b %T %F")
         shown = args[0][1:].replace("%s", str(handset.now))
         return handset.when().strftime(shown) + "\n"
-    given = re.fullmatch(r"(\d{2})(\d{2})(\d{2})(\d{2})(\d{2}|\d{4})?(?:\.(\d{2}))?", args[0])
-    if given is None or len(args) > 1:
-        raise UnsupportedCommand(f"shell date {' '.join(args)}", "known: MMDDhhmm[[CC]YY][.SS]")
-    month, day, hour, minute, year, second = given.groups()
+    parts = re.fullmatch(r"(\d{2})(\d{2})(\d{2})(\d{2})(\d{2}|\d{4})?(?:\.(\d{2}))?", args[0])
+    if parts is None or len(args) > 1:
+        raise UnsupportedArguments("known: MMDDhhmm[[CC]YY][.SS]")
+    month, day, hour, minute, year, second = parts.groups()
     full = int(year) if year and len(year) == 4 else 2000 + int(year or handset.when().year % 100)
     try:
         when = datetime(
@@ -116,51 +111,49 @@ def _date(handset: Handset, args: list[str], data: bytes) -> str:
 
 def _service(handset: Handset, args: list[str], data: bytes) -> str:
     if args[:3] == ["call", "alarm", "3"] and args[3:] == ["s16", "UTC"]:
-        return "Result: Parcel(00000000    '....')\n"  # the clock is in UTC anyway
+        return "Result: Parcel(00000000    '....')\n"  # the clock is always in UTC
     if args[:1] == ["check"] and len(args) == 2:
         return f"Service {args[1]}: found\n"
-    raise UnsupportedCommand(
-        f"shell service {' '.join(args)}", "known: call alarm 3 s16 UTC, check NAME"
-    )
+    raise UnsupportedArguments("known: call alarm 3 s16 UTC, check NAME")
 
 
 def _wm(handset: Handset, args: list[str], data: bytes) -> str:
     if args == ["size"]:
-        return f"Physical size: {WIDE}x{HIGH}\n"
+        return f"Physical size: {SCREEN_WIDTH}x{SCREEN_HEIGHT}\n"
     if args == ["density"]:
         return "Physical density: 420\n"
-    raise UnsupportedCommand(f"shell wm {' '.join(args)}", "known: size, density (to read)")
+    raise UnsupportedArguments("known: size, density (to read)")
 
 
 def _getprop(handset: Handset, args: list[str], data: bytes) -> str:
     if len(args) != 1:
-        raise UnsupportedCommand(f"shell getprop {' '.join(args)}", "known: getprop NAME")
+        raise UnsupportedArguments("known: getprop NAME")
     return _PROPERTIES.get(args[0], "") + "\n"
 
 
 def _dumpsys(handset: Handset, args: list[str], data: bytes) -> str:
-    frame = f"[0, 0, {WIDE}, {HIGH}]"
+    frame = f"[0, 0, {SCREEN_WIDTH}, {SCREEN_HEIGHT}]"
     if args == ["input"]:
         return (
             "INPUT MANAGER (dumpsys input)\n"
             f"  Viewport INTERNAL: displayId=0, orientation=0, logicalFrame={frame}, "
-            f"physicalFrame={frame}, deviceSize=[{WIDE}, {HIGH}]\n"
+            f"physicalFrame={frame}, deviceSize=[{SCREEN_WIDTH}, {SCREEN_HEIGHT}]\n"
             "      SurfaceOrientation: 0\n"
         )
     if args == ["window"]:
         head = "WINDOW MANAGER (dumpsys window)"
-        return f"{head}\n  mCurrentRotation=ROTATION_0\n  init={WIDE}x{HIGH}\n"
+        return f"{head}\n  mCurrentRotation=ROTATION_0\n  init={SCREEN_WIDTH}x{SCREEN_HEIGHT}\n"
     if args == ["activity", "recents"]:
         return recents(handset)
     if args == ["telephony.registry"]:
         return f"last known state:\n  mCallState={1 if handset.call else 0}\n"
     known = "known: input, window, activity recents, telephony.registry"
-    raise UnsupportedCommand(f"shell dumpsys {' '.join(args)}", known)
+    raise UnsupportedArguments(known)
 
 
 def _uiautomator(handset: Handset, args: list[str], data: bytes) -> str:
     if args[:1] != ["dump"] or len(args) > 2:
-        raise UnsupportedCommand(f"shell uiautomator {' '.join(args)}", "known: dump [FILE]")
+        raise UnsupportedArguments("known: dump [FILE]")
     path = args[1] if len(args) == 2 else f"{SHARED}/window_dump.xml"
     app, _ = windows(handset, lay_out(handset))
     handset.write(path, to_xml(app).encode())
@@ -169,9 +162,7 @@ def _uiautomator(handset: Handset, args: list[str], data: bytes) -> str:
 
 def _sqlite3(handset: Handset, args: list[str], data: bytes) -> str:
     if len(args) != 2:
-        raise UnsupportedCommand(
-            f"shell sqlite3 {' '.join(args)}", "known: sqlite3 FILE STATEMENTS"
-        )
+        raise UnsupportedArguments("known: sqlite3 FILE STATEMENTS")
     database = handset.database(canonical(args[0]))
     if database is None:
         raise AdbFailure(f'Error: unable to open database "{args[0]}": no app keeps it here')
@@ -179,14 +170,13 @@ def _sqlite3(handset: Handset, args: list[str], data: bytes) -> str:
 
 
 def _content(handset: Handset, args: list[str], data: bytes) -> str:
-    line = f"shell content {' '.join(args)}"
     options = dict(zip(args[1::2], args[2::2], strict=False))
     uri = options.pop("--uri", "").rstrip("/")
     columns = options.pop("--projection", "")
     if options or len(args) % 2 == 0:
-        raise UnsupportedCommand(line, "known options: --uri, --projection")
+        raise UnsupportedArguments("known options: --uri, --projection")
     if args[:1] == ["query"]:
-        return _query(handset, uri, columns.split(":") if columns else [], line)
+        return _query(handset, uri, columns.split(":") if columns else [])
     if args[:1] == ["delete"] and uri in (
         "content://call_log/calls",
         "content://media/external/downloads",
@@ -195,12 +185,10 @@ def _content(handset: Handset, args: list[str], data: bytes) -> str:
             for path in handset.files.children(f"{SHARED}/Download"):
                 handset.delete(path)
         return ""
-    raise UnsupportedCommand(
-        line, "known: query of sms and contacts; delete of calls and downloads"
-    )
+    raise UnsupportedArguments("known: query of sms and contacts; delete of calls and downloads")
 
 
-def _query(handset: Handset, uri: str, columns: list[str], line: str) -> str:
+def _query(handset: Handset, uri: str, columns: list[str]) -> str:
     rows: list[Mapping[str, object]]
     if uri in ("content://sms", "content://sms/sent", "content://sms/inbox"):
         box = uri.removeprefix("content://sms").lstrip("/")
@@ -215,8 +203,8 @@ def _query(handset: Handset, uri: str, columns: list[str], line: str) -> str:
     elif uri == "content://call_log/calls":
         rows = []
     else:
-        raise UnsupportedCommand(
-            line, "known: content://sms, …/sent, …/inbox, content://contacts/phones"
+        raise UnsupportedArguments(
+            "known: content://sms, …/sent, …/inbox, content://contacts/phones"
         )
     if rows and set(columns) - set(rows[0]):
         raise AdbFailure(

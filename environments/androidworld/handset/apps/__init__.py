@@ -1,4 +1,4 @@
-"""The apps that android_world's tasks are about, as editions over the phone's tables and files."""
+"""The apps of the handset: simplified versions of the apps that android_world tasks use."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from swarm_ui.environments.androidworld.handset.apps.messenger import MESSENGER
 from swarm_ui.environments.androidworld.handset.apps.recipes import RECIPES
 from swarm_ui.environments.androidworld.handset.apps.settings import CLIPPER, SETTINGS
 from swarm_ui.environments.androidworld.handset.apps.tasks import TASKS
-from swarm_ui.environments.androidworld.handset.handset import Edition
+from swarm_ui.environments.androidworld.handset.handset import AppSpec
 
-EDITIONS: tuple[Edition, ...] = (
+APPS: tuple[AppSpec, ...] = (
     SETTINGS, CONTACTS, DIALER, MESSENGER, CLOCK, CALENDAR, TASKS, MARKOR, FILES, GALLERY, CAMERA,
     RECORDER, DRAW, EXPENSE, RECIPES, CLIPPER,
 )  # fmt: skip

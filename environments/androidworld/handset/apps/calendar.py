@@ -1,4 +1,4 @@
-"""Simple Calendar: a month, a day, an event. Times are in UTC, as on android_world's emulator."""
+"""Simple Calendar: screens for a month, a day and an event. Times are in UTC, as upstream's."""
 
 from __future__ import annotations
 
@@ -6,27 +6,16 @@ import calendar
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 
-from swarm_ui.environments.androidworld.handset.databases import Database, SqlTable, integer, text
+from swarm_ui.environments.androidworld.handset import databases as db
 from swarm_ui.environments.androidworld.handset.handset import (
+    AppSpec,
+    Call,
     Control,
-    Edition,
     Handset,
     Line,
     Page,
 )
-from swarm_ui.environments.androidworld.handset.screen.widgets import (
-    button,
-    dialog,
-    do,
-    drop,
-    field,
-    go,
-    heading,
-    icon,
-    item,
-    options,
-    told,
-)
+from swarm_ui.environments.androidworld.handset.screen import widgets as ui
 from swarm_ui.environments.phone.device.device import Row
 from swarm_ui.environments.phone.device.screen import Screen
 from swarm_ui.environments.phone.device.widget import Widget
@@ -34,27 +23,21 @@ from swarm_ui.environments.phone.device.widget import Widget
 APP = "simple calendar pro"
 DAY, WEEK = 86_400, 604_800
 REPEATS = {"No repetition": 0, "Daily": DAY, "Weekly": WEEK}
-EVENTS = Database(
+EVENTS = db.single_table(
     "/data/data/com.simplemobiletools.calendar.pro/databases/events.db",
+    "events", "id", "event",
     (
-        SqlTable(
-            name="events",
-            key="id",
-            of="event",
-            columns=(
-                integer("start_ts", "start"), integer("end_ts", "end"), text("title"),
-                text("location", "place"), text("description"),
-                integer("reminder_1_minutes", "", -1), integer("reminder_2_minutes", "", -1),
-                integer("reminder_3_minutes", "", -1), integer("reminder_1_type"),
-                integer("reminder_2_type"), integer("reminder_3_type"),
-                integer("repeat_interval"), integer("repeat_rule"), integer("repeat_limit"),
-                text("repetition_exceptions", "", "[]"), text("attendees"), text("import_id"),
-                text("time_zone", "", "UTC"), integer("flags"), integer("event_type", "", 1),
-                integer("parent_id"), integer("last_updated"),
-                text("source", "", "simple-calendar"), integer("availability"),
-                integer("color"), integer("type"),
-            ),
-        ),
+        db.integer("start_ts", "start"), db.integer("end_ts", "end"), db.text("title"),
+        db.text("location", "place"), db.text("description"),
+        db.integer("reminder_1_minutes", "", -1), db.integer("reminder_2_minutes", "", -1),
+        db.integer("reminder_3_minutes", "", -1), db.integer("reminder_1_type"),
+        db.integer("reminder_2_type"), db.integer("reminder_3_type"),
+        db.integer("repeat_interval"), db.integer("repeat_rule"), db.integer("repeat_limit"),
+        db.text("repetition_exceptions", "", "[]"), db.text("attendees"), db.text("import_id"),
+        db.text("time_zone", "", "UTC"), db.integer("flags"), db.integer("event_type", "", 1),
+        db.integer("parent_id"), db.integer("last_updated"),
+        db.text("source", "", "simple-calendar"), db.integer("availability"),
+        db.integer("color"), db.integer("type"),
     ),
 )  # fmt: skip
 
@@ -66,8 +49,8 @@ def _build(handset: Handset, screen: Screen) -> Page:
         return _event(handset, screen.row)
     if screen.kind == "delete":
         title = handset.tables["event"][screen.row]["title"]
-        yes = do(partial(_delete, row=screen.row))
-        return dialog("Delete", f"Delete {title}?", "Yes", yes, "No")
+        yes = ui.delete_record("event", screen.row, "Event deleted")
+        return ui.dialog("Delete", f"Delete {title}?", "Yes", yes, "No")
     if screen.kind == "form":
         return _form(handset)
     if screen.kind == "agenda":
@@ -77,41 +60,34 @@ def _build(handset: Handset, screen: Screen) -> Page:
 
 
 def _month(handset: Handset, first: date) -> Page:
-    """Seven columns of days, each with the number of its events."""
-    count = _counts(handset, first)
-    weeks: list[Line] = [tuple(heading(day) for day in ("S", "M", "T", "W", "T", "F", "S"))]
+    """A table of the days. The description of a day gives the number of its events."""
+    weeks: list[Line] = [tuple(ui.heading(day) for day in ("S", "M", "T", "W", "T", "F", "S"))]
     for week in calendar.Calendar(6).monthdatescalendar(first.year, first.month):
-        weeks.append(tuple(_tile(day, count.get(day, 0), day.month == first.month) for day in week))
+        weeks.append(tuple(_tile(handset, day, day.month == first.month) for day in week))
     before, after = first - timedelta(days=1), first + timedelta(days=31)
     turn = (
-        icon("Previous month", do(partial(_turn, to=before))),
-        icon("Next month", do(partial(_turn, to=after))),
-        button("List", go(Screen(APP, "agenda"))),
+        ui.icon("Previous month", Call(partial(_turn, to=before))),
+        ui.icon("Next month", Call(partial(_turn, to=after))),
+        ui.button("List", ui.open_screen(APP, "agenda")),
     )
-    add = icon("New Event", go(Screen(APP, "form"), _blank(handset.when().date())))
+    add = ui.icon("New Event", ui.open_screen(APP, "form", draft=_blank(handset.when().date())))
     return Page(title=f"{first:%B %Y}", rows=weeks, top=[turn], bottom=[add])
 
 
-def _tile(day: date, events: int, inside: bool) -> Widget:
-    said = f"{day:%B} {day.day} {day.year}, {events} events"
-    effect = go(Screen(APP, "day", day.isoformat()))
-    return Control("cell", str(day.day), None, None, effect, description=said if inside else "")
+def _tile(handset: Handset, day: date, inside: bool) -> Widget:
+    description = f"{day:%B} {day.day} {day.year}, {len(_on(handset, day))} events"
+    effect = ui.open_screen(APP, "day", day.isoformat())
+    return Control(
+        "cell", str(day.day), None, None, effect, description=description if inside else ""
+    )
 
 
 def _turn(handset: Handset, to: date) -> None:
     handset.show((Screen(APP, "list", to.isoformat()),))
 
 
-def _counts(handset: Handset, first: date) -> dict[date, int]:
-    found: dict[date, int] = {}
-    for day in range(42):
-        when = first - timedelta(days=7) + timedelta(days=day)
-        found[when] = len(_on(handset, when))
-    return found
-
-
 def _on(handset: Handset, day: date) -> list[tuple[int, Row]]:
-    """Events of a day, by time; repeated ones on each of their days."""
+    """Events of a day by time, repeated events included."""
     found = [pair for pair in handset.tables["event"].items() if _happens(pair[1], day)]
     return sorted(found, key=lambda pair: (int(pair[1]["start"]) % DAY, pair[0]))
 
@@ -130,27 +106,28 @@ def _moment(seconds: str) -> datetime:
 
 def _day(handset: Handset, day: date) -> Page:
     rows: list[Widget] = [_line(k, row) for k, row in _on(handset, day)]
-    add = icon("New Event", go(Screen(APP, "form"), _blank(day)))
+    add = ui.icon("New Event", ui.open_screen(APP, "form", draft=_blank(day)))
     title = f"{day:%A}, {day:%B} {day.day} {day.year}"
-    return Page(title=title, rows=rows or [told("No events")], bottom=[add])
+    return Page(title=title, rows=rows or [ui.text_row("No events")], bottom=[add])
 
 
 def _line(identity: int, row: Row, *, dated: bool = False) -> Widget:
     start, end = _moment(row["start"]), _moment(row["end"])
     span = f"{start:%H:%M} - {end:%H:%M}"
-    said = [f"{start:%a %Y-%m-%d}" if dated else "", span, row.get("place", "")]
-    told_as = " ".join(part for part in said if part)
-    return item(row["title"], told_as, go(Screen(APP, "detail", "", identity)))
+    parts = [f"{start:%a %Y-%m-%d}" if dated else "", span, row.get("place", "")]
+    return ui.item(
+        row["title"], " ".join(filter(None, parts)), ui.open_screen(APP, "detail", row=identity)
+    )
 
 
 def _agenda(handset: Handset) -> Page:
-    """What is to come, without end, earliest first."""
+    """All events that have not ended, the earliest first."""
     events = [
         pair for pair in handset.tables["event"].items() if int(pair[1]["end"]) >= handset.now
     ]
     events.sort(key=lambda pair: (int(pair[1]["start"]), pair[0]))
     rows = [_line(k, row, dated=True) for k, row in events]
-    return Page(title="Event list", rows=rows or [told("No events")])
+    return Page(title="Event list", rows=rows or [ui.text_row("No events")])
 
 
 def _event(handset: Handset, identity: int) -> Page:
@@ -158,37 +135,32 @@ def _event(handset: Handset, identity: int) -> Page:
     start, end = _moment(row["start"]), _moment(row["end"])
     interval = int(row.get("repeat_interval", "0"))
     rows: list[Line] = [
-        told(row["title"]),
-        told("Location", row.get("place", "")),
-        told("Description", row.get("description", "")),
-        told("Start", f"{start:%a %Y-%m-%d %H:%M}"),
-        told("End", f"{end:%a %Y-%m-%d %H:%M}"),
-        told("Repetition", next((k for k, v in REPEATS.items() if v == interval), "Other")),
+        ui.text_row(row["title"]),
+        ui.text_row("Location", row.get("place", "")),
+        ui.text_row("Description", row.get("description", "")),
+        ui.text_row("Start", f"{start:%a %Y-%m-%d %H:%M}"),
+        ui.text_row("End", f"{end:%a %Y-%m-%d %H:%M}"),
+        ui.text_row("Repetition", next((k for k, v in REPEATS.items() if v == interval), "Other")),
     ]
-    delete = button("Delete", go(Screen(APP, "delete", "", identity)))
+    delete = ui.button("Delete", ui.open_screen(APP, "delete", row=identity))
     return Page(title="Event", rows=rows, bottom=[delete])
 
 
-def _delete(handset: Handset, row: int) -> None:
-    handset.remove("event", row)
-    drop(handset, 2, "Event deleted")
-
-
 def _blank(day: date) -> dict[str, str]:
-    told_as = day.isoformat()
-    return {"start day": told_as, "end day": told_as, "start": "16:00", "end": "17:00"}
+    typed = day.isoformat()
+    return {"start day": typed, "end day": typed, "start": "16:00", "end": "17:00"}
 
 
 def _form(handset: Handset) -> Page:
     rows: list[Line] = [
-        field(handset, "Title", "title"),
-        field(handset, "Location", "place"),
-        field(handset, "Description", "description"),
-        (field(handset, "Start date", "start day"), field(handset, "Start time", "start")),
-        (field(handset, "End date", "end day"), field(handset, "End time", "end")),
-        *options(handset, "repeat", REPEATS, "No repetition"),
+        ui.field(handset, "Title", "title"),
+        ui.field(handset, "Location", "place"),
+        ui.field(handset, "Description", "description"),
+        (ui.field(handset, "Start date", "start day"), ui.field(handset, "Start time", "start")),
+        (ui.field(handset, "End date", "end day"), ui.field(handset, "End time", "end")),
+        *ui.options(handset, "repeat", REPEATS, "No repetition"),
     ]
-    return Page(title="New Event", rows=rows, bottom=[icon("Save", do(_save))])
+    return Page(title="New Event", rows=rows, bottom=[ui.icon("Save", Call(_save))])
 
 
 def _save(handset: Handset) -> str:
@@ -201,12 +173,11 @@ def _save(handset: Handset) -> str:
             for k in ("start", "end")
         )
     except ValueError:
-        handset.toast = "Dates are written 2023-10-15, times 16:00"
-        return f"not saved: {handset.toast}"
+        return ui.refuse(handset, "Dates are written 2023-10-15, times 16:00")
     title = draft.get("title", "").strip()
     if not title or end < start:
-        handset.toast = "Title is empty" if not title else "The event ends before it starts"
-        return f"not saved: {handset.toast}"
+        why = "Title is empty" if not title else "The event ends before it starts"
+        return ui.refuse(handset, why)
     interval = REPEATS[draft.get("repeat", "No repetition")]
     record = {
         "title": title,
@@ -220,12 +191,12 @@ def _save(handset: Handset) -> str:
         "last_updated": str(handset.now * 1000),
     }
     handset.insert("event", record)
-    drop(handset, 1, "Event saved")
+    ui.leave_screens(handset, 1, "Event saved")
     return ""
 
 
-CALENDAR = Edition(
-    app=APP,
+CALENDAR = AppSpec(
+    name=APP,
     package="com.simplemobiletools.calendar.pro",
     activity="com.simplemobiletools.calendar.pro.activities.MainActivity",
     build=_build,

@@ -5,21 +5,13 @@ from __future__ import annotations
 from functools import partial
 
 from swarm_ui.environments.androidworld.handset.handset import (
-    Control,
-    Edition,
+    AppSpec,
+    Call,
     Handset,
     Line,
     Page,
 )
-from swarm_ui.environments.androidworld.handset.screen.widgets import (
-    button,
-    do,
-    field,
-    go,
-    icon,
-    switch,
-    told,
-)
+from swarm_ui.environments.androidworld.handset.screen import widgets as ui
 from swarm_ui.environments.phone.apps.clock import ALARM
 from swarm_ui.environments.phone.device.effects import Flip
 from swarm_ui.environments.phone.device.screen import Screen
@@ -31,12 +23,10 @@ TABS = ("Alarm", "Clock", "Timer", "Stopwatch")
 def _build(handset: Handset, screen: Screen) -> Page:
     tab = screen.of or "Alarm"
     if screen.kind == "alarm":
-        rows: list[Line] = [field(handset, "Time", "time"), field(handset, "Label", "label")]
-        return Page(title="Add alarm", rows=[*rows, button("OK", do(_add_alarm))])
+        rows: list[Line] = [ui.field(handset, "Time", "time"), ui.field(handset, "Label", "label")]
+        return Page(title="Add alarm", rows=[*rows, ui.button("OK", Call(_add_alarm))])
     body = {"Alarm": _alarms, "Clock": _now, "Timer": _timer, "Stopwatch": _stopwatch}[tab]
-    tabs = tuple(
-        Control("tab", name, None, name == tab, do(partial(_show, tab=name))) for name in TABS
-    )
+    tabs = tuple(ui.tab(name, name == tab, Call(partial(_show, tab=name))) for name in TABS)
     return Page(title=tab, rows=body(handset), bottom=[tabs])
 
 
@@ -46,10 +36,10 @@ def _show(handset: Handset, tab: str) -> None:
 
 def _alarms(handset: Handset) -> list[Line]:
     rows: list[Line] = [
-        switch(f"{row['time']} {row['label']}", row["active"] == "on", Flip(ALARM, k, "active"))
+        ui.switch(f"{row['time']} {row['label']}", row["active"] == "on", Flip(ALARM, k, "active"))
         for k, row in handset.tables["alarm"].items()
     ]
-    return [*rows, icon("Add alarm", go(Screen(APP, "alarm")))]
+    return [*rows, ui.icon("Add alarm", ui.open_screen(APP, "alarm"))]
 
 
 def _add_alarm(handset: Handset) -> None:
@@ -64,19 +54,20 @@ def _add_alarm(handset: Handset) -> None:
 
 
 def _now(handset: Handset) -> list[Line]:
-    return [told(f"{handset.when():%H:%M}", f"{handset.when():%a, %b} {handset.when().day}")]
+    return [ui.text_row(f"{handset.when():%H:%M}", f"{handset.when():%a, %b} {handset.when().day}")]
 
 
 def _timer(handset: Handset) -> list[Line]:
     digits = handset.settings["timer"]
     padded = digits.rjust(6, "0")
-    rows: list[Line] = [told(f"{padded[:2]}h {padded[2:4]}m {padded[4:]}s")]
+    rows: list[Line] = [ui.text_row(f"{padded[:2]}h {padded[2:4]}m {padded[4:]}s")]
     for keys in (("1", "2", "3"), ("4", "5", "6"), ("7", "8", "9"), ("00", "0", "del")):
-        rows.append(tuple(button(key, do(partial(_type, key=key))) for key in keys))
+        rows.append(tuple(ui.button(key, Call(partial(_type, key=key))) for key in keys))
     if digits:
-        rows.append(icon("Start", do(_start_timer)))
+        rows.append(ui.icon("Start", Call(_start_timer)))
     rows += [
-        told(f"{row['minutes']} min {row['purpose']}") for row in handset.tables["timer"].values()
+        ui.text_row(f"{row['minutes']} min {row['purpose']}")
+        for row in handset.tables["timer"].values()
     ]
     return rows
 
@@ -97,13 +88,13 @@ def _stopwatch(handset: Handset) -> list[Line]:
     passed = int(handset.settings["stopwatch passed"])
     since = handset.settings["stopwatch since"]
     total = passed + (handset.now - int(since) if since else 0)
-    rows: list[Line] = [told(f"{total // 60:02d} {total % 60:02d} 00")]
+    rows: list[Line] = [ui.text_row(f"{total // 60:02d} {total % 60:02d} 00")]
     if since:
-        rows.append((icon("Lap", do(lambda h: None)), icon("Pause", do(_pause))))
+        rows.append((ui.icon("Lap", Call(lambda h: None)), ui.icon("Pause", Call(_pause))))
     elif total:
-        rows.append((icon("Reset", do(_reset)), icon("Start", do(_start))))
+        rows.append((ui.icon("Reset", Call(_reset)), ui.icon("Start", Call(_start))))
     else:
-        rows.append(icon("Start", do(_start)))
+        rows.append(ui.icon("Start", Call(_start)))
     return rows
 
 
@@ -122,11 +113,11 @@ def _reset(handset: Handset) -> None:
     handset.set("stopwatch passed", "0")
 
 
-CLOCK = Edition(
-    app=APP,
+CLOCK = AppSpec(
+    name=APP,
     package="com.google.android.deskclock",
     activity="com.android.deskclock.DeskClock",
     build=_build,
-    data=("alarm", "timer"),
+    tables=("alarm", "timer"),
     settings={"timer": "", "stopwatch since": "", "stopwatch passed": "0"},
 )

@@ -1,37 +1,26 @@
-"""Contacts: the phone's people, with first and last name apart. Phone: who is calling."""
+"""Contacts: the phone's contacts with first and last names. Phone: a dialer and the call."""
 
 from __future__ import annotations
 
 from functools import partial
 
 from swarm_ui.environments.androidworld.handset.handset import (
-    Control,
-    Edition,
+    AppSpec,
+    Call,
     Handset,
     Intent,
     Line,
     Page,
 )
-from swarm_ui.environments.androidworld.handset.screen.widgets import (
-    button,
-    dialog,
-    do,
-    drop,
-    field,
-    go,
-    icon,
-    item,
-    told,
-)
+from swarm_ui.environments.androidworld.handset.screen import widgets as ui
 from swarm_ui.environments.phone.device.screen import Screen
-from swarm_ui.environments.phone.device.widget import Widget
 
 APP = "contacts"
 LABELS = ("Mobile", "Home", "Work", "Other")
 
 
 def name_of(handset: Handset, number: str) -> str:
-    """Who has a number; the number itself if nobody does."""
+    """Name of the contact with a number, or the number if no contact has it."""
     for row in handset.tables["contact"].values():
         if digits(row["phone"]) == digits(number):
             return row["name"]
@@ -46,37 +35,30 @@ def _build(handset: Handset, screen: Screen) -> Page:
     if screen.kind == "form":
         return _form(handset, screen.row)
     if screen.kind == "label":
-        rows = [item(label, None, do(partial(_label, label=label))) for label in LABELS]
-        return Page(title="Select label", rows=rows)
+        return ui.choice_page("Select label", "label", LABELS)
     if screen.kind == "detail":
         return _detail(handset, screen.row)
     if screen.kind == "delete":
         name = handset.tables["contact"][screen.row]["name"]
-        yes = do(partial(_delete, row=screen.row))
-        return dialog("Delete contact?", f"{name} will be deleted", "Delete", yes)
+        yes = ui.delete_record("contact", screen.row, "1 contact deleted")
+        return ui.dialog("Delete contact?", f"{name} will be deleted", "Delete", yes)
     people = sorted(handset.tables["contact"].items(), key=lambda pair: pair[1]["name"].casefold())
-    rows = [item(row["name"], None, go(Screen(APP, "detail", "", k))) for k, row in people]
-    empty: list[Widget] = [] if rows else [told("No contacts")]
-    add = icon("Create contact", go(Screen(APP, "form"), {"label": "Mobile"}))
-    return Page(title="Contacts", rows=[*rows, *empty], bottom=[add])
+    rows = [ui.item(row["name"], None, ui.open_screen(APP, "detail", row=k)) for k, row in people]
+    add = ui.icon("Create contact", ui.open_screen(APP, "form", draft={"label": "Mobile"}))
+    return Page(title="Contacts", rows=rows or [ui.text_row("No contacts")], bottom=[add])
 
 
 def _form(handset: Handset, row: int) -> Page:
     label = handset.draft.get("label", "Mobile")
     rows: list[Line] = [
-        field(handset, "First name", "first"),
-        field(handset, "Last name", "last"),
-        field(handset, "Phone", "phone"),
-        button(label, go(Screen(APP, "label")), f"{label} Phone"),
-        field(handset, "Email", "email"),
+        ui.field(handset, "First name", "first"),
+        ui.field(handset, "Last name", "last"),
+        ui.field(handset, "Phone", "phone"),
+        ui.button(label, ui.open_screen(APP, "label"), f"{label} Phone"),
+        ui.field(handset, "Email", "email"),
     ]
-    save = button("Save", do(partial(_save, row=row)))
+    save = ui.button("Save", Call(partial(_save, row=row)))
     return Page(title="Edit contact" if row else "Create contact", rows=rows, top=[save])
-
-
-def _label(handset: Handset, label: str) -> None:
-    handset.back()
-    handset.draft = {**handset.draft, "label": label}
 
 
 def _save(handset: Handset, row: int) -> None:
@@ -94,7 +76,7 @@ def _save(handset: Handset, row: int) -> None:
     }
     if row:
         handset.update("contact", row, record)
-        drop(handset, 1, "Contact saved")
+        ui.leave_screens(handset, 1, "Contact saved")
         return
     identity = handset.insert("contact", {**record, "favorite": "off"})
     handset.show((*handset.stack[:-1], Screen(APP, "detail", "", identity)))
@@ -106,17 +88,12 @@ def _detail(handset: Handset, row: int) -> Page:
     first, _, last = record["name"].partition(" ")
     draft = {"first": first, "last": last, "label": record.get("label", "Mobile")}
     draft |= {key: record[key] for key in ("phone", "email")}
-    rows: list[Line] = [told(record["phone"], draft["label"])]
+    rows: list[Line] = [ui.text_row(record["phone"], draft["label"])]
     if record["email"]:
-        rows.append(told(record["email"], "Email"))
-    edit = icon("Edit contact", go(Screen(APP, "form", "", row), draft))
-    delete = button("Delete", go(Screen(APP, "delete", "", row)))
+        rows.append(ui.text_row(record["email"], "Email"))
+    edit = ui.icon("Edit contact", ui.open_screen(APP, "form", row=row, draft=draft))
+    delete = ui.button("Delete", ui.open_screen(APP, "delete", row=row))
     return Page(title=record["name"], rows=rows, top=[edit], bottom=[delete])
-
-
-def _delete(handset: Handset, row: int) -> None:
-    handset.remove("contact", row)
-    drop(handset, 2, "1 contact deleted")
 
 
 def _insert(handset: Handset, intent: Intent) -> None:
@@ -128,12 +105,12 @@ def _insert(handset: Handset, intent: Intent) -> None:
 
 def _dialer(handset: Handset, screen: Screen) -> Page:
     if handset.call:
-        end = button("End call", do(_hang_up))
-        return Page(title="Call", rows=[told(name_of(handset, handset.call)), end])
+        end = ui.button("End call", Call(_hang_up))
+        return Page(title="Call", rows=[ui.text_row(name_of(handset, handset.call)), end])
     keys = [tuple("123"), tuple("456"), tuple("789"), tuple("*0#")]
-    rows: list[Line] = [field(handset, "Number", "number")]
-    rows += [tuple(Control("button", k, effect=do(partial(_dial, key=k))) for k in r) for r in keys]
-    return Page(title="Phone", rows=rows, bottom=[icon("dial", do(_call))])
+    rows: list[Line] = [ui.field(handset, "Number", "number")]
+    rows += [tuple(ui.button(k, Call(partial(_dial, key=k))) for k in r) for r in keys]
+    return Page(title="Phone", rows=rows, bottom=[ui.icon("dial", Call(_call))])
 
 
 def _dial(handset: Handset, key: str) -> None:
@@ -148,20 +125,20 @@ def _hang_up(handset: Handset) -> None:
     handset.call = ""
 
 
-CONTACTS = Edition(
-    app=APP,
+CONTACTS = AppSpec(
+    name=APP,
     package="com.google.android.contacts",
     activity="com.android.contacts.activities.PeopleActivity",
     build=_build,
-    data=("contact",),
+    tables=("contact",),
     providers=("com.android.providers.contacts",),
     intents={
         "android.intent.action.INSERT vnd.android.cursor.dir/contact": _insert,
         "android.intent.action.VIEW content://contacts/": lambda h, _: h.launch(APP),
     },
 )
-DIALER = Edition(
-    app="phone",
+DIALER = AppSpec(
+    name="phone",
     package="com.google.android.dialer",
     activity="com.google.android.dialer.extensions.GoogleDialtactsActivity",
     build=_dialer,

@@ -1,39 +1,26 @@
-"""Pro Expense: the phone's expenses; ``accounting.db`` has cents and numbered categories."""
+"""Pro Expense: the phone's expenses. ``accounting.db`` stores cents and numbered categories."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 
-from swarm_ui.environments.androidworld.handset.apps.record_keeper import Keeper, Part
-from swarm_ui.environments.androidworld.handset.databases import (
-    Database,
-    SqlTable,
-    cents,
-    integer,
-    numbered,
-    text,
-)
-from swarm_ui.environments.androidworld.handset.handset import Edition, Handset
+from swarm_ui.environments.androidworld.handset import databases as db
+from swarm_ui.environments.androidworld.handset.apps.record_list import FormField, RecordListApp
+from swarm_ui.environments.androidworld.handset.handset import Handset
 from swarm_ui.environments.phone.device.device import Row
 
 CATEGORIES = (
     "Others", "Income", "Food", "Housing", "Social", "Entertainment", "Transportation", "Clothes",
     "Health Care", "Education", "Donation",
 )  # fmt: skip
-ACCOUNTING = Database(
+ACCOUNTING = db.single_table(
     "/data/data/com.arduia.expense/databases/accounting.db",
+    "expense", "expense_id", "expense",
     (
-        SqlTable(
-            name="expense",
-            key="expense_id",
-            of="expense",
-            columns=(
-                text("name", "item"), cents("amount", "amount"),
-                numbered("category", "category", CATEGORIES), text("note"),
-                integer("created_date", "created"), integer("modified_date", "modified"),
-            ),
-        ),
+        db.text("name", "item"), db.cents("amount", "amount"),
+        db.numbered("category", "category", CATEGORIES), db.text("note"),
+        db.integer("created_date", "created"), db.integer("modified_date", "modified"),
     ),
 )  # fmt: skip
 
@@ -54,26 +41,20 @@ def _now(handset: Handset) -> dict[str, str]:
     return {"modified": str(handset.now * 1000)}
 
 
-KEEPER = Keeper(
+LIST = RecordListApp(
     app="pro expense",
     title="Pro Expense",
     table="expense",
-    parts=(
-        Part("item", "Name"),
-        Part("amount", "Amount", (), _amount),
-        Part("category", "Category", CATEGORIES),
-        Part("note", "Note"),
+    fields=(
+        FormField("item", "Name"),
+        FormField("amount", "Amount", (), _amount),
+        FormField("category", "Category", CATEGORIES),
+        FormField("note", "Note"),
     ),
     add="Add expense",
     row=_row,
-    order=lambda key, record: -int(record.get("created", "0")),
-    extra=lambda handset: {"created": str(handset.now * 1000), **_now(handset)},
-    changed=_now,
+    sort_key=lambda key, record: -int(record.get("created", "0")),
+    on_insert=lambda handset: {"created": str(handset.now * 1000), **_now(handset)},
+    on_update=_now,
 )
-EXPENSE = Edition(
-    app="pro expense",
-    package="com.arduia.expense",
-    activity="com.arduia.expense.ui.MainActivity",
-    build=KEEPER.page,
-    databases=(ACCOUNTING,),
-)
+EXPENSE = LIST.spec("com.arduia.expense", "com.arduia.expense.ui.MainActivity", ACCOUNTING)

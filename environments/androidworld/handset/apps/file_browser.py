@@ -1,4 +1,4 @@
-"""Lists of files: open, tick with a long press, then delete, rename, move or copy."""
+"""Lists of files. A long press ticks a file; ticked files can be deleted, moved and copied."""
 
 from __future__ import annotations
 
@@ -10,44 +10,36 @@ import msgspec
 
 from swarm_ui.environments.androidworld.handset.errors import AdbFailure
 from swarm_ui.environments.androidworld.handset.file_system import name
-from swarm_ui.environments.androidworld.handset.handset import Control, Handset, Line, Page
-from swarm_ui.environments.androidworld.handset.screen.widgets import (
-    button,
-    dialog,
-    do,
-    drop,
-    field,
-    go,
-    item,
-    told,
-)
+from swarm_ui.environments.androidworld.handset.handset import Call, Control, Handset, Line, Page
+from swarm_ui.environments.androidworld.handset.screen import widgets as ui
+from swarm_ui.environments.phone.device.effects import Back
 from swarm_ui.environments.phone.device.screen import Screen
 from swarm_ui.environments.phone.device.widget import Widget
 
 
-class Browser(msgspec.Struct, frozen=True, kw_only=True):
-    """How an app shows files; its screens have the folder's path in ``of``."""
+class FileBrowser(msgspec.Struct, frozen=True, kw_only=True):
+    """The file screens of an app. ``Screen.of`` is the path of the folder."""
 
     app: str
     root: str
-    """Folder that moving and copying begin at."""
+    """Folder in which the choice of a target begins."""
     title: str
-    """What the root is called."""
+    """Title of the root."""
     suffixes: tuple[str, ...] = ()
-    """Kinds of files it shows; empty: all."""
+    """Suffixes of the shown files. Empty: all files."""
     open: Callable[[Handset, str], object]
     """Called with the handset and a file's path."""
     bottom: Callable[[Handset, str], list[Line]] = lambda handset, folder: []
 
     def page(self, handset: Handset, screen: Screen) -> Page:
-        """Any of the screens that deal with files."""
+        """One of the file screens."""
         if screen.kind == "delete":
-            what = self._told(handset)
-            return dialog("Delete", f"Delete {what}?", "OK", do(_delete))
+            what = self._selection(handset)
+            return ui.dialog("Delete", f"Delete {what}?", "OK", Call(_delete))
         if screen.kind == "rename":
-            rows: list[Line] = [field(handset, "Name", "name")]
-            ok = button("OK", do(partial(_rename, folder=screen.of)))
-            return Page(title="Rename", rows=[*rows, (button("Cancel", do(_leave)), ok)])
+            rows: list[Line] = [ui.field(handset, "Name", "name")]
+            ok = ui.button("OK", Call(partial(_rename, folder=screen.of)))
+            return Page(title="Rename", rows=[*rows, (ui.button("Cancel", Back()), ok)])
         if screen.kind in ("move", "copy"):
             return self._target(handset, screen)
         return self.listing(handset, screen.of or self.root)
@@ -58,7 +50,7 @@ class Browser(msgspec.Struct, frozen=True, kw_only=True):
             self._row(handset, path, picking) for path in self._shown(handset, folder)
         ]
         if not rows:
-            rows = [told("No items")]
+            rows = [ui.text_row("No items")]
         title = self.title if folder == self.root else name(folder)
         bottom = [] if picking else self.bottom(handset, folder)
         return Page(title=title, rows=rows, top=self._bar(handset, folder), bottom=bottom)
@@ -72,55 +64,60 @@ class Browser(msgspec.Struct, frozen=True, kw_only=True):
         return [*folders, *files]
 
     def _row(self, handset: Handset, path: str, picking: bool) -> Widget:
-        pick = do(partial(_pick, path=path))
+        pick = Call(partial(_pick, path=path))
         if picking:
-            return Control("checkbox", name(path), None, path in handset.picked, pick, hold=pick)
+            return Control(
+                "checkbox", name(path), None, path in handset.picked, pick, long_press=pick
+            )
         entry = handset.files.entries[path]
         when = f"{datetime.fromtimestamp(entry.time, UTC):%Y-%m-%d %H:%M}"
         if entry.data is None:
-            return item(name(path), "Folder", go(Screen(self.app, "list", path)), pick)
-        return item(name(path), when, do(lambda handset: self.open(handset, path)), pick)
+            return ui.item(name(path), "Folder", ui.open_screen(self.app, "list", path), pick)
+        return ui.item(name(path), when, Call(lambda handset: self.open(handset, path)), pick)
 
     def _bar(self, handset: Handset, folder: str) -> list[Line]:
-        """What can be done with the ticked files."""
+        """Buttons for the ticked files."""
         count = len(handset.picked)
         if not count:
             return []
         below = self.root if folder.startswith(self.root) else folder
-        every = do(partial(_pick_all, paths=tuple(self._shown(handset, folder))))
+        every = Call(partial(_pick_all, paths=tuple(self._shown(handset, folder))))
         draft = {"name": name(min(handset.picked))}
         one = (
-            (button("Rename", go(Screen(self.app, "rename", folder), draft)),) if count == 1 else ()
+            (ui.button("Rename", ui.open_screen(self.app, "rename", folder, draft=draft)),)
+            if count == 1
+            else ()
         )
         return [
-            told(f"{count} selected"),
-            (button("Delete", go(Screen(self.app, "delete"))), button("Select all", every), *one),
+            ui.text_row(f"{count} selected"),
             (
-                button("Move", go(Screen(self.app, "move", below))),
-                button("Copy", go(Screen(self.app, "copy", below))),
+                ui.button("Delete", ui.open_screen(self.app, "delete")),
+                ui.button("Select all", every),
+                *one,
+            ),
+            (
+                ui.button("Move", ui.open_screen(self.app, "move", below)),
+                ui.button("Copy", ui.open_screen(self.app, "copy", below)),
             ),
         ]
 
     def _target(self, handset: Handset, screen: Screen) -> Page:
-        """Where to: folders to go into, and a button to take the one shown."""
+        """The choice of a target folder: subfolders, and a button for the folder shown."""
         folder = screen.of
         inside = [path for path in handset.files.children(folder) if handset.files.is_folder(path)]
         rows: list[Widget] = [
-            item(name(path), "Folder", go(Screen(self.app, screen.kind, path))) for path in inside
+            ui.item(name(path), "Folder", ui.open_screen(self.app, screen.kind, path))
+            for path in inside
         ]
         title = self.title if folder == self.root else name(folder)
-        take = button(
-            f"{screen.kind.capitalize()} here", do(partial(_put, kind=screen.kind, to=folder))
+        take = ui.button(
+            f"{screen.kind.capitalize()} here", Call(partial(_put, kind=screen.kind, to=folder))
         )
         return Page(title=title, rows=rows, bottom=[take])
 
-    def _told(self, handset: Handset) -> str:
+    def _selection(self, handset: Handset) -> str:
         count = len(handset.picked)
         return name(min(handset.picked)) if count == 1 else f"{count} items"
-
-
-def _leave(handset: Handset) -> None:
-    handset.back()
 
 
 def _pick(handset: Handset, path: str) -> None:
@@ -135,40 +132,35 @@ def _delete(handset: Handset) -> None:
     for path in handset.picked:
         handset.delete(path)
     handset.picked = frozenset()
-    drop(handset, 1, "Deleted")
+    ui.leave_screens(handset, 1, "Deleted")
 
 
 def _rename(handset: Handset, folder: str) -> str:
-    wanted = handset.draft.get("name", "").strip()
-    old = min(handset.picked)
-    new = f"{folder}/{wanted}"
-    if not wanted or "/" in wanted:
-        handset.toast = "Invalid name"
-        return "not renamed: invalid name"
+    typed, old = ui.typed_file_name(handset), min(handset.picked)
+    if not typed:
+        return ui.refuse(handset, "Invalid name", "not renamed: invalid name")
+    new = f"{folder}/{typed}"
     if new != old and handset.files.get(new) is not None:
-        handset.toast = "File already exists"
-        return "not renamed: a file has that name"
+        return ui.refuse(handset, "File already exists", "not renamed: a file has that name")
     handset.files = handset.files.move(old, new)
     handset.picked = frozenset()
-    drop(handset, 1, "Renamed")
+    ui.leave_screens(handset, 1, "Renamed")
     return ""
 
 
 def _put(handset: Handset, kind: str, to: str) -> str:
-    """Move or copy the ticked files into a folder, and go back to the list."""
+    """Move or copy the ticked files into a folder and return to the list."""
     try:
         for path in sorted(handset.picked):
             target = f"{to}/{name(path)}"
             if handset.files.get(target) is not None or to == path or to.startswith(path + "/"):
-                handset.toast = "It is there already"
-                return "not done: it is there already"
+                return ui.refuse(handset, "It is there already", "not done: it is there already")
             if kind == "move":
                 handset.files = handset.files.move(path, target)
             else:
-                _copy(handset, path, target)
+                handset.copy(path, target)
     except AdbFailure as error:
-        handset.toast = "It did not work"
-        return str(error)
+        return ui.refuse(handset, "It did not work", str(error))
     handset.picked = frozenset()
     stack = handset.stack
     while stack and stack[-1].kind == kind:
@@ -176,12 +168,3 @@ def _put(handset: Handset, kind: str, to: str) -> str:
     handset.show(stack)
     handset.toast = "Moved" if kind == "move" else "Copied"
     return ""
-
-
-def _copy(handset: Handset, source: str, target: str) -> None:
-    for path in list(handset.files.walk(source)):
-        place = target + path[len(source) :]
-        if handset.files.is_folder(path):
-            handset.make_folder(place)
-        else:
-            handset.write(place, handset.read(path))

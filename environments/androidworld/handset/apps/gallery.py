@@ -1,11 +1,13 @@
-"""Files: the whole shared storage. Gallery: its pictures and films."""
+"""Files shows the shared storage. Simple Gallery shows its pictures and videos."""
 
 from __future__ import annotations
 
-from swarm_ui.environments.androidworld.handset.apps.file_browser import Browser
+from functools import partial
+
+from swarm_ui.environments.androidworld.handset.apps.file_browser import FileBrowser
 from swarm_ui.environments.androidworld.handset.file_system import SHARED, name
-from swarm_ui.environments.androidworld.handset.handset import Control, Edition, Handset, Page
-from swarm_ui.environments.androidworld.handset.screen.widgets import go, item, told
+from swarm_ui.environments.androidworld.handset.handset import AppSpec, Handset, Line, Page
+from swarm_ui.environments.androidworld.handset.screen import widgets as ui
 from swarm_ui.environments.phone.device.screen import Screen
 from swarm_ui.environments.phone.device.widget import Widget
 
@@ -17,66 +19,62 @@ def _show(handset: Handset, path: str, app: str) -> None:
 
 
 def _view(handset: Handset, path: str) -> Page:
-    size = len(handset.read(path))
-    rows: list[Widget] = [told(name(path), f"{size} bytes")]
+    rows: list[Line] = [ui.text_row(name(path), f"{len(handset.read(path))} bytes")]
     if path.endswith(PICTURES):
-        rows.insert(0, Control("image", "", description=name(path), quiet=True))
+        rows.insert(0, ui.image(name(path)))
     return Page(title=name(path), rows=rows)
 
 
-FILE_BROWSER = Browser(
-    app="files",
-    root=SHARED,
-    title="sdk_gphone_x86_64",
-    open=lambda handset, path: _show(handset, path, "files"),
+def _page(handset: Handset, screen: Screen, browser: FileBrowser) -> Page:
+    if screen.kind == "view":
+        return _view(handset, screen.of)
+    if screen.kind == "list" and not screen.of:
+        return _folders(handset) if browser is FILE_BROWSER else _picture_folders(handset)
+    return browser.page(handset, screen)
+
+
+def _folders(handset: Handset) -> Page:
+    downloads = ui.open_screen("files", "list", f"{SHARED}/Download")
+    rows = [
+        ui.item(FILE_BROWSER.title, "Storage", ui.open_screen("files", "list", SHARED)),
+        ui.item("Downloads", "Folder", downloads),
+    ]
+    return Page(title="Files", rows=rows)
+
+
+def _picture_folders(handset: Handset) -> Page:
+    folders = {
+        path.rpartition("/")[0]
+        for path in handset.files.entries
+        if path.startswith(SHARED + "/") and path.endswith(PICTURES)
+    }
+    rows: list[Widget] = [
+        ui.item(name(path), "Folder", ui.open_screen(GALLERY_BROWSER.app, "list", path))
+        for path in sorted(folders)
+    ]
+    none = ui.text_row("No media files have been found.")
+    return Page(title="Gallery", rows=rows or [none])
+
+
+FILE_BROWSER = FileBrowser(
+    app="files", root=SHARED, title="sdk_gphone_x86_64", open=partial(_show, app="files")
 )
-GALLERY_BROWSER = Browser(
+GALLERY_BROWSER = FileBrowser(
     app="simple gallery pro",
     root=SHARED,
     title="Internal",
     suffixes=PICTURES,
-    open=lambda handset, path: _show(handset, path, "simple gallery pro"),
+    open=partial(_show, app="simple gallery pro"),
 )
-
-
-def _files(handset: Handset, screen: Screen) -> Page:
-    if screen.kind == "view":
-        return _view(handset, screen.of)
-    if screen.kind == "list" and not screen.of:
-        storage = item("sdk_gphone_x86_64", "Storage", go(Screen("files", "list", SHARED)))
-        downloads = item("Downloads", "Folder", go(Screen("files", "list", f"{SHARED}/Download")))
-        return Page(title="Files", rows=[storage, downloads])
-    return FILE_BROWSER.page(handset, screen)
-
-
-def _gallery(handset: Handset, screen: Screen) -> Page:
-    if screen.kind == "view":
-        return _view(handset, screen.of)
-    if screen.kind == "list" and not screen.of:
-        with_pictures = sorted(
-            {
-                path.rpartition("/")[0]
-                for path in handset.files.entries
-                if path.startswith(SHARED + "/") and path.endswith(PICTURES)
-            }
-        )
-        rows: list[Widget] = [
-            item(name(path), "Folder", go(Screen("simple gallery pro", "list", path)))
-            for path in with_pictures
-        ]
-        return Page(title="Gallery", rows=rows or [told("No media files have been found.")])
-    return GALLERY_BROWSER.page(handset, screen)
-
-
-FILES = Edition(
-    app="files",
+FILES = AppSpec(
+    name="files",
     package="com.google.android.documentsui",
     activity="com.android.documentsui.files.FilesActivity",
-    build=_files,
+    build=partial(_page, browser=FILE_BROWSER),
 )
-GALLERY = Edition(
-    app="simple gallery pro",
+GALLERY = AppSpec(
+    name="simple gallery pro",
     package="com.simplemobiletools.gallery.pro",
     activity="com.simplemobiletools.gallery.pro.activities.MainActivity",
-    build=_gallery,
+    build=partial(_page, browser=GALLERY_BROWSER),
 )

@@ -1,20 +1,14 @@
-"""Markor: notes are files in a folder of the shared storage."""
+"""Markor: notes as files in a folder of the shared storage."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from swarm_ui.environments.androidworld.handset.apps.file_browser import Browser
+from swarm_ui.environments.androidworld.handset.apps.file_browser import FileBrowser
 from swarm_ui.environments.androidworld.handset.file_system import name
-from swarm_ui.environments.androidworld.handset.handset import Edition, Handset, Line, Page
-from swarm_ui.environments.androidworld.handset.screen.widgets import (
-    button,
-    do,
-    field,
-    go,
-    icon,
-    options,
-)
+from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
+from swarm_ui.environments.androidworld.handset.screen import widgets as ui
+from swarm_ui.environments.phone.device.effects import Back
 from swarm_ui.environments.phone.device.screen import Screen
 
 APP = "markor"
@@ -29,26 +23,28 @@ def _open(handset: Handset, path: str) -> None:
 
 def _bottom(handset: Handset, folder: str) -> list[Line]:
     draft = {"kind": next(iter(KINDS))}
-    return [icon("Create a new file or folder", go(Screen(APP, "create", folder), draft))]
+    return [
+        ui.icon("Create a new file or folder", ui.open_screen(APP, "create", folder, draft=draft))
+    ]
 
 
-BROWSER = Browser(app=APP, root=ROOT, title="Markor", open=_open, bottom=_bottom)
+BROWSER = FileBrowser(app=APP, root=ROOT, title="Markor", open=_open, bottom=_bottom)
 
 
 def _build(handset: Handset, screen: Screen) -> Page:
     if screen.kind == "edit":
-        save = icon("Save", do(_save))
-        text = field(handset, "Text", "text", lines=True)
+        save = ui.icon("Save", Call(_save))
+        text = ui.field(handset, "Text", "text", multiline=True)
         return Page(title=name(screen.of), rows=[text], top=[save])
     if screen.kind == "create":
         make = partial(_create, folder=screen.of)
-        rows: list[Line] = [field(handset, "Name", "name")]
-        rows += options(handset, "kind", KINDS, next(iter(KINDS)))
+        rows: list[Line] = [ui.field(handset, "Name", "name")]
+        rows += ui.options(handset, "kind", KINDS, next(iter(KINDS)))
         rows.append(
             (
-                button("Folder", do(partial(make, as_folder=True))),
-                button("Cancel", do(lambda h: h.back())),
-                button("OK", do(partial(make, as_folder=False))),
+                ui.button("Folder", Call(partial(make, as_folder=True))),
+                ui.button("Cancel", Back()),
+                ui.button("OK", Call(partial(make, as_folder=False))),
             )
         )
         return Page(title="Create new document", rows=rows)
@@ -56,17 +52,14 @@ def _build(handset: Handset, screen: Screen) -> Page:
 
 
 def _create(handset: Handset, folder: str, as_folder: bool) -> str:
-    wanted = handset.draft.get("name", "").strip()
-    suffix = KINDS[handset.draft["kind"]]
-    if wanted and not as_folder and not wanted.endswith((".md", ".txt")):
-        wanted += suffix
-    path = f"{folder}/{wanted}"
-    if not wanted or "/" in wanted:
-        handset.toast = "Invalid name"
-        return "not created: invalid name"
+    typed = ui.typed_file_name(handset)
+    if not typed:
+        return ui.refuse(handset, "Invalid name", "not created: invalid name")
+    if not as_folder and not typed.endswith((".md", ".txt")):
+        typed += KINDS[handset.draft["kind"]]
+    path = f"{folder}/{typed}"
     if handset.files.get(path) is not None:
-        handset.toast = "File already exists"
-        return "not created: a file has that name"
+        return ui.refuse(handset, "File already exists", "not created: a file has that name")
     handset.back()
     if as_folder:
         handset.make_folder(path)
@@ -78,12 +71,12 @@ def _create(handset: Handset, folder: str, as_folder: bool) -> str:
 
 
 def _save(handset: Handset) -> None:
-    _keep(handset, handset.stack[-1])
+    _write_typed_text(handset, handset.stack[-1])
     handset.toast = "Saved"
 
 
-def _keep(handset: Handset, screen: Screen) -> None:
-    """Write what was typed, unless the file is gone or holds it already."""
+def _write_typed_text(handset: Handset, screen: Screen) -> None:
+    """Write the typed text, unless the file is gone or has this text already."""
     if screen.kind != "edit" or not handset.files.is_file(screen.of):
         return
     data = handset.draft.get("text", "").encode()
@@ -91,11 +84,11 @@ def _keep(handset: Handset, screen: Screen) -> None:
         handset.write(screen.of, data)
 
 
-MARKOR = Edition(
-    app=APP,
+MARKOR = AppSpec(
+    name=APP,
     package="net.gsantner.markor",
     activity="net.gsantner.markor.activity.MainActivity",
     build=_build,
     folders=(ROOT,),
-    leave=_keep,
+    on_leave=_write_typed_text,
 )

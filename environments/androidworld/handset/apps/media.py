@@ -1,4 +1,4 @@
-"""Camera, recorder and drawing: apps that make files."""
+"""Camera, Audio Recorder and Simple Draw: apps that create files."""
 
 from __future__ import annotations
 
@@ -6,23 +6,14 @@ from functools import partial
 
 from swarm_ui.environments.androidworld.handset.file_system import SHARED
 from swarm_ui.environments.androidworld.handset.handset import (
-    Control,
-    Edition,
+    AppSpec,
+    Call,
     Handset,
     Line,
     Page,
 )
-from swarm_ui.environments.androidworld.handset.screen.widgets import (
-    button,
-    do,
-    drop,
-    field,
-    go,
-    heading,
-    icon,
-    options,
-    told,
-)
+from swarm_ui.environments.androidworld.handset.screen import widgets as ui
+from swarm_ui.environments.phone.device.effects import Back
 from swarm_ui.environments.phone.device.screen import Screen
 
 RECORDS = f"{SHARED}/Android/data/com.dimowner.audiorecorder/files/Music/records"
@@ -32,16 +23,16 @@ _PLACES = ("Pictures", "Download", "DCIM")
 def _camera(handset: Handset, screen: Screen) -> Page:
     film = screen.kind == "video"
     modes = tuple(
-        Control("tab", text, None, (kind == "video") == film, do(partial(_mode, kind=kind)))
+        ui.tab(text, (kind == "video") == film, Call(partial(_mode, kind=kind)))
         for text, kind in (("Camera", "list"), ("Video", "video"))
     )
     running = handset.draft.get("since")
-    rows: list[Line] = [Control("image", "", description="Viewfinder", quiet=True)]
+    rows: list[Line] = [ui.image("Viewfinder")]
     if running:
-        rows.append(told(f"00:{handset.now - int(running):02d}"))
-        shutter = icon("Stop", do(_stop))
+        rows.append(ui.text_row(f"00:{handset.now - int(running):02d}"))
+        shutter = ui.icon("Stop", Call(_stop))
     else:
-        shutter = icon("Shutter", do(_film if film else _photo))
+        shutter = ui.icon("Shutter", Call(_film if film else _photo))
     return Page(title="Video" if film else "Camera", rows=rows, bottom=[shutter, modes])
 
 
@@ -70,16 +61,18 @@ def _stop(handset: Handset) -> None:
 
 def _recorder(handset: Handset, screen: Screen) -> Page:
     if screen.kind == "save":
-        rows: list[Line] = [field(handset, "Record name", "name")]
-        rows.append((button("Cancel", do(lambda h: h.back())), button("Save", do(_keep_record))))
+        rows: list[Line] = [ui.field(handset, "Record name", "name")]
+        rows.append((ui.button("Cancel", Back()), ui.button("Save", Call(_save_record))))
         return Page(title="Save record", rows=rows)
     running = handset.draft.get("since")
     if running:
-        rows = [told(f"00:{handset.now - int(running):02d}")]
-        return Page(title="Recording", rows=rows, bottom=[icon("Stop recording", do(_end_record))])
+        rows = [ui.text_row(f"00:{handset.now - int(running):02d}")]
+        return Page(
+            title="Recording", rows=rows, bottom=[ui.icon("Stop recording", Call(_end_record))]
+        )
     folder = [path.rpartition("/")[2] for path in handset.files.children(RECORDS)]
-    rows = [heading("Records"), *(told(name) for name in folder)]
-    start = icon("Start recording", do(_start_record))
+    rows = [ui.heading("Records"), *(ui.text_row(name) for name in folder)]
+    start = ui.icon("Start recording", Call(_start_record))
     return Page(title="Audio Recorder", rows=rows, bottom=[start])
 
 
@@ -94,59 +87,55 @@ def _end_record(handset: Handset) -> None:
     handset.show((*handset.stack, save), {"name": f"Record-{number}"})
 
 
-def _keep_record(handset: Handset) -> str:
-    wanted = handset.draft.get("name", "").strip()
-    if not wanted or "/" in wanted:
-        handset.toast = "Invalid name"
-        return "not saved: invalid name"
-    path = f"{RECORDS}/{wanted}.m4a"
+def _save_record(handset: Handset) -> str:
+    name = ui.typed_file_name(handset)
+    if not name:
+        return ui.refuse(handset, "Invalid name", "not saved: invalid name")
     handset.make_folder(RECORDS)
-    handset.write(path, _stamp(handset).encode())
-    drop(handset, 1, "Record saved")
+    handset.write(f"{RECORDS}/{name}.m4a", _stamp(handset).encode())
+    ui.leave_screens(handset, 1, "Record saved")
     return ""
 
 
 def _draw(handset: Handset, screen: Screen) -> Page:
     if screen.kind == "save":
-        rows: list[Line] = [field(handset, "Filename", "name"), heading("Folder")]
-        rows += options(handset, "folder", _PLACES, _PLACES[0])
-        rows.append(heading("Extension"))
-        rows += options(handset, "suffix", ("png", "svg", "jpg"), "png")
-        rows.append((button("Cancel", do(lambda h: h.back())), button("OK", do(_keep_drawing))))
+        rows: list[Line] = [ui.field(handset, "Filename", "name"), ui.heading("Folder")]
+        rows += ui.options(handset, "folder", _PLACES, _PLACES[0])
+        rows.append(ui.heading("Extension"))
+        rows += ui.options(handset, "suffix", ("png", "svg", "jpg"), "png")
+        rows.append((ui.button("Cancel", Back()), ui.button("OK", Call(_save_drawing))))
         return Page(title="Save as", rows=rows)
-    canvas = Control("image", "", description="Canvas", quiet=True)
-    save = icon("Save", go(Screen("simple draw pro", "save")))
-    return Page(title="Simple Draw", rows=[canvas], top=[save])
+    save = ui.icon("Save", ui.open_screen("simple draw pro", "save"))
+    return Page(title="Simple Draw", rows=[ui.image("Canvas")], top=[save])
 
 
-def _keep_drawing(handset: Handset) -> str:
+def _save_drawing(handset: Handset) -> str:
     draft = handset.draft
-    wanted = draft.get("name", "").strip()
-    if not wanted or "/" in wanted:
-        handset.toast = "Invalid name"
-        return "not saved: invalid name"
+    name = ui.typed_file_name(handset)
+    if not name:
+        return ui.refuse(handset, "Invalid name", "not saved: invalid name")
     folder = draft.get("folder", _PLACES[0])
-    path = f"{SHARED}/{folder}/{wanted}.{draft.get('suffix', 'png')}"
+    path = f"{SHARED}/{folder}/{name}.{draft.get('suffix', 'png')}"
     handset.write(path, _stamp(handset).encode())
-    drop(handset, 1, "File saved successfully")
+    ui.leave_screens(handset, 1, "File saved successfully")
     return ""
 
 
-CAMERA = Edition(
-    app="camera",
+CAMERA = AppSpec(
+    name="camera",
     package="com.android.camera2",
     activity="com.android.camera.CameraLauncher",
     build=_camera,
 )
-RECORDER = Edition(
-    app="audio recorder",
+RECORDER = AppSpec(
+    name="audio recorder",
     package="com.dimowner.audiorecorder",
     activity="com.dimowner.audiorecorder.app.welcome.WelcomeActivity",
     build=_recorder,
     folders=(RECORDS,),
 )
-DRAW = Edition(
-    app="simple draw pro",
+DRAW = AppSpec(
+    name="simple draw pro",
     package="com.simplemobiletools.draw.pro",
     activity="com.simplemobiletools.draw.pro.activities.MainActivity",
     build=_draw,

@@ -1,79 +1,56 @@
-"""Simple SMS Messenger: the phone's messages as conversations, and in the telephony database."""
+"""Simple SMS Messenger: the phone's messages as conversations and as the telephony database."""
 
 from __future__ import annotations
 
 from functools import partial
 
+from swarm_ui.environments.androidworld.handset import databases as db
 from swarm_ui.environments.androidworld.handset.apps.contacts import digits, name_of
-from swarm_ui.environments.androidworld.handset.databases import (
-    Column,
-    Database,
-    SqlTable,
-    integer,
-    text,
-)
 from swarm_ui.environments.androidworld.handset.handset import (
+    AppSpec,
+    Call,
     Control,
-    Edition,
     Handset,
     Intent,
     Line,
     Page,
 )
-from swarm_ui.environments.androidworld.handset.screen.widgets import (
-    button,
-    do,
-    field,
-    go,
-    icon,
-    item,
-)
+from swarm_ui.environments.androidworld.handset.screen import widgets as ui
 from swarm_ui.environments.phone.device.device import Row
 from swarm_ui.environments.phone.device.screen import Screen
 from swarm_ui.environments.phone.device.widget import Widget
 
 APP = "simple sms messenger"
-_BOXES = ("inbox", "sent")
 
-
-def _box() -> Column:
-    """``type``: 1 received, 2 sent."""
-    return Column(
-        "type",
-        "INTEGER",
-        "box",
-        lambda name: _BOXES.index(name) + 1,
-        lambda value: _BOXES[int(str(value)) - 1],
-        1,
-    )
-
-
-SMS = SqlTable(
+SMS = db.SqlTable(
     name="sms",
     key="_id",
-    of="message",
+    phone_table="message",
     columns=(
-        integer("thread_id", "thread"), text("address", "to"), integer("person", "", None),
-        integer("date"), integer("date_sent"), integer("protocol", "", None),
-        integer("read", "", 1), integer("status", "", -1), _box(),
-        integer("reply_path_present", "", None), text("subject", "", None), text("body", "text"),
-        text("service_center", "", None), integer("locked"), integer("sub_id", "", 1),
-        integer("error_code", "", -1), text("creator", "", "com.simplemobiletools.smsmessenger"),
-        integer("seen", "", 1),
+        db.integer("thread_id", "thread"), db.text("address", "to"), db.integer("person", "", None),
+        db.integer("date"), db.integer("date_sent"), db.integer("protocol", "", None),
+        db.integer("read", "", 1), db.integer("status", "", -1),
+        db.numbered("type", "box", ("inbox", "sent")),
+        db.integer("reply_path_present", "", None), db.text("subject", "", None),
+        db.text("body", "text"), db.text("service_center", "", None), db.integer("locked"),
+        db.integer("sub_id", "", 1), db.integer("error_code", "", -1),
+        db.text("creator", "", "com.simplemobiletools.smsmessenger"), db.integer("seen", "", 1),
     ),
 )  # fmt: skip
-TELEPHONY = Database(
+TELEPHONY = db.Database(
     "/data/data/com.android.providers.telephony/databases/mmssms.db",
     (
         SMS,
-        # Conversations follow from the messages, so the table of them is always empty.
-        SqlTable(name="threads", key="_id", columns=(integer("date"), text("recipient_ids"))),
+        # The conversations are derived from the messages, so their table is always empty.
+        db.SqlTable(
+            name="threads", key="_id", columns=(db.integer("date"), db.text("recipient_ids"))
+        ),
     ),
 )
 
 
 def store(handset: Handset, number: str, body: str, box: str) -> None:
-    """Keep a message that was sent or received."""
+    """Add a message that was sent or received."""
     number = digits(number) or number
     known = [row for row in handset.tables["message"].values() if row["to"] == number]
     threads = {row["thread"] for row in handset.tables["message"].values()}
@@ -84,7 +61,7 @@ def store(handset: Handset, number: str, body: str, box: str) -> None:
 
 
 def newest(handset: Handset) -> list[tuple[int, Row]]:
-    """All messages, the last one first."""
+    """All messages, the newest first."""
     rows = handset.tables.get("message", {}).items()
     return sorted(rows, key=lambda pair: (int(pair[1].get("date", "0")), pair[0]), reverse=True)
 
@@ -98,9 +75,10 @@ def _build(handset: Handset, screen: Screen) -> Page:
     for _, row in newest(handset):
         latest.setdefault(row["to"], row["text"])
     rows = [
-        item(name_of(handset, n), body, go(Screen(APP, "thread", n))) for n, body in latest.items()
+        ui.item(name_of(handset, n), body, ui.open_screen(APP, "thread", n))
+        for n, body in latest.items()
     ]
-    add = icon("New conversation", go(Screen(APP, "new")))
+    add = ui.icon("New conversation", ui.open_screen(APP, "new"))
     return Page(title="Messages", rows=rows, bottom=[add])
 
 
@@ -108,12 +86,12 @@ def _new(handset: Handset) -> Page:
     typed = handset.draft.get("to", "")
     rows: list[Widget] = []
     if digits(typed):
-        rows.append(item(f"Send to {typed}", None, do(partial(_open, number=digits(typed)))))
+        rows.append(ui.item(f"Send to {typed}", None, Call(partial(_open, number=digits(typed)))))
     for row in handset.tables["contact"].values():
         if typed.strip().casefold() in row["name"].casefold():
-            effect = do(partial(_open, number=digits(row["phone"])))
-            rows.append(item(row["name"], row["phone"], effect))
-    to = field(handset, "Add Contact or Number…", "to")
+            effect = Call(partial(_open, number=digits(row["phone"])))
+            rows.append(ui.item(row["name"], row["phone"], effect))
+    to = ui.field(handset, "Add Contact or Number…", "to")
     return Page(title="New conversation", rows=rows, top=[to])
 
 
@@ -126,10 +104,10 @@ def _thread(handset: Handset, number: str) -> Page:
     for _, row in reversed(newest(handset)):
         if row["to"] == number:
             who = "You" if row["box"] == "sent" else name_of(handset, number)
-            copy = do(partial(_copy, body=row["text"]))
-            rows.append(Control("text", row["text"], who, hold=copy, quiet=True))
-    write = field(handset, "Type a message…", "text")
-    send = button("SMS", do(partial(_send, number=number)), "Send")
+            copy = Call(partial(_copy, body=row["text"]))
+            rows.append(Control("text", row["text"], who, long_press=copy, read_only=True))
+    write = ui.field(handset, "Type a message…", "text")
+    send = ui.button("SMS", Call(partial(_send, number=number)), "Send")
     return Page(title=name_of(handset, number), rows=rows, bottom=[write, send])
 
 
@@ -154,8 +132,8 @@ def _send_to(handset: Handset, intent: Intent) -> None:
     handset.show((*handset.stack, Screen(APP, "thread", number)), {"text": body})
 
 
-MESSENGER = Edition(
-    app=APP,
+MESSENGER = AppSpec(
+    name=APP,
     package="com.simplemobiletools.smsmessenger",
     activity="com.simplemobiletools.smsmessenger.activities.MainActivity",
     build=_build,

@@ -1,48 +1,35 @@
-"""Broccoli: the phone's recipes with all that its own database keeps of them."""
+"""Broccoli: the phone's recipes with all fields of the app's database."""
 
 from __future__ import annotations
 
-from swarm_ui.environments.androidworld.handset.apps.record_keeper import Keeper, Part
-from swarm_ui.environments.androidworld.handset.databases import Database, SqlTable, flag, text
-from swarm_ui.environments.androidworld.handset.handset import Edition
+from swarm_ui.environments.androidworld.handset import databases as db
+from swarm_ui.environments.androidworld.handset.apps.record_list import FormField, RecordListApp
 
-COOKBOOK = Database(
+COOKBOOK = db.single_table(
     "/data/data/com.flauschcode.broccoli/databases/broccoli",
+    "recipes", "recipeId", "recipe",
     (
-        SqlTable(
-            name="recipes",
-            key="recipeId",
-            of="recipe",
-            columns=(
-                text("title", "dish"), text("description"), text("servings"),
-                text("preparationTime", "duration"), text("source"), text("ingredients"),
-                text("directions"), flag("favorite", "starred"), text("imageName", "image"),
-            ),
-        ),
+        db.text("title", "dish"), db.text("description"), db.text("servings"),
+        db.text("preparationTime", "duration"), db.text("source"), db.text("ingredients"),
+        db.text("directions"), db.flag("favorite", "starred"), db.text("imageName", "image"),
     ),
 )  # fmt: skip
-KEEPER = Keeper(
+LIST = RecordListApp(
     app="broccoli",
     title="Broccoli",
     table="recipe",
-    parts=(
-        Part("dish", "Title"),
-        Part("description", "Description"),
-        Part("source", "Source"),
-        Part("servings", "Servings"),
-        Part("duration", "Preparation time"),
-        Part("ingredients", "Ingredients"),
-        Part("directions", "Directions"),
+    fields=(
+        FormField("dish", "Title"),
+        FormField("description", "Description"),
+        FormField("source", "Source"),
+        FormField("servings", "Servings"),
+        FormField("duration", "Preparation time"),
+        FormField("ingredients", "Ingredients"),
+        FormField("directions", "Directions"),
     ),
     add="New recipe",
     row=lambda record: (record["dish"], record.get("description", "")),
-    order=lambda key, record: record["dish"].casefold(),
-    extra=lambda handset: {"starred": "off", "image": ""},
+    sort_key=lambda key, record: record["dish"].casefold(),
+    on_insert=lambda handset: {"starred": "off", "image": ""},
 )
-RECIPES = Edition(
-    app="broccoli",
-    package="com.flauschcode.broccoli",
-    activity="com.flauschcode.broccoli.MainActivity",
-    build=KEEPER.page,
-    databases=(COOKBOOK,),
-)
+RECIPES = LIST.spec("com.flauschcode.broccoli", "com.flauschcode.broccoli.MainActivity", COOKBOOK)

@@ -1,11 +1,9 @@
-"""Settings: the phone's own switches, and the brightness. Clipper: what the clipboard holds."""
+"""Settings shows the phone's settings and the brightness. Clipper shows the clipboard."""
 
 from __future__ import annotations
 
-from functools import partial
-
-from swarm_ui.environments.androidworld.handset.handset import Control, Edition, Handset, Page
-from swarm_ui.environments.androidworld.handset.screen.widgets import go, item, told
+from swarm_ui.environments.androidworld.handset.handset import AppSpec, Control, Handset, Page
+from swarm_ui.environments.androidworld.handset.screen import widgets as ui
 from swarm_ui.environments.phone.apps import settings as phone
 from swarm_ui.environments.phone.device.effects import SetSetting
 from swarm_ui.environments.phone.device.screen import Screen
@@ -22,11 +20,13 @@ def _settings(handset: Handset, screen: Screen) -> Page:
             Control("radio", share, None, value == now, SetSetting("brightness", value))
             for share, value in LEVELS.items()
         ]
-        slide = partial(Control, "text", "Brightness", now, slider=_slide)
-        return Page(title="Brightness level", rows=[slide(), *rows])
+        slider = Control("text", "Brightness", now, slider=_slide)
+        return Page(title="Brightness level", rows=[slider, *rows])
     widgets: list[Widget] = list(phone.SETTINGS.build(handset, screen))
     if screen.kind == "category" and screen.of == "display":
-        widgets.append(item("brightness level", _share(handset), go(BRIGHTNESS)))
+        widgets.append(
+            ui.item("brightness level", _share(handset), ui.open_screen("settings", "brightness"))
+        )
     return Page(title=screen.of or "settings", rows=widgets)
 
 
@@ -39,17 +39,17 @@ def _slide(handset: Handset, share: float) -> None:
 
 
 def _clipper(handset: Handset, screen: Screen) -> Page:
-    return Page(title="Clipper", rows=[told("Clipboard", handset.clipboard)])
+    return Page(title="Clipper", rows=[ui.text_row("Clipboard", handset.clipboard)])
 
 
-SETTINGS = Edition(
-    app="settings",
+SETTINGS = AppSpec(
+    name="settings",
     package="com.android.settings",
     activity="com.android.settings.Settings",
     build=_settings,
     settings={key: place.choices[0] for key, place in phone.SETTINGS.settings.items()}
     | {"brightness": "128"},
 )
-CLIPPER = Edition(
-    app="clipper", package="ca.zgrs.clipper", activity="ca.zgrs.clipper.Main", build=_clipper
+CLIPPER = AppSpec(
+    name="clipper", package="ca.zgrs.clipper", activity="ca.zgrs.clipper.Main", build=_clipper
 )

@@ -1,35 +1,28 @@
-"""Tasks: things to do with a due date, a priority and notes."""
+"""Tasks: to-dos with a due date, a priority and notes."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from swarm_ui.environments.androidworld.handset.apps.record_keeper import Keeper, Part
-from swarm_ui.environments.androidworld.handset.databases import Database, SqlTable, integer, text
-from swarm_ui.environments.androidworld.handset.handset import Edition
+from swarm_ui.environments.androidworld.handset import databases as db
+from swarm_ui.environments.androidworld.handset.apps.record_list import FormField, RecordListApp
 from swarm_ui.environments.phone.device.device import Row
 
 PRIORITIES = ("high", "medium", "low", "none")
-"""By their numbers in the database, from 0."""
-TASK_LIST = Database(
+"""In the order of their numbers in the database, which begin with 0."""
+TASK_LIST = db.single_table(
     "/data/data/org.tasks/databases/database",
+    "tasks", "_id", "todo",
     (
-        SqlTable(
-            name="tasks",
-            key="_id",
-            of="todo",
-            columns=(
-                text("title", "task", None), integer("importance", "", 3),
-                integer("dueDate", "due"), integer("hideUntil"), integer("created"),
-                integer("modified"), integer("completed"), integer("deleted"),
-                text("notes", "", None),
-                integer("estimatedSeconds"), integer("elapsedSeconds"), integer("timerStart"),
-                integer("notificationFlags"), integer("lastNotified"),
-                text("recurrence", "", None), integer("repeat_from"),
-                text("calendarUri", "", None), text("remoteId", "", None), integer("collapsed"),
-                integer("parent"), integer("order", "", None), integer("read_only"),
-            ),
-        ),
+        db.text("title", "task", None), db.integer("importance", "", 3),
+        db.integer("dueDate", "due"), db.integer("hideUntil"), db.integer("created"),
+        db.integer("modified"), db.integer("completed"), db.integer("deleted"),
+        db.text("notes", "", None),
+        db.integer("estimatedSeconds"), db.integer("elapsedSeconds"), db.integer("timerStart"),
+        db.integer("notificationFlags"), db.integer("lastNotified"),
+        db.text("recurrence", "", None), db.integer("repeat_from"),
+        db.text("calendarUri", "", None), db.text("remoteId", "", None), db.integer("collapsed"),
+        db.integer("parent"), db.integer("order", "", None), db.integer("read_only"),
     ),
 )  # fmt: skip
 
@@ -58,22 +51,19 @@ def _detail(record: Row) -> list[tuple[str, str]]:
     ]
 
 
-KEEPER = Keeper(
+LIST = RecordListApp(
     app="tasks",
     title="My Tasks",
     table="todo",
-    parts=(Part("task", "Title"), Part("notes", "Description")),
+    fields=(FormField("task", "Title"), FormField("notes", "Description")),
     add="Create task",
     row=_row,
-    order=lambda key, record: int(record.get("due", "0")),
-    extra=lambda handset: {"created": str(handset.now * 1000), "modified": str(handset.now * 1000)},
-    changed=lambda handset: {"modified": str(handset.now * 1000)},
+    sort_key=lambda key, record: int(record.get("due", "0")),
+    on_insert=lambda handset: {
+        "created": str(handset.now * 1000),
+        "modified": str(handset.now * 1000),
+    },
+    on_update=lambda handset: {"modified": str(handset.now * 1000)},
     detail=_detail,
 )
-TASKS = Edition(
-    app="tasks",
-    package="org.tasks",
-    activity="com.todoroo.astrid.activity.MainActivity",
-    build=KEEPER.page,
-    databases=(TASK_LIST,),
-)
+TASKS = LIST.spec("org.tasks", "com.todoroo.astrid.activity.MainActivity", TASK_LIST)

@@ -1,4 +1,7 @@
-"""The accessibility tree as android-env's messages. Importing this needs the extra ``android``."""
+"""The accessibility tree as android-env's messages.
+
+Importing this module needs the extra ``android``.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,16 @@ from android_env.proto.a11y import android_accessibility_forest_pb2 as forest_pb
 from android_env.proto.a11y import android_accessibility_window_info_pb2 as window_pb2
 
 from swarm_ui.environments.androidworld.handset.handset import Handset
-from swarm_ui.environments.androidworld.handset.screen.accessibility_tree import Node, windows
+from swarm_ui.environments.androidworld.handset.screen.accessibility_tree import (
+    FLAGS,
+    Node,
+    windows,
+)
 from swarm_ui.environments.androidworld.handset.screen.geometry import lay_out
 
 
-def forest(handset: Handset) -> Any:
-    """``AndroidAccessibilityForest`` of what is seen: the app's window and the status bar."""
+def accessibility_forest(handset: Handset) -> Any:
+    """``AndroidAccessibilityForest`` with the window of the app and the status bar."""
     app, status = windows(handset, lay_out(handset))
     message = forest_pb2.AndroidAccessibilityForest()
     kinds = window_pb2.AndroidAccessibilityWindowInfo.WindowType
@@ -31,7 +38,7 @@ def forest(handset: Handset) -> Any:
 
 
 def _add(tree: Any, node: Node, depth: int, window: int) -> int:
-    """Append a node and what is below it; returns its number."""
+    """Append a node and its descendants. Returns the number of the node."""
     number = len(tree.nodes)
     info = tree.nodes.add()
     info.unique_id = number
@@ -43,17 +50,9 @@ def _add(tree: Any, node: Node, depth: int, window: int) -> int:
     info.content_description = node.description
     info.hint_text = node.hint
     info.view_id_resource_name = node.resource
-    info.is_checkable = node.checkable
-    info.is_checked = node.checked
-    info.is_clickable = node.clickable
-    info.is_editable = node.editable
-    info.is_enabled = True
-    info.is_focusable = node.focusable
-    info.is_focused = node.focused
-    info.is_long_clickable = node.holdable
-    info.is_scrollable = node.scrollable
-    info.is_selected = node.selected
-    info.is_visible_to_user = True
+    for flag in FLAGS:
+        setattr(info, f"is_{flag}", getattr(node, flag))
+    info.is_enabled = info.is_visible_to_user = True
     _bounds(info.bounds_in_screen, node)
     children = [_add(tree, child, depth + 1, window) for child in node.children]
     tree.nodes[number].child_ids.extend(children)

@@ -1,4 +1,4 @@
-"""A handset's screen as the tree that Android's accessibility services see."""
+"""The accessibility tree of a handset's screen, as Android's services report it."""
 
 from __future__ import annotations
 
@@ -27,11 +27,18 @@ _CLASSES = {
 _FULL: Box = (0, 0, WIDTH * SCALE, HEIGHT * SCALE)
 
 
+FLAGS = (
+    "checkable", "checked", "clickable", "editable", "focusable", "focused", "long_clickable",
+    "scrollable", "selected",
+)  # fmt: skip
+"""The boolean fields of a node."""
+
+
 class Node(msgspec.Struct, frozen=True, kw_only=True):
-    """One node, with its children."""
+    """A node with its children."""
 
     kind: str
-    """Class, without ``android.widget.``."""
+    """Class name without ``android.widget.``."""
     box: Box
     package: str
     text: str = ""
@@ -44,7 +51,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     editable: bool = False
     focusable: bool = False
     focused: bool = False
-    holdable: bool = False
+    long_clickable: bool = False
     scrollable: bool = False
     selected: bool = False
     children: tuple[Node, ...] = ()
@@ -56,21 +63,21 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
         return f"android.view.{self.kind}" if self.kind == "View" else f"android.widget.{self.kind}"
 
 
-def windows(handset: Handset, glass: ScreenGeometry) -> tuple[Node, Node]:
+def windows(handset: Handset, geometry: ScreenGeometry) -> tuple[Node, Node]:
     """The window of the app in front, and the status bar."""
     package = handset.component.partition("/")[0]
     body: list[Node] = []
     if handset.stack:
-        body.extend(_title(package, glass.title, len(handset.stack) > 1))
-    fixed = [_node(package, handset, one) for one in glass.placed if not one.scrolled]
-    moving = tuple(_node(package, handset, one) for one in glass.placed if one.scrolled)
-    left, top, right, bottom = glass.area
+        body.extend(_title(package, geometry.title, len(handset.stack) > 1))
+    fixed = [_node(package, handset, one) for one in geometry.placed if not one.scrolled]
+    moving = tuple(_node(package, handset, one) for one in geometry.placed if one.scrolled)
+    left, top, right, bottom = geometry.area
     scroller = Node(
         kind="RecyclerView",
         box=(left * SCALE, top * SCALE, right * SCALE, bottom * SCALE),
         package=package,
-        scrollable=glass.pages > 1,
-        focusable=glass.pages > 1,
+        scrollable=geometry.pages > 1,
+        focusable=geometry.pages > 1,
         children=moving,
     )
     above = [node for node in fixed if node.box[1] < scroller.box[1]]
@@ -115,11 +122,11 @@ def _status(handset: Handset) -> Node:
 def _node(package: str, handset: Handset, placed: Placed) -> Node:
     widget, box, role = placed.widget, placed.pixels, placed.widget.role
     touchable = widget.effect is not None or getattr(widget, "slider", None) is not None
-    holdable = role == "app" or getattr(widget, "hold", None) is not None
+    long_clickable = role == "app" or getattr(widget, "long_press", None) is not None
     if role in ("field", "area"):
         return _editor(package, handset, widget, box)
     if role in ("item", "text", "switch"):
-        return _row(package, widget, box, touchable, holdable)
+        return _row(package, widget, box, touchable, long_clickable)
     return Node(
         kind=_CLASSES.get(role, "TextView"),
         box=box,
@@ -130,7 +137,7 @@ def _node(package: str, handset: Handset, placed: Placed) -> Node:
         checked=bool(widget.checked),
         clickable=touchable,
         focusable=touchable,
-        holdable=holdable,
+        long_clickable=long_clickable,
         selected=role == "tab" and bool(widget.checked),
     )
 
@@ -148,12 +155,12 @@ def _editor(package: str, handset: Handset, widget: Widget, box: Box) -> Node:
         editable=True,
         focusable=True,
         focused=handset.focus == widget.field,
-        holdable=True,
+        long_clickable=True,
     )
 
 
-def _row(package: str, widget: Widget, box: Box, touchable: bool, holdable: bool) -> Node:
-    """A row whose texts are nodes of their own; the row takes the touches."""
+def _row(package: str, widget: Widget, box: Box, touchable: bool, long_clickable: bool) -> Node:
+    """A row that takes the touches, with its texts as child nodes."""
     left, top, right, bottom = box
     middle = (top + bottom) // 2
     edge = right - 160 if widget.role == "switch" else right - 24
@@ -185,16 +192,15 @@ def _row(package: str, widget: Widget, box: Box, touchable: bool, holdable: bool
         package=package,
         clickable=touchable,
         focusable=touchable,
-        holdable=holdable,
+        long_clickable=long_clickable,
         children=tuple(inside),
     )
 
 
 def to_xml(root: Node) -> str:
     """The tree as ``uiautomator dump`` writes it."""
-    body = "".join(_xml(child, k) for k, child in enumerate((root,)))
     head = "<?xml version='1.0' encoding='UTF-8' standalone='yes' ?>"
-    return f'{head}<hierarchy rotation="0">{body}</hierarchy>'
+    return f'{head}<hierarchy rotation="0">{_xml(root, 0)}</hierarchy>'
 
 
 def _xml(node: Node, index: int) -> str:
@@ -213,17 +219,19 @@ def _xml(node: Node, index: int) -> str:
         "focusable": node.focusable,
         "focused": node.focused,
         "scrollable": node.scrollable,
-        "long-clickable": node.holdable,
+        "long-clickable": node.long_clickable,
         "password": False,
         "selected": node.selected,
         "bounds": f"[{left},{top}][{right},{bottom}]",
     }
-    told = " ".join(f"{key}={quoteattr(_told(value), _ESCAPES)}" for key, value in values.items())
+    attributes = " ".join(
+        f"{key}={quoteattr(_xml_value(v), _ESCAPES)}" for key, v in values.items()
+    )
     children = "".join(_xml(child, k) for k, child in enumerate(node.children))
-    return f"<node {told}>{children}</node>" if children else f"<node {told} />"
+    return f"<node {attributes}>{children}</node>" if children else f"<node {attributes} />"
 
 
-def _told(value: object) -> str:
+def _xml_value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

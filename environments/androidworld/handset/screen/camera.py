@@ -1,4 +1,4 @@
-"""A handset's screen as pixels: the phone's own picture, enlarged to Android's resolution."""
+"""Pixels of a handset's screen: the phone's picture, enlarged to Android's resolution."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ from swarm_ui.observation import Element, Role
 
 _CLOCK = (20, 12, 110, 40)
 _NARROW = 300
-"""Pixels; the phone's buttons have wide margins, so narrower ones are drawn as cells."""
+"""Buttons narrower than this, in pixels, are drawn as cells, which have smaller margins."""
 
 
 class Camera:
-    """Draws a screen once as long as it stays the same."""
+    """Draws screens. It keeps the last picture and draws again only if the screen has changed."""
 
     def __init__(self) -> None:
         self._seen: object = None
         self._pixels = b""
 
     def pixels(self, handset: Handset) -> bytes:
-        """RGB bytes, row by row."""
-        glass = lay_out(handset)
-        shown = [(e.role, e.text, e.value, e.checked, e.bounds) for e in elements(glass)]
-        seen = (glass.title, handset.now // 60, shown)
+        """The screen as RGB bytes, row by row."""
+        geometry = lay_out(handset)
+        shown = [(e.role, e.text, e.value, e.checked, e.bounds) for e in elements(geometry)]
+        seen = (geometry.title, handset.now // 60, shown)
         if seen != self._seen:
             self._seen = seen
-            small = picture(handset, glass)
+            small = picture(handset, geometry)
             large = small.resize((WIDTH * SCALE, HEIGHT * SCALE), Image.Resampling.NEAREST)
             self._pixels = large.tobytes()
         return self._pixels
 
 
-def picture(handset: Handset, glass: ScreenGeometry) -> Image.Image:
-    """The screen in the phone's own resolution, with the time of this device."""
-    shown = elements(glass)
-    widgets = [one.widget for one in glass.placed]
-    drawn = draw_screen(View(glass.title, widgets, tuple(range(len(shown))), shown))
+def picture(handset: Handset, geometry: ScreenGeometry) -> Image.Image:
+    """The screen in the phone's resolution, with the time of this handset."""
+    shown = elements(geometry)
+    widgets = [one.widget for one in geometry.placed]
+    drawn = draw_screen(View(geometry.title, widgets, tuple(range(len(shown))), shown))
     with Image.open(io.BytesIO(drawn)) as opened:
         image = opened.convert("RGB")
     pen = ImageDraw.Draw(image)
@@ -57,9 +57,9 @@ def picture(handset: Handset, glass: ScreenGeometry) -> Image.Image:
     return image
 
 
-def elements(glass: ScreenGeometry) -> tuple[Element, ...]:
-    """What is on the screen in the words of the observation."""
-    return tuple(_element(k, one) for k, one in enumerate(glass.placed))
+def elements(geometry: ScreenGeometry) -> tuple[Element, ...]:
+    """The widgets on the screen as elements of an observation."""
+    return tuple(_element(k, one) for k, one in enumerate(geometry.placed))
 
 
 def _element(index: int, one: Placed) -> Element:

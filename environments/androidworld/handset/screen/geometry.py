@@ -1,4 +1,4 @@
-"""Where everything stands on a handset's glass, and what is under a finger."""
+"""Layout of a handset's screen: the position of each widget."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from swarm_ui.environments.androidworld.handset.handset import Control, Handset, Line, Page
-from swarm_ui.environments.androidworld.handset.screen.widgets import button, do
+from swarm_ui.environments.androidworld.handset.handset import Call, Control, Handset, Line, Page
+from swarm_ui.environments.androidworld.handset.screen.widgets import button
 from swarm_ui.environments.phone.device.widget import Widget
 
 Box = tuple[int, int, int, int]
@@ -23,33 +23,33 @@ _HEIGHTS = {"app": 150, "area": 6 * ROW, "image": 6 * ROW}
 
 
 class Placed(NamedTuple):
-    """A widget and its place in the picture."""
+    """A widget and its position in the picture."""
 
     widget: Widget
     box: Box
     scrolled: bool = False
-    """It belongs to the list that scrolls."""
+    """The widget belongs to the list that scrolls."""
 
     @property
     def pixels(self) -> Box:
-        """Its place in Android's pixels."""
+        """The position in Android's pixels."""
         left, top, right, bottom = self.box
         return left * SCALE, top * SCALE, right * SCALE, bottom * SCALE
 
 
 class ScreenGeometry(NamedTuple):
-    """A laid out screen."""
+    """A screen after layout."""
 
     title: str
     placed: tuple[Placed, ...]
     pages: int
-    """How many there are of what scrolls."""
+    """Number of scroll pages of the list."""
     page: int
     area: Box
-    """Where the list that scrolls is."""
+    """Position of the list in the picture."""
 
     def at(self, x: float, y: float) -> Placed | None:
-        """What is at a point, in Android's pixels."""
+        """The widget at a point in Android's pixels."""
         for one in self.placed:
             left, top, right, bottom = one.pixels
             if left <= x < right and top <= y < bottom:
@@ -58,7 +58,7 @@ class ScreenGeometry(NamedTuple):
 
 
 def lay_out(handset: Handset) -> ScreenGeometry:
-    """What is seen now."""
+    """Lay out the screen in front."""
     screen = handset.stack[-1] if handset.stack else None
     page = _home(handset) if screen is None else handset.page_of(screen)
     top = list(page.top)
@@ -66,12 +66,14 @@ def lay_out(handset: Handset) -> ScreenGeometry:
         top.append(_selection_bar())
     bottom = list(page.bottom)
     if handset.toast:
-        bottom.append(Control("label", handset.toast, quiet=True))
+        bottom.append(Control("label", handset.toast, read_only=True))
     above, at = _stack(top, TOP, False)
     room = BOTTOM - sum(_height(line) for line in bottom)
     starts = _pages(page.rows, room - at)
-    divided = handset.edition.pages(handset) if handset.edition and handset.edition.pages else 1
-    # What the app divides itself is whole on each of its pages.
+    divided = (
+        handset.front_app.pages(handset) if handset.front_app and handset.front_app.pages else 1
+    )
+    # A list that the app divides itself is shown from its first row on each page.
     shown = 0 if divided > 1 else max(0, min(handset.page, len(starts) - 1))
     end = _fitting(page.rows, starts[shown], room - at)
     between, _ = _stack(page.rows[starts[shown] : end], at, True)
@@ -87,7 +89,7 @@ def lay_out(handset: Handset) -> ScreenGeometry:
 
 def _home(handset: Handset) -> Page:
     icons: list[Widget] = [
-        Control("app", app, None, None, do(partial(Handset.launch, app=app)))
+        Control("app", app, None, None, Call(partial(Handset.launch, name=app)))
         for app in handset.installed
     ]
     lines: list[Line] = [tuple(icons[k : k + _ICONS]) for k in range(0, len(icons), _ICONS)]
@@ -96,9 +98,9 @@ def _home(handset: Handset) -> Page:
 
 def _selection_bar() -> Line:
     return (
-        button("Cut", do(lambda h: _copy(h, cut=True))),
-        button("Copy", do(_copy)),
-        button("Paste", do(_paste)),
+        button("Cut", Call(lambda h: _copy(h, cut=True))),
+        button("Copy", Call(_copy)),
+        button("Paste", Call(_paste)),
     )
 
 
@@ -111,7 +113,7 @@ def _copy(handset: Handset, *, cut: bool = False) -> None:
 
 
 def _paste(handset: Handset) -> None:
-    """Put the clipboard in the place of what is selected, which is all of the field."""
+    """Replace the selected text, which is all of the field, by the clipboard."""
     handset.draft = {**handset.draft, handset.focus: handset.clipboard}
     handset.selecting = False
 
@@ -123,7 +125,7 @@ def _height(line: Line) -> int:
 
 
 def _fitting(rows: Sequence[Line], start: int, room: int) -> int:
-    """End of what fits from ``start`` on; at least one row."""
+    """End of the rows from ``start`` on that fit. At least one row is taken."""
     end, used = start, 0
     while end < len(rows) and (used + _height(rows[end]) <= room or end == start):
         used += _height(rows[end])
@@ -132,7 +134,7 @@ def _fitting(rows: Sequence[Line], start: int, room: int) -> int:
 
 
 def _pages(rows: Sequence[Line], room: int) -> list[int]:
-    """First row of each page; each begins with the last row of the one before."""
+    """First row of each page. Each page begins with the last row of the page before."""
     starts = [0]
     while (end := _fitting(rows, starts[-1], room)) < len(rows):
         starts.append(max(end - 1, starts[-1] + 1))
@@ -140,7 +142,7 @@ def _pages(rows: Sequence[Line], room: int) -> list[int]:
 
 
 def _stack(lines: Sequence[Line], y: int, scrolled: bool) -> tuple[list[Placed], int]:
-    """Place lines below each other from ``y`` on; returns where they end."""
+    """Place lines below each other from ``y`` on. Also returns the bottom of the last line."""
     placed: list[Placed] = []
     for line in lines:
         cells = line if isinstance(line, tuple) else (line,)

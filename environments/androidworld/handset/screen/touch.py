@@ -1,8 +1,8 @@
-"""What fingers and keys do to a handset."""
+"""Touches and keys of a handset."""
 
 from __future__ import annotations
 
-from swarm_ui.environments.androidworld.handset.errors import UnsupportedCommand
+from swarm_ui.environments.androidworld.handset.errors import UnsupportedArguments
 from swarm_ui.environments.androidworld.handset.handset import Control, Handset
 from swarm_ui.environments.androidworld.handset.screen.geometry import (
     SCALE,
@@ -13,8 +13,8 @@ from swarm_ui.environments.androidworld.handset.screen.geometry import (
 )
 
 LONG_PRESS_MS = 500
-SLOP = 24
-"""Pixels a finger may move in a tap."""
+TOUCH_SLOP = 24
+"""Pixels that a finger may move during a tap."""
 _KEYS = {
     "3": "HOME", "4": "BACK", "6": "ENDCALL", "61": "TAB", "62": "SPACE", "66": "ENTER",
     "67": "DEL", "82": "MENU", "111": "ESCAPE", "122": "MOVE_HOME", "123": "MOVE_END",
@@ -25,12 +25,12 @@ _SILENT = frozenset(("MENU", "WAKEUP", "MOVE_END", "TAB"))
 
 
 def tap(handset: Handset, x: float, y: float) -> str:
-    """One short touch; returns a note, empty if there is nothing to say."""
-    glass = _touched(handset)
+    """A short touch. Returns a note; it is empty if the touch did what it should."""
+    geometry = _touched(handset)
     if len(handset.stack) > 1 and x < 120 and (TOP - 60) * SCALE <= y < TOP * SCALE:
         back(handset)
         return ""
-    one = glass.at(x, y)
+    one = geometry.at(x, y)
     if one is None:
         return "nothing there"
     widget = one.widget
@@ -45,8 +45,8 @@ def tap(handset: Handset, x: float, y: float) -> str:
     return widget.effect.apply(handset) if widget.effect is not None else "nothing happened"
 
 
-def hold(handset: Handset, x: float, y: float) -> str:
-    """A long press: on a field it selects all its text, elsewhere what the app makes of it."""
+def long_press(handset: Handset, x: float, y: float) -> str:
+    """A long press. It selects the text of a field, or runs the widget's ``long_press``."""
     one = lay_out(handset).at(x, y)
     if one is None:
         return tap(handset, x, y)
@@ -55,9 +55,9 @@ def hold(handset: Handset, x: float, y: float) -> str:
         handset.focus = one.widget.field
         handset.selecting = True
         return ""
-    effect = one.widget.hold if isinstance(one.widget, Control) else None
+    effect = one.widget.long_press if isinstance(one.widget, Control) else None
     if effect is None:
-        return tap(handset, x, y)  # Android takes it for a click where nobody listens for it
+        return tap(handset, x, y)  # as on Android, for a widget without a long press
     _touched(handset)
     return effect.apply(handset)
 
@@ -65,28 +65,28 @@ def hold(handset: Handset, x: float, y: float) -> str:
 def swipe(
     handset: Handset, start: tuple[float, float], end: tuple[float, float], milliseconds: int = 300
 ) -> str:
-    """A finger drawn over the glass; one that stays in its place taps or presses."""
+    """A swipe. A finger that moves less than :data:`TOUCH_SLOP` taps or presses long."""
     across, along = end[0] - start[0], end[1] - start[1]
-    if abs(across) <= SLOP and abs(along) <= SLOP:
-        press = hold if milliseconds >= LONG_PRESS_MS else tap
+    if abs(across) <= TOUCH_SLOP and abs(along) <= TOUCH_SLOP:
+        press = long_press if milliseconds >= LONG_PRESS_MS else tap
         return press(handset, *start)
-    glass = _touched(handset)
-    one = glass.at(*start)
+    geometry = _touched(handset)
+    one = geometry.at(*start)
     if abs(across) > abs(along):
         if one is not None and isinstance(one.widget, Control) and one.widget.slider is not None:
             left, _, right, _ = one.pixels
             one.widget.slider(handset, min(1.0, max(0.0, (end[0] - left) / (right - left))))
             return ""
         return "nothing to scroll there"
-    page = glass.page + (1 if along < 0 else -1)
-    if not 0 <= page < glass.pages:
+    page = geometry.page + (1 if along < 0 else -1)
+    if not 0 <= page < geometry.pages:
         return "nothing to scroll there"
     handset.page = page
     return ""
 
 
 def type_text(handset: Handset, text: str) -> str:
-    """Letters from a keyboard, into the field in focus."""
+    """Type a text into the field in focus."""
     if not handset.focus:
         handset.toast = ""
         return "no field is in focus"
@@ -98,7 +98,7 @@ def type_text(handset: Handset, text: str) -> str:
 
 
 def back(handset: Handset) -> None:
-    """Leave what is over the screen, or the screen."""
+    """Close the selection, or else leave the screen."""
     if handset.selecting:
         handset.selecting = False
     elif handset.picked and handset.stack and handset.stack[-1].kind == "list":
@@ -108,16 +108,16 @@ def back(handset: Handset) -> None:
 
 
 def press(handset: Handset, key: str) -> str:
-    """One key, by name or number.
+    """Press a key, given by its name or number.
 
     Raises:
-        UnsupportedCommand: the key is not known here.
+        UnsupportedArguments: the handset does not support the key.
     """
     plain = key.upper().removeprefix("KEYCODE_")
     name = _KEYS.get(plain, plain)
     if name not in _KEYS.values():
         known = ", ".join(sorted(set(_KEYS.values())))
-        raise UnsupportedCommand(f"shell input keyevent {key}", f"known keys: {known}")
+        raise UnsupportedArguments(f"known keys: {known}")
     if name == "ENTER":
         return _enter(handset)
     _touched(handset)
@@ -135,15 +135,14 @@ def press(handset: Handset, key: str) -> str:
 
 
 def combine(handset: Handset, keys: tuple[str, ...]) -> None:
-    """Keys pressed together.
+    """Press several keys together.
 
     Raises:
-        UnsupportedCommand: the combination is not known here.
+        UnsupportedArguments: the handset does not support the combination.
     """
     known = _COMBINATIONS.get(keys[:2]) if len(keys) == 2 else None
     if known is None:
-        raise UnsupportedCommand(
-            f"shell input keycombination {' '.join(keys)}",
+        raise UnsupportedArguments(
             "known: 113 29 (select all), 113 31 (copy), 113 50 (paste)",
         )
     if known == "select all":
@@ -153,18 +152,18 @@ def combine(handset: Handset, keys: tuple[str, ...]) -> None:
 
 
 def _touched(handset: Handset) -> ScreenGeometry:
-    """What was seen when the touch came; from now on the last short message is gone."""
-    glass = lay_out(handset)
+    """The screen at the time of a touch. The touch takes a second and removes the toast."""
+    geometry = lay_out(handset)
     handset.toast = ""
     handset.now += 1
-    return glass
+    return geometry
 
 
 def _enter(handset: Handset) -> str:
     one = _focused(handset)
     if one is None:
         return "no field is in focus"
-    if isinstance(one.widget, Control) and one.widget.lines:
+    if isinstance(one.widget, Control) and one.widget.multiline:
         return type_text(handset, "\n")
     _touched(handset)
     if one.widget.submit is not None:

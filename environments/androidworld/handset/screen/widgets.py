@@ -1,13 +1,15 @@
-"""Pieces that the editions of the apps are built from."""
+"""Functions that build the widgets of the handset's apps, and functions that several apps share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 
-from swarm_ui.environments.androidworld.handset.handset import Control, Do, Handset, Line, Page
+from swarm_ui.environments.androidworld.handset.handset import Call, Control, Handset, Line, Page
 from swarm_ui.environments.phone.device.effects import Back, Choose, Go
 from swarm_ui.environments.phone.device.screen import Screen
 from swarm_ui.environments.phone.device.widget import Effect, Widget
+from swarm_ui.observation import Role
 
 
 def button(text: str, effect: Effect, description: str = "") -> Widget:
@@ -15,27 +17,36 @@ def button(text: str, effect: Effect, description: str = "") -> Widget:
 
 
 def icon(description: str, effect: Effect) -> Widget:
-    """A button that shows a picture; its words are in its description."""
+    """A button that shows a picture and is named by its description."""
     return Control("icon", "", None, None, effect, description=description)
 
 
-def item(text: str, value: str | None, effect: Effect, hold: Effect | None = None) -> Widget:
-    return Control("item", text, value, None, effect, hold=hold)
+def item(text: str, value: str | None, effect: Effect, long_press: Effect | None = None) -> Widget:
+    return Control("item", text, value, None, effect, long_press=long_press)
 
 
-def told(text: str, value: str | None = None) -> Widget:
-    """Something to read."""
-    return Control("text", text, value, quiet=True)
+def text_row(text: str, value: str | None = None) -> Widget:
+    """A row of text that does not react to touches."""
+    return Control("text", text, value, read_only=True)
 
 
 def heading(text: str) -> Widget:
-    return Control("heading", text, quiet=True)
+    return Control("heading", text, read_only=True)
 
 
-def field(handset: Handset, hint: str, key: str, *, lines: bool = False) -> Widget:
-    """A field of the form in front; a tap moves the focus there."""
+def image(description: str) -> Widget:
+    return Control("image", "", description=description, read_only=True)
+
+
+def tab(text: str, active: bool, effect: Effect) -> Widget:
+    return Control("tab", text, None, active, effect)
+
+
+def field(handset: Handset, hint: str, key: str, *, multiline: bool = False) -> Widget:
+    """A text field of the form in front. A tap moves the focus to it."""
     value = handset.draft.get(key, "")
-    return Control("area" if lines else "field", hint, value, None, None, key, lines=lines)
+    role: Role = "area" if multiline else "field"
+    return Control(role, hint, value, None, None, key, multiline=multiline)
 
 
 def options(handset: Handset, key: str, choices: Iterable[str], default: str) -> list[Widget]:
@@ -50,19 +61,51 @@ def switch(text: str, on: bool, effect: Effect) -> Widget:
 
 def dialog(title: str, question: str, yes: str, accept: Effect, no: str = "Cancel") -> Page:
     """A question with two answers."""
-    rows: list[Line] = [Control("dialog", question, quiet=True)]
+    rows: list[Line] = [Control("dialog", question, read_only=True)]
     return Page(title=title, rows=[*rows, (button(no, Back()), button(yes, accept))])
 
 
-def go(screen: Screen, draft: Mapping[str, str] | None = None) -> Go:
-    return Go(screen, draft or {})
+def choice_page(title: str, key: str, choices: Iterable[str]) -> Page:
+    """A list of choices. A tap fills a field of the form below and returns to the form."""
+
+    def choose(handset: Handset, value: str) -> None:
+        handset.back()
+        handset.draft = {**handset.draft, key: value}
+
+    rows = [item(choice, None, Call(partial(choose, value=choice))) for choice in choices]
+    return Page(title=title, rows=rows)
 
 
-def do(run: Callable[[Handset], object]) -> Do:
-    return Do(run)
+def open_screen(
+    app: str, kind: str, of: str = "", *, row: int = 0, draft: Mapping[str, str] | None = None
+) -> Effect:
+    """Put a screen on top of the one in front, with a form that is filled from ``draft``."""
+    return Go(Screen(app, kind, of, row), draft or {})
 
 
-def drop(handset: Handset, levels: int, toast: str = "") -> None:
-    """Leave as many screens, the one in front first."""
-    handset.show(handset.stack[: len(handset.stack) - levels])
+def delete_record(table: str, row: int, toast: str) -> Effect:
+    """Delete a record. Then leave the question and the screen of the record."""
+
+    def delete(handset: Handset) -> None:
+        handset.remove(table, row)
+        leave_screens(handset, 2, toast)
+
+    return Call(delete)
+
+
+def leave_screens(handset: Handset, count: int, toast: str = "") -> None:
+    """Remove the ``count`` screens in front, then show a toast."""
+    handset.show(handset.stack[: len(handset.stack) - count])
     handset.toast = toast
+
+
+def refuse(handset: Handset, toast: str, note: str = "") -> str:
+    """Show why a form was not saved. Returns the note for the agent."""
+    handset.toast = toast
+    return note or f"not saved: {toast}"
+
+
+def typed_file_name(handset: Handset) -> str:
+    """The field ``name`` of the form in front, or ``""`` if it is not a valid file name."""
+    typed = handset.draft.get("name", "").strip()
+    return "" if "/" in typed else typed

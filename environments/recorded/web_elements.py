@@ -1,4 +1,4 @@
-"""Roles of web elements whose HTML is data, not a page: by tag, input type and ARIA role."""
+"""Roles and texts of the elements on a recorded web page."""
 
 from __future__ import annotations
 
@@ -30,10 +30,16 @@ def role_of(tag: str, *, kind: str = "", aria: str = "") -> Role:
     """Role of an element.
 
     Args:
-        tag: of HTML, in lower case; a name from Mind2Web's ``action_reprs`` will do too.
+        tag: HTML tag in lower case, or a role name of Mind2Web's ``action_reprs``.
         kind: the ``type`` of an input.
-        aria: its ARIA role, which goes before the tag, but not before an input's.
+        aria: ARIA role. It has precedence over the tag, except for an input.
     """
     if tag == "input":
         return _INPUTS.get(kind.lower(), "field")
     return _ARIA.get(aria.lower()) or _TAGS.get(tag) or _ARIA.get(tag, "text")
+
+
+def first_words(text: str, words: int) -> str:
+    """The first words of a text, with an ellipsis if there are more."""
+    parts = text.split()
+    return " ".join(parts[:words]) + (" …" if len(parts) > words else "")

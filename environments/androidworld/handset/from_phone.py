@@ -1,4 +1,4 @@
-"""The plain phone of our own tasks as a handset: the same device, apps and screens, under adb.
+"""A handset with the apps, data and screens of the simulated phone.
 
 assignment = assign("settings-two", seed=7)
 handset = handset_of(assignment.start)
@@ -7,7 +7,7 @@ env = android_env(handset)
 
 from __future__ import annotations
 
-from swarm_ui.environments.androidworld.handset.handset import Edition, Handset, Page
+from swarm_ui.environments.androidworld.handset.handset import AppSpec, Handset, Page
 from swarm_ui.environments.phone.apps import APPS
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.screen import Screen
@@ -18,26 +18,26 @@ PACKAGE = "org.swarm_ui.phone"
 
 
 def handset_of(device: Device) -> Handset:
-    """A handset with the apps, data and screen of a plain phone, which stays as it is.
+    """A handset with the apps, data and screen of a phone. The phone itself does not change.
 
-    Decoys and the random order of our own environment's screens are not part of the device, so
-    they are not shown.
+    Decoys and the random order of the phone environment's screens are not part of the device, so
+    the handset does not show them.
 
     Raises:
-        ConfigError: it is a whole phone, whose home screen, notifications and keyboard Android's
-            own take the place of.
+        ConfigError: the phone has a home screen, notifications and a keyboard of its own. The
+            handset has Android's.
     """
     if device.system is not None:
-        raise ConfigError("handset_of takes a plain phone's device; this one is of a whole phone")
-    handset = Handset([_edition(name) for name in device.installed])
+        raise ConfigError("handset_of takes a plain phone's device; this one is of a full phone")
+    handset = Handset([_app_spec(name) for name in device.installed])
     for slot in Device.__slots__:
         setattr(handset, slot, getattr(device, slot))
     return handset
 
 
-def _edition(name: str) -> Edition:
-    return Edition(
-        app=name,
+def _app_spec(name: str) -> AppSpec:
+    return AppSpec(
+        name=name,
         package=f"{PACKAGE}.{name}",
         activity=".Main",
         build=_page,
