@@ -34,18 +34,16 @@ def labelled(words: WordSampler) -> Screen:
         target = rng.choice(row)
         others = [d for d in row if d is not target] + distractors(words, rng.randint(0, 4))
     name, verb, label = role_name(rng, role), rng.choice(VERBS), words.quoted(target.label)
-    goal = rng.choice(
-        (
-            f"{verb} the {label} {name}.",
-            f"{verb} the {name} {label}.",
-            f"{verb} {label}",
-            f"{verb} {name} {target.label}.",
-            f"{verb} {label} {words.word()} the {words.word()}.",
-            f"{verb} the {name} labeled {label}.",
-            f"{words.word()} {words.word()} the {words.word()}. {verb} the {name} or "
-            f'{words.word()} named "{target.label}".',
-            f'{words.word()} the {words.word()} by {verb.lower()} the "{target.label}".',
-        )
+    goal = words.one_of(
+        f"{verb} the {label} {name}.",
+        f"{verb} the {name} {label}.",
+        f"{verb} {label}",
+        f"{verb} {name} {target.label}.",
+        f"{verb} {label} {words.word()} the {words.word()}.",
+        f"{verb} the {name} labeled {label}.",
+        f"{words.word()} {words.word()} the {words.word()}. {verb} the {name} or "
+        f'{words.word()} named "{target.label}".',
+        f'{words.word()} the {words.word()} by {verb.lower()} the "{target.label}".',
     )
     return Screen(goal, interleave(rng, [target], others), [Step(target)])
 
@@ -59,14 +57,12 @@ def of_kind(words: WordSampler) -> Screen:
     target = widget(role, "" if rng.random() < 0.4 else words.phrase())
     others = [d for d in distractors(words, rng.randint(0, 8)) if d.role != role]
     name = role_name(rng, role)
-    goal = rng.choice(
-        (
-            f'{rng.choice(VERBS)} a "{name}" {words.word()}.',
-            f"{rng.choice(VERBS)} the {name}.",
-            f"{rng.choice(VERBS)} a {name}",
-            f"Focus into the {name}.",
-            f"{words.word()} the {name}.",
-        )
+    goal = words.one_of(
+        f'{rng.choice(VERBS)} a "{name}" {words.word()}.',
+        f"{rng.choice(VERBS)} the {name}.",
+        f"{rng.choice(VERBS)} a {name}",
+        f"Focus into the {name}.",
+        f"{words.word()} the {name}.",
     )
     return Screen(goal, interleave(rng, [target], others), [Step(target)])
 
@@ -85,11 +81,9 @@ def nth(words: WordSampler) -> Screen:
     widgets = interleave(rng, row, others)
     if role in ("field", "area") and rng.random() < 0.5:
         text = words.word()
-        goal = rng.choice(
-            (
-                f'Enter "{text}" into the {ordinal} {name}.',
-                f"Type {words.quoted(text)} in the {ordinal} {words.word()} {name}.",
-            )
+        goal = words.one_of(
+            f'Enter "{text}" into the {ordinal} {name}.',
+            f"Type {words.quoted(text)} in the {ordinal} {words.word()} {name}.",
         )
         return Screen(goal, widgets, [Step(row[at], text)])
     extra = rng.choice(("", f"{words.word()} "))
@@ -190,13 +184,11 @@ def grouped(words: WordSampler) -> Screen:
                 target = widgets[-1]
     who, what, kind = at + owners[owner], acts[wanted], role_name(rng, role)
     verb, press = rng.choice(VERBS), rng.choice(("click", "press"))
-    goal = rng.choice(
-        (
-            f"For the {words.word()} {who}, {verb.lower()} the {words.quoted(what)} {kind}.",
-            f"{verb} the {words.quoted(what)} {kind} of {who}.",
-            f"Find the {words.word()} by {who} and {press} the {what} {kind} to {words.word()} it.",
-            f"Find {who} in the {words.word()} and {press} {what}.",
-        )
+    goal = words.one_of(
+        f"For the {words.word()} {who}, {verb.lower()} the {words.quoted(what)} {kind}.",
+        f"{verb} the {words.quoted(what)} {kind} of {who}.",
+        f"Find the {words.word()} by {who} and {press} the {what} {kind} to {words.word()} it.",
+        f"Find {who} in the {words.word()} and {press} {what}.",
     )
     return Screen(goal, widgets, [Step(target)])
 
@@ -245,14 +237,12 @@ def reveal(words: WordSampler) -> Screen:
     place = rng.choice(("tabs", "sections", "menu", "list", "pages", "tree"))
     verb = rng.choice(("Switch between", "Expand", "Navigate through", "Search", words.word()))
     press = rng.choice(("click on", "click", "press", "open"))
-    goal = rng.choice(
-        (
-            f"{verb} the {place} {rng.choice(('', 'below '))}to find and {press} the {inner} "
-            f"{words.quoted(wanted)}.",
-            f"{words.word()} the {place}. Find and click on the {inner} or {words.word()} named "
-            f"{words.quoted(wanted)}.",
-            f"{rng.choice(VERBS)} {place} {words.quoted(wanted)}",
-        )
+    goal = words.one_of(
+        f"{verb} the {place} {rng.choice(('', 'below '))}to find and {press} the {inner} "
+        f"{words.quoted(wanted)}.",
+        f"{words.word()} the {place}. Find and click on the {inner} or {words.word()} named "
+        f"{words.quoted(wanted)}.",
+        f"{rng.choice(VERBS)} {place} {words.quoted(wanted)}",
     )
     first = 1 if opened and heads[0].checked is not None and rng.random() < 0.5 else 0
     history = [past(Step(head), widgets) for head in heads[first:opened]]

@@ -66,8 +66,7 @@ def _mixed(words: WordSampler, widgets: list[Widget], others: int = 3) -> list[W
 
 def _home(words: WordSampler, app: str) -> AppScreen:
     icon = Widget("app", app)
-    rest = [Widget("app", words.phrase(0.1)) for _ in range(words.rng.randint(3, 10))]
-    widgets = [icon, *rest]
+    widgets = [icon, *(Widget("app", words.phrase(0.1)) for _ in range(words.rng.randint(3, 10)))]
     words.rng.shuffle(widgets)
     return AppScreen("home", widgets, Step(icon))
 
@@ -75,10 +74,7 @@ def _home(words: WordSampler, app: str) -> AppScreen:
 def _app(words: WordSampler) -> tuple[str, str]:
     """The name of an app, and a phrase that mentions it in an instruction."""
     app = words.phrase(0.1)
-    mention = words.rng.choice(
-        (f" in {app}", f" in the {app} app", f" on the {app} screen", f" {app}")
-    )
-    return app, mention
+    return app, words.one_of(f" in {app}", f" in the {app} app", f" on the {app} screen", f" {app}")
 
 
 def _toggle(words: WordSampler) -> tuple[str, list[AppScreen]]:
@@ -87,12 +83,10 @@ def _toggle(words: WordSampler) -> tuple[str, list[AppScreen]]:
     wanted = rng.random() < 0.5
     switch = Widget("switch", words.phrase(), checked=not wanted)
     state = "on" if wanted else "off"
-    goal = rng.choice(
-        (
-            f"Turn {state} {switch.label}",
-            f"Switch {switch.label} {state}",
-            f"{words.word()} {switch.label} {state}",
-        )
+    goal = words.one_of(
+        f"Turn {state} {switch.label}",
+        f"Switch {switch.label} {state}",
+        f"{words.word()} {switch.label} {state}",
     )
     screens = [_home(words, app)]
     rest = [
@@ -191,12 +185,10 @@ def _answer(words: WordSampler) -> tuple[str, list[AppScreen]]:
     names = [words.word() for _ in range(rng.randint(1, 4))]
     values = [words.number() if rng.random() < 0.6 else words.phrase(0.3) for _ in names]
     at = rng.randrange(len(names))
-    goal = rng.choice(
-        (
-            f"What is the {names[at]} of {target.label}{mention}?",
-            f"Tell me the {names[at]} of {words.quoted(target.label)}{mention}.",
-            f"Which {names[at]} does {target.label} have{mention}?",
-        )
+    goal = words.one_of(
+        f"What is the {names[at]} of {target.label}{mention}?",
+        f"Tell me the {names[at]} of {words.quoted(target.label)}{mention}.",
+        f"Which {names[at]} does {target.label} have{mention}?",
     )
     rows = [
         Widget("text", f"{n}: {v}") if rng.random() < 0.8 else Widget("text", f"{n} {v}")

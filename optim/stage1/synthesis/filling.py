@@ -32,14 +32,12 @@ def one_field(words: WordSampler) -> Screen:
             (where, f"the {field.label} {name}", f'the {name} labeled "{field.label}"')
         )
     press, quoted = submit_phrase(rng, button, words), words.quoted(text)
-    goal = rng.choice(
-        (
-            f"Enter {quoted} into {where} {press}.",
-            f"Type {quoted} in {where}, {press}.",
-            f"{words.word()} {where} to enter {quoted} {press}.",
-            f"Enter {text} as the {words.word()} {press}.",
-            f"Write {quoted} into {where} {press} {words.word()} {words.word()}.",
-        )
+    goal = words.one_of(
+        f"Enter {quoted} into {where} {press}.",
+        f"Type {quoted} in {where}, {press}.",
+        f"{words.word()} {where} to enter {quoted} {press}.",
+        f"Enter {text} as the {words.word()} {press}.",
+        f"Write {quoted} into {where} {press} {words.word()} {words.word()}.",
     )
     before = [Widget("label", words.phrase())] if rng.random() < 0.3 else []
     widgets = interleave(
@@ -90,18 +88,14 @@ def _assignments(words: WordSampler, names: list[str], texts: list[str]) -> list
     pairs = list(zip(names, texts, strict=True))
     if words.rng.random() < 0.6:
         pairs = [(name, f'"{text}"') for name, text in pairs]
-    way = words.rng.choices(range(6), (4, 2, 2, 1, 1, 1))[0]
-    if way == 0:
-        return [f"the {name} {text}" for name, text in pairs]
-    if way == 1:
-        return [f"{text} as {name}" for name, text in pairs]
-    if way == 2:
-        return [f"{name} {text}" for name, text in pairs]
-    if way == 3:
-        return [f"{name}: {text}" for name, text in pairs]
-    if way == 4:
-        return [f"{text} {words.word()} {name}" for name, text in pairs]
-    return [f"{words.word()} {name} {text}" for name, text in pairs]
+    templates = ("the {name} {text}", "{text} as {name}", "{name} {text}", "{name}: {text}",
+                 "{text} {verb} {name}", "{verb} {name} {text}")  # fmt: skip
+    chosen = words.rng.choices(templates, (4, 2, 2, 1, 1, 1))[0]
+    with_verb = "{verb}" in chosen
+    return [
+        chosen.format(name=name, text=text, verb=words.word() if with_verb else "")
+        for name, text in pairs
+    ]
 
 
 def same_text(words: WordSampler) -> Screen:
@@ -112,11 +106,9 @@ def same_text(words: WordSampler) -> Screen:
     fields = [Widget("field", label if rng.random() < 0.8 else "", value="") for label in labels]
     button = submit_button(words)
     every, press = ("both" if count == 2 else "all"), submit_phrase(rng, button, words)
-    goal = rng.choice(
-        (
-            f'Enter the {stem} "{text}" into {every} text fields {press}.',
-            f'Type "{text}" into {every} {role_name(rng, "field")}s {press}.',
-        )
+    goal = words.one_of(
+        f'Enter the {stem} "{text}" into {every} text fields {press}.',
+        f'Type "{text}" into {every} {role_name(rng, "field")}s {press}.',
     )
     plan = [Step(field, text) for field in fields]
     return Screen(goal, _around(words, [*fields, button]), [*plan, Step(button)])
@@ -135,12 +127,10 @@ def look_up(words: WordSampler) -> Screen:
     field = Widget("field", "" if rng.random() < 0.6 else words.word(), value="")
     button = submit_button(words)
     press = submit_phrase(rng, button, words)
-    goal = rng.choice(
-        (
-            f"Enter the value of {words.quoted(names[at])} into the text field {press}.",
-            f"Type the {names[at]} {words.word()} into the {role_name(rng, 'field')} {press}.",
-            f"Enter the {words.word()} of {names[at]} into the {role_name(rng, 'field')} {press}.",
-        )
+    goal = words.one_of(
+        f"Enter the value of {words.quoted(names[at])} into the text field {press}.",
+        f"Type the {names[at]} {words.word()} into the {role_name(rng, 'field')} {press}.",
+        f"Enter the {words.word()} of {names[at]} into the {role_name(rng, 'field')} {press}.",
     )
     return Screen(goal, [*table, field, button], [Step(field, values[at]), Step(button)])
 
@@ -157,16 +147,12 @@ def look_up_each(words: WordSampler) -> Screen:
     asked = rng.sample(range(rows), rng.randint(1, min(3, rows)))
     fields = [Widget("field", names[i] + colon, value="") for i in asked]
     button = submit_button(words)
-    verb, thing = (
-        rng.choice(("Enter", "Fill in", "Type", words.word())),
-        rng.choice(("form", "fields")),
-    )
-    goal = rng.choice(
-        (
-            f"{verb} the value that {words.word()} with each label into the {thing} "
-            f"{submit_phrase(rng, button, words)}.",
-            f"{verb} each {words.word()} into the {thing} and submit when done.",
-        )
+    verb = words.one_of("Enter", "Fill in", "Type", words.word())
+    thing = words.one_of("form", "fields")
+    goal = words.one_of(
+        f"{verb} the value that {words.word()} with each label into the {thing} "
+        f"{submit_phrase(rng, button, words)}.",
+        f"{verb} each {words.word()} into the {thing} and submit when done.",
     )
     plan = [Step(field, values[i]) for field, i in zip(fields, asked, strict=True)]
     return Screen(goal, [*table, *fields, button], [*plan, Step(button)])
@@ -186,13 +172,10 @@ def look_up_click(words: WordSampler) -> Screen:
     for name, value in zip(names, values, strict=True):
         table += [Widget(rng.choice(("label", "text", "cell")), name), Widget(role, value)]
     target = table[2 * at + 1]
-    goal = rng.choice(
-        (
-            f"Find {words.quoted(names[at])} and click on its {role_name(rng, role)}.",
-            f"Click the {role_name(rng, role)} of {names[at]}.",
-            f"{words.word()} {names[at]} in the {words.word()} and click their "
-            f"{role_name(rng, role)}.",
-        )
+    goal = words.one_of(
+        f"Find {words.quoted(names[at])} and click on its {role_name(rng, role)}.",
+        f"Click the {role_name(rng, role)} of {names[at]}.",
+        f"{words.word()} {names[at]} in the {words.word()} and click their {role_name(rng, role)}.",
     )
     return Screen(goal, table, [Step(target)])
 
@@ -208,12 +191,10 @@ def search_then_open(words: WordSampler) -> Screen:
     which = ("1st", "2nd", "3rd", "4th", "5th")[at]
     named = rng.random() < 0.5
     found = results[at].label if named else f"the {which} result"
-    goal = rng.choice(
-        (
-            f"Use the {role_name(rng, 'field')} to enter {words.quoted(query)} and press "
-            f'"{button.label}", then find and click {found}.',
-            f"Search for {words.quoted(query)} and click {found}.",
-        )
+    goal = words.one_of(
+        f"Use the {role_name(rng, 'field')} to enter {words.quoted(query)} and press "
+        f'"{button.label}", then find and click {found}.',
+        f"Search for {words.quoted(query)} and click {found}.",
     )
     later = [*results, *([Widget("text", words.sentence(3, 8))] if rng.random() < 0.5 else [])]
     if rng.random() < 0.5:

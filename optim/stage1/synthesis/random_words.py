@@ -55,14 +55,16 @@ class WordSampler:
     def number(self) -> str:
         """A count, a time, an amount or a telephone number, as screens show them."""
         rng = self.rng
-        return rng.choice(
-            [
-                str(rng.randint(0, 99)),
-                f"{rng.randint(0, 23):02d}:{rng.randint(0, 59):02d}",
-                f"{rng.randint(1, 99)}.{rng.randint(0, 99):02d}",
-                f"555-{rng.randint(1000, 9999)}",
-            ]
+        return self.one_of(
+            str(rng.randint(0, 99)),
+            f"{rng.randint(0, 23):02d}:{rng.randint(0, 59):02d}",
+            f"{rng.randint(1, 99)}.{rng.randint(0, 99):02d}",
+            f"555-{rng.randint(1000, 9999)}",
         )
+
+    def one_of(self, *texts: str) -> str:
+        """One of the texts."""
+        return self.rng.choice(texts)
 
     def quoted(self, text: str) -> str:
         """The text, in quotes with probability 0.6."""
