@@ -3,47 +3,37 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import TypeVar
 
 from swarm_ui.errors import ConfigError, GraphError
-from swarm_ui.graph.graph import CollabGraph, Views, VoteRule
-from swarm_ui.graph.shapes import Shape
-from swarm_ui.graph.topology import Edge, random_dag
+from swarm_ui.graph.dag import Dag
+from swarm_ui.graph.team_spec import TeamSpec, Views, VoteRule
+from swarm_ui.graph.topology import random_dag
 from swarm_ui.model import ChatModel, ScoringModel
 from swarm_ui.node import Node, Scope, Ties
 from swarm_ui.nodes.agent import AgentNode
 from swarm_ui.nodes.vote import MajorityVote, ProbabilityVote
 from swarm_ui.view import AgentView, windows
 
+G = TypeVar("G", bound=Dag)
 
-def collaborative(
-    agents: int,
-    rounds: int,
-    model: ChatModel,
-    edges: Iterable[Edge] | Shape | None,
-    density: float,
-    seed: int,
-    adapters: Sequence[str | None] | None,
-    temperatures: float | Sequence[float],
-    views: Views | Sequence[AgentView],
-    vote: VoteRule,
-    vote_scope: Scope,
-    ties: Ties,
-    max_tokens: int,
-    timeout: float | None,
-) -> CollabGraph:
-    """See :meth:`swarm_ui.graph.graph.CollabGraph.collaborative`."""
+
+def collaborative(kind: type[G], team: TeamSpec, model: ChatModel) -> G:
+    """See :meth:`swarm_ui.graph.graph.CollabGraph.collaborative`; ``kind`` is the graph's class."""
+    agents, edges, adapters, warmth = team.agents, team.edges, team.adapters, team.temperatures
     if agents < 1:
         raise GraphError(f"a team needs at least one agent, got {agents}")
     spoken = [None] * agents if adapters is None else list(adapters)
-    warmth = [temperatures] * agents if isinstance(temperatures, int | float) else temperatures
-    seen = _views(views, agents)
+    if isinstance(warmth, int | float):
+        warmth = [warmth] * agents
+    seen = _views(team.views, agents)
     for what, given in (("adapters", spoken), ("temperatures", warmth), ("views", seen)):
         if len(given) != agents:
             raise GraphError(f"{agents} agents need {agents} {what}, got {len(given)}")
     names = [f"agent_{k}" for k in range(agents)]
     if edges is None:
-        edges = random_dag(names, density, random.Random(seed))
+        edges = random_dag(names, team.density, random.Random(team.seed))
     elif callable(edges):
         edges = edges(names)
     nodes: list[Node] = [
@@ -53,13 +43,13 @@ def collaborative(
             adapter=spoken[k],
             temperature=float(warmth[k]),
             view=seen[k],
-            max_tokens=max_tokens,
-            timeout=timeout,
+            max_tokens=team.max_tokens,
+            timeout=team.timeout,
         )
         for k, name in enumerate(names)
     ]
-    nodes.append(_vote(vote, vote_scope, ties, model))
-    return CollabGraph(nodes, edges, output="vote", rounds=rounds)
+    nodes.append(_vote(team.vote, team.vote_scope, team.ties, model))
+    return kind(nodes, edges, output="vote", rounds=team.rounds)
 
 
 def _views(views: Views | Sequence[AgentView], agents: int) -> Sequence[AgentView]:
@@ -93,13 +83,14 @@ def _vote(vote: VoteRule, scope: Scope, ties: Ties, model: ChatModel) -> Node:
 
 
 def solo(
+    kind: type[G],
     model: ChatModel,
     adapter: str | None,
     temperature: float,
     view: AgentView,
     max_tokens: int,
     timeout: float | None,
-) -> CollabGraph:
+) -> G:
     """See :meth:`swarm_ui.graph.graph.CollabGraph.solo`."""
     agent = AgentNode("agent_0", model, adapter, temperature, view, max_tokens, timeout)
-    return CollabGraph([agent], name="solo")
+    return kind([agent], name="solo")

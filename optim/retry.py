@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from swarm_ui.errors import ModelError, ModelUnavailable
+from swarm_ui.errors import Failure, FailureKind, ModelError, ModelUnavailable
 from swarm_ui.rollout.pool import Job
 from swarm_ui.trace.records import Episode
 
@@ -22,8 +22,7 @@ Play = Callable[[Sequence[Job]], Awaitable[list[Episode]]]
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds between two attempts, doubled each time."""
-_AWAY = f"{ModelUnavailable.__name__}: "
-_BY_A_MODEL = ("ModelError: ", "Refused: ", "NodeError: ", "NodeTimeout: ", "no agent answered")
+_BY_A_MODEL: tuple[FailureKind, ...] = ("model", "node", "timeout")
 
 
 class Played(NamedTuple):
@@ -35,14 +34,14 @@ class Played(NamedTuple):
     """How many of them are of a later attempt."""
 
 
-def unanswered(episode: Episode) -> str | None:
-    """The first call of an episode that a model out of reach left unanswered, in words.
+def unanswered(episode: Episode) -> Failure | None:
+    """The failure of the first call of an episode that an unreachable model left unanswered.
 
     ``None``: there is none. A failure that a fallback made good is not counted.
     """
     said = [episode.fault]
     said += [call.error for record in episode.steps for call in record.trace.calls]
-    return next((text for text in said if text is not None and _AWAY in text), None)
+    return next((each for each in said if each is not None and each.kind == "unavailable"), None)
 
 
 async def play_through(
@@ -79,10 +78,10 @@ async def play_through(
     while waiting:
         left = patience - (clock() - began)
         if left <= 0:
-            why = unanswered(episodes[waiting[0]]) or ""
+            why = unanswered(episodes[waiting[0]])
             raise ModelUnavailable(
                 f"{len(waiting)} of {len(jobs)} episodes were left unanswered for {patience:g} s; "
-                f"expected a model that answers, got: {why.removeprefix(_AWAY)}"
+                f"expected a model that answers, got: {why.message if why else ''}"
             )
         await asyncio.sleep(min(pause, left))
         pause = min(LONGEST_PAUSE, 2.0 * pause)
@@ -105,7 +104,7 @@ def _check_some(episodes: Sequence[Episode]) -> None:
     """Raise if models failed in such a way that nothing is left to learn from."""
     faults = [episode.fault for episode in episodes]
     whole = [fault for fault in faults if fault is None]
-    ours = [fault for fault in faults if fault is not None and fault.startswith(_BY_A_MODEL)]
+    ours = [fault for fault in faults if fault is not None and fault.kind in _BY_A_MODEL]
     if not whole and ours:
         raise ModelError(
             f"all {len(episodes)} episodes were lost to faults; expected models that answer, got: "

@@ -275,7 +275,7 @@ class TeamTrainer:
                 some,
                 concurrency=self.config.concurrency,
                 progress=progress if some is jobs else None,
-                observe=referee,
+                intervention=referee,
                 max_steps=self.config.max_steps,
             )
 
@@ -373,7 +373,7 @@ class TeamTrainer:
         return pairs
 
     def _update_edges(self, iteration: int, played: Sequence[_Played]) -> EdgeUpdate | None:
-        if self.config.edges != "learned" or (iteration + 1) % self.config.edge_every:
+        if self.config.edges != "learned" or (iteration + 1) % self.config.edge_update_interval:
             return None
         samples = [group.sample for group in played if group.sample is not None]
         decisions = self.config.edge_utility == "decision" and self._critic is not None

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from swarm_ui import deprecation, notebook
 from swarm_ui.action import Abstain, Action, Unparsed, parse_action
 from swarm_ui.budget import Price
 from swarm_ui.credit import CreditAssigner, CreditTable
@@ -35,6 +36,7 @@ from swarm_ui.errors import (
 )
 from swarm_ui.graph import shapes
 from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.graph.team_spec import TeamSpec
 from swarm_ui.graph.topology import random_dag
 from swarm_ui.message import Heard, Message, Usage
 from swarm_ui.model import (
@@ -134,6 +136,7 @@ __all__ = [
     "StepRecord",
     "StreamingModel",
     "SwarmError",
+    "TeamSpec",
     "Trace",
     "TraceError",
     "Unparsed",
@@ -162,10 +165,29 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    """Nodes on demand: the core imports none by itself."""
-    if name in _FROM_NODES:
-        from swarm_ui import nodes
+def _trace_svg(trace: Trace) -> str:
+    # Drawing is imported only where something is drawn.
+    from swarm_ui.viz import trace_svg
 
-        return getattr(nodes, name)
-    raise AttributeError(f"module 'swarm_ui' has no attribute '{name}'")
+    return trace_svg(trace)
+
+
+def _trace_html(trace: Trace) -> str:
+    from swarm_ui.viz import scrolling
+
+    return scrolling(_trace_svg(trace))
+
+
+notebook.register(Trace, _trace_svg, _trace_html)
+deprecation.install()
+_renamed = deprecation.renamed_names(__name__)
+
+if not TYPE_CHECKING:  # type checkers know the names of nodes from above, and no old ones
+
+    def __getattr__(name: str) -> object:
+        """Nodes on demand: the core imports none by itself."""
+        if name in _FROM_NODES:
+            from swarm_ui import nodes
+
+            return getattr(nodes, name)
+        return _renamed(name)

@@ -19,17 +19,81 @@ A reply that cannot be parsed is not an error: see :class:`swarm_ui.action.Unpar
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from asyncio import CancelledError
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+FailureKind = Literal[
+    "budget", "cancelled", "environment", "learning", "model", "node", "timeout", "unavailable",
+    "usage",
+]  # fmt: skip
+"""What failed. ``unavailable``: a model that may answer later; ``node``: a node raised an exception
+that this library does not define; ``usage``: an argument or a file of the user is wrong."""
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """Why a call or an episode failed."""
+
+    kind: FailureKind
+    message: str
+    node: str = ""
+    """Name of the node that failed; empty: not a node."""
+    error: str = ""
+    """Name of the exception's class; empty: no exception was raised, such as by a time limit."""
+
+    def __str__(self) -> str:
+        return f"{self.error}: {self.message}" if self.error else self.message
+
+    @classmethod
+    def of(cls, error: BaseException, *, node: str = "") -> Failure:
+        """The failure that an exception stands for; its kind is ``node`` if it is not ours."""
+        if isinstance(error, CancelledError):
+            return cls(kind="cancelled", message="cancelled", node=node)
+        kind: FailureKind = error.kind if isinstance(error, SwarmError) else "node"
+        return cls(kind=kind, message=str(error), node=node, error=type(error).__name__)
+
+    @classmethod
+    def read(cls, text: str, kind: FailureKind, *, node: str = "") -> Failure:
+        """The failure that a file of an older version holds as a text.
+
+        Args:
+            text: as ``str`` of a failure gives it.
+            kind: used where the text does not say what failed.
+        """
+        error, message = "", text
+        if named := _CLASS.match(text):
+            error, message = named[1], text[named.end() :]
+            kind = _KINDS.get(error, kind)
+        elif _TIMEOUT.match(text):
+            kind = "timeout"
+        elif nested := _IN_NODE.match(text):
+            node = nested[1]
+            kind = cls.read(text[nested.end() :], "node").kind
+        if "ModelUnavailable: " in text:
+            kind = "unavailable"
+        return cls(kind=kind, message=message, node=node, error=error)
+
+
+_CLASS = re.compile(r"([A-Za-z_]\w*): ")
+_TIMEOUT = re.compile(r"no answer (within|before)|not asked: the run's")
+_IN_NODE = re.compile(r"(?:no agent answered; )?'([^']*)'(?: failed)?: ")
 
 if TYPE_CHECKING:
-    from swarm_ui.trace.records import Episode, Trace
+    MaybeFailure = Failure | None
+else:  # what files of older versions hold is accepted, and read by the records that have it
+    MaybeFailure = Failure | str | None
 
 
 class SwarmError(Exception):
     """Root of the tree: catch this to catch everything raised on purpose."""
 
-    partial: Trace | None = None
-    """What the run had said when this error ended it; ``None`` if no run was under way."""
+    kind: FailureKind = "usage"
+    """What failed, in a closed set of words."""
+    partial: Any = None
+    """The :class:`~swarm_ui.trace.records.Trace` of what the run had said when this error ended it;
+    ``None`` if no run was under way."""
 
 
 class ConfigError(SwarmError):
@@ -54,6 +118,8 @@ class GraphError(SwarmError):
 class NodeError(SwarmError):
     """A node failed; carries where, so that the failure keeps its identity."""
 
+    kind: FailureKind = "node"
+
     def __init__(self, message: str, *, node: str, round: int, run: str) -> None:
         super().__init__(f"node '{node}', round {round}, run {run}: {message}")
         self.node = node
@@ -64,30 +130,51 @@ class NodeError(SwarmError):
 class NodeTimeout(NodeError):
     """A node took longer than its own time limit, or than what was left of the run's."""
 
+    kind: FailureKind = "timeout"
+
 
 class ModelError(SwarmError):
     """A language model could not answer: the endpoint, the weights or the request."""
+
+    kind: FailureKind = "model"
 
 
 class BudgetExceeded(ModelError):
     """The calls, tokens or money the user allowed are used up."""
 
-    episodes: tuple[Episode, ...] = ()
-    """What rollouts had done when this error ended them; the last may be cut off by it, and then
-    has this error as its fault."""
+    kind: FailureKind = "budget"
+
+    episodes: tuple[Any, ...] = ()
+    """The :class:`~swarm_ui.trace.records.Episode` records of what was played before this error.
+    The last may be incomplete, and then has this error as its fault."""
 
 
 class ModelUnavailable(ModelError):
     """A model could not be reached, or had no time: the same request may be answered later."""
 
+    kind: FailureKind = "unavailable"
+
 
 class EnvironmentFault(SwarmError):
     """The infrastructure around the agent broke. The episode is masked, never scored 0."""
+
+    kind: FailureKind = "environment"
 
 
 class LearningError(SwarmError):
     """Training cannot go on: a loss or a gradient is not a number. No weight was changed by it."""
 
+    kind: FailureKind = "learning"
+
 
 class TraceError(SwarmError):
     """A trace cannot be read: truncated, of another version, or not a trace."""
+
+
+_KINDS: dict[str, FailureKind] = {
+    **{kind.__name__: kind.kind for kind in (
+        BudgetExceeded, ConfigError, EnvironmentFault, GraphError, LearningError, MissingExtra,
+        ModelError, ModelUnavailable, NodeError, NodeTimeout, TraceError,
+    )},
+    "Refused": "model",  # what an endpoint answered
+}  # fmt: skip

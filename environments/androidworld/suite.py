@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from swarm_ui.errors import ConfigError
+from swarm_ui.storage.durable import append_line, whole_lines
 from swarm_ui.trace.records import Episode
 
 Job = tuple[str, int]
@@ -75,31 +76,17 @@ class Journal:
     """Which jobs are done, one line of JSON each, written as soon as an episode has ended.
 
     Raises:
-        ConfigError: a line before the last cannot be read.
+        ConfigError: a line cannot be read. A last line that was cut off is dropped.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.entries: list[Entry] = []
-        if path.exists():
-            self._read()
-
-    def _read(self) -> None:
-        lines = self._path.read_bytes().split(b"\n")
-        whole = 0
-        for number, line in enumerate(lines):
-            if not line:
-                whole += 1
-                continue
+        for number, line in enumerate(whole_lines(path), start=1):
             try:
                 self.entries.append(msgspec.json.decode(line, type=Entry))
             except msgspec.DecodeError as error:
-                if number < len(lines) - 1:
-                    raise ConfigError(f"{self._path}, line {number + 1}: {error}") from error
-                # The process died while it wrote: the episode is played again.
-                self._path.write_bytes(b"".join(kept + b"\n" for kept in lines[:-1]))
-                return
-            whole += len(line) + 1
+                raise ConfigError(f"{path}, line {number}: {error}") from error
 
     def left(self, jobs: Sequence[Job]) -> list[Job]:
         """Jobs that are not done; each is done as often as it was played."""
@@ -122,12 +109,11 @@ class Journal:
             seed=episode.seed,
             success=episode.success,
             steps=len(episode.steps),
-            fault=episode.fault,
+            fault=None if episode.fault is None else str(episode.fault),
         )
         self.entries.append(entry)
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._path.open("ab") as file:
-            file.write(msgspec.json.encode(entry) + b"\n")
+        append_line(self._path, msgspec.json.encode(entry))
 
     def score(self) -> Score:
         """Shares of successes so far; faults do not count."""

@@ -71,6 +71,6 @@ class PlaySession:
         if episode is None:
             return "nothing was done"
         if episode.fault is not None:
-            return episode.fault
+            return str(episode.fault)
         steps = f"{len(episode.steps)} step{'' if len(episode.steps) == 1 else 's'}"
         return f"solved in {steps}" if episode.success else f"not solved, {steps}"

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import mmap
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
 from swarm_ui.errors import ConfigError
+from swarm_ui.storage.mapped_lines import MappedLines
 
 _Kind = TypeVar("_Kind")
 
 
-def mapped(path: Path) -> memoryview:
-    """A file's bytes. Raises ``ConfigError``: it cannot be opened, or it is empty."""
+def mapped(path: Path) -> MappedLines:
+    """A file's lines. Raises ``ConfigError``: it cannot be opened, or it is empty."""
     try:
-        with path.open("rb") as file:
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        lines = MappedLines(path)
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: there is no such file") from error
-    except (OSError, ValueError) as error:  # an empty file cannot be mapped
+    except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
+    if not lines.view:
+        raise ConfigError(f"{path}: cannot be read: the file is empty")
+    return lines
 
 
 class Lines:
@@ -54,22 +56,16 @@ class Lines:
         return self._records
 
     def _find(self) -> list[msgspec.Raw]:
-        view = mapped(self.path)
+        lines = mapped(self.path)
+        if self.path.suffix == ".jsonl":
+            found = (lines[number] for number in range(len(lines)))
+            return [msgspec.Raw(line) for line in found if line[:64].tobytes().strip()
+                    or line.tobytes().strip()]  # fmt: skip
         try:
-            if self.path.suffix != ".jsonl":
-                # The values are only skimmed: nothing of them is built or kept.
-                return msgspec.json.decode(view, type=list[msgspec.Raw])
+            # The values are only skimmed: nothing of them is built or kept.
+            return msgspec.json.decode(lines.view, type=list[msgspec.Raw])
         except msgspec.MsgspecError as error:
             raise ConfigError(
                 f"{self.path}: not a JSON array of records: {error}. Was it downloaded, or "
                 "unzipped, to its end?"
             ) from error
-        records, start, file = [], 0, view.obj
-        assert isinstance(file, mmap.mmap)
-        while start < len(view):
-            end = file.find(b"\n", start)
-            end = len(view) if end < 0 else end
-            if bytes(view[start : min(end, start + 64)]).strip() or bytes(view[start:end]).strip():
-                records.append(msgspec.Raw(view[start:end]))
-            start = end + 1
-        return records

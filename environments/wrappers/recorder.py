@@ -9,7 +9,7 @@ from pathlib import Path
 from swarm_ui.action import Action
 from swarm_ui.environment import Environment, Step
 from swarm_ui.environments.wrappers.wrapper import Wrapper
-from swarm_ui.errors import ConfigError, EnvironmentFault, TraceError
+from swarm_ui.errors import ConfigError, EnvironmentFault, Failure, TraceError
 from swarm_ui.message import Message
 from swarm_ui.node import derive
 from swarm_ui.observation import Observation
@@ -120,7 +120,7 @@ class Recorder(Wrapper):
             policy=self._actor,
             steps=self._steps,
             success=None if fault is not None else solved,
-            fault=fault,
+            fault=None if fault is None else Failure(kind="environment", message=fault),
             seconds=self._clock() - self._began,
         )
         if self._path is not None:

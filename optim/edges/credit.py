@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 
+from swarm_ui.deprecation import renamed_keywords
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.topology import topological
 from swarm_ui.trace.records import EdgeName, Episode, Trace
@@ -12,13 +12,9 @@ from swarm_ui.trace.records import EdgeName, Episode, Trace
 Cells = Sequence[Sequence[float | None]]
 
 
+@renamed_keywords(back="discount")
 def edge_credit(
-    trace: Trace,
-    credit: Cells,
-    *,
-    baseline: float | None = 0.5,
-    discount: float = 0.5,
-    back: float | None = None,
+    trace: Trace, credit: Cells, *, baseline: float | None = 0.5, discount: float = 0.5
 ) -> dict[EdgeName, float]:
     """Credit of each edge of a decision, propagated backwards through the messages.
 
@@ -33,7 +29,6 @@ def edge_credit(
             a message has no advantage of its own.
         baseline: what is subtracted from a credit; ``None``: the mean of this decision's credits.
         discount: in [0, 1); with 0 an edge gets only the advantage of the message itself.
-        back: deprecated name of ``discount``.
 
     Returns:
         the mean over the messages that each edge carried, by (sender, listener).
@@ -41,7 +36,6 @@ def edge_credit(
     Raises:
         ConfigError: the credit has another shape than the trace, or ``discount`` is outside [0, 1).
     """
-    discount = _renamed(back, discount)
     if not 0.0 <= discount < 1.0:
         raise ConfigError(f"edge credit: discount must be in [0, 1), got {discount}")
     own = _advantages(trace, credit, baseline)
@@ -60,13 +54,13 @@ def edge_credit(
     return {edge: sum(values) / len(values) for edge, values in sorted(carried.items())}
 
 
+@renamed_keywords(back="discount")
 def episode_edge_credit(
     episodes: Iterable[Episode],
     *,
     edges: Iterable[EdgeName] | None = None,
     baseline: float | None = 0.5,
     discount: float = 0.5,
-    back: float | None = None,
 ) -> dict[EdgeName, float]:
     """Credit of each edge of one sampled graph, over the episodes that were played with it.
 
@@ -77,12 +71,11 @@ def episode_edge_credit(
         episodes: with credit; steps without credit, and masked episodes (``success`` is ``None``),
             are left out.
         edges: the edges to keep, such as those of the sample; default: all.
-        baseline, discount, back: see :func:`edge_credit`.
+        baseline, discount: see :func:`edge_credit`.
 
     Returns:
         the mean over the decisions in which each edge has credit.
     """
-    discount = _renamed(back, discount)
     gathered: dict[EdgeName, list[float]] = {}
     for episode in episodes:
         for step in episode.steps if episode.success is not None else ():
@@ -94,13 +87,6 @@ def episode_edge_credit(
     return {
         edge: sum(values) / len(values) for edge, values in sorted(gathered.items()) if edge in kept
     }
-
-
-def _renamed(back: float | None, discount: float) -> float:
-    if back is None:
-        return discount
-    warnings.warn("back= is now discount=", DeprecationWarning, stacklevel=3)
-    return back
 
 
 def _advantages(trace: Trace, credit: Cells, baseline: float | None) -> dict[str, float]:

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_ui.errors import (
-    BudgetExceeded,
-    EnvironmentFault,
-    LearningError,
-    ModelError,
-    NodeError,
-    SwarmError,
-)
+from swarm_ui.errors import Failure, FailureKind, SwarmError
 
 OK = 0
 """The command did what it was asked to, however well the agents did."""
@@ -21,7 +14,7 @@ WRONG = 2
 ENVIRONMENT = 3
 """The environment broke: no episode could be counted."""
 MODEL = 4
-"""The model could not answer, or its budget is used up."""
+"""The model (or another node of the team) could not answer, or the budget is used up."""
 LEARNING = 5
 """Training cannot go on."""
 INTERNAL = 70
@@ -35,23 +28,26 @@ MEANINGS: dict[int, str] = {
     "something missing",
     WRONG: "wrong usage, configuration or file",
     ENVIRONMENT: "the environment broke",
-    MODEL: "the model could not answer, or its budget is used up",
+    MODEL: "the model (or another node) could not answer, or its budget is used up",
     LEARNING: "training cannot go on",
     INTERNAL: "a bug; the traceback is shown",
     INTERRUPTED: "interrupted; what was done is saved",
 }
 
 
-def code_of(error: SwarmError) -> int:
-    """The exit code for an error of the library."""
-    if isinstance(error, EnvironmentFault):
-        return ENVIRONMENT
-    if isinstance(error, ModelError | BudgetExceeded | NodeError):
-        return MODEL
-    return LEARNING if isinstance(error, LearningError) else WRONG
+_CODES: dict[FailureKind, int] = {
+    "budget": MODEL,
+    "cancelled": INTERRUPTED,
+    "environment": ENVIRONMENT,
+    "learning": LEARNING,
+    "model": MODEL,
+    "node": MODEL,
+    "timeout": MODEL,
+    "unavailable": MODEL,
+    "usage": WRONG,
+}
 
 
-def code_of_fault(fault: str) -> int:
-    """The exit code for the fault of an episode, which tells the error in words."""
-    by_model = ("ModelError", "ModelUnavailable", "Refused", "BudgetExceeded", "no agent")
-    return MODEL if fault.startswith(by_model) else ENVIRONMENT
+def code_of(failure: SwarmError | Failure) -> int:
+    """The exit code for an error of the library, or for the fault of an episode."""
+    return _CODES[failure.kind]

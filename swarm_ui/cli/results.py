@@ -130,7 +130,7 @@ def counted(
         policy=ordered[0].policy if ordered else "",
         jobs=tuple((e.task, e.seed) for e in ordered),
         outcomes=tuple(None if e.success is None else float(e.success) for e in ordered),
-        faults=tuple(dict.fromkeys(e.fault for e in ordered if e.fault)),
+        faults=tuple(dict.fromkeys(str(e.fault) for e in ordered if e.fault)),
         steps=sum(len(e.steps) for e in ordered),
         calls=len(calls),
         tokens=prompt + completion,

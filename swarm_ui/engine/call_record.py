@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from swarm_ui.errors import Failure
 from swarm_ui.message import Message
 from swarm_ui.node import NodeContext, NodeReply
 from swarm_ui.trace.records import Call
@@ -40,8 +41,8 @@ def called(
     message: Message,
     heard: tuple[str, ...],
     times: tuple[float, float],
-    error: str | None,
-    rescued: str | None,
+    error: Failure | None,
+    rescued: Failure | None,
 ) -> Call:
     """The call that gave a message.
 

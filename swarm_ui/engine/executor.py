@@ -10,22 +10,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from swarm_ui.engine.events import Aborted, Finished, Tell
+from swarm_ui.engine.events import Aborted, Finished, OnEvent
 from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.run_context import UNCHANGED, Edits, Lease, RunContext
 from swarm_ui.engine.run_state import RunState
-from swarm_ui.errors import ConfigError, SwarmError
+from swarm_ui.engine.schedule import schedule_of
+from swarm_ui.errors import ConfigError, Failure, SwarmError
+from swarm_ui.graph.dag import Dag
 from swarm_ui.graph.serialization import to_json
 from swarm_ui.message import Message
 from swarm_ui.node import NodeContext, NodeReply, derive
 from swarm_ui.observation import Observation
 from swarm_ui.storage.protocol import Head, Spoken, Store
 from swarm_ui.trace.records import Trace
-
-if TYPE_CHECKING:
-    from swarm_ui.graph.dag import Dag
 
 T = TypeVar("T")
 
@@ -35,12 +34,12 @@ async def execute(
     observation: Observation,
     *,
     seed: int = 0,
-    run: str = "",
+    run_id: str = "",
     edge_logprob: float | None = None,
     limits: Limits | None = None,
-    given: Trace | None = None,
+    cached: Trace | None = None,
     store: Store | None = None,
-    tell: Tell | None = None,
+    on_event: OnEvent | None = None,
     edits: Edits = UNCHANGED,
 ) -> Trace:
     """Run a graph once on a screen.
@@ -49,37 +48,37 @@ async def execute(
         graph: who talks to whom.
         observation: the screen.
         seed: of every random choice in the run; equal seeds and answers give equal traces.
-        run: name of the run, for the trace, for errors and for the store.
+        run_id: name of the run, for the trace, for errors and for the store.
         edge_logprob: log-probability (nats) of the graph's edges, if they were drawn.
         limits: time, concurrency, failure policy.
-        given: a trace whose calls are not made again as long as they hear what they heard there.
+        cached: a trace whose calls are not made again as long as they hear what they heard there.
         store: keeps every call as soon as it is over; a run that is in it already goes on.
-        tell: hears every event of the run.
-        edits: what is to be different from ``given``.
+        on_event: called with every event of the run.
+        edits: what is to be different from ``cached``.
 
     Raises:
         NodeError: a node failed and the policy is ``abort``.
         ConfigError, BudgetExceeded: whatever the policy is. As every
             :class:`~swarm_ui.errors.SwarmError`, it has what was said until then as ``partial``.
     """
-    past = {} if given is None else _given(given, seed, observation)
+    past = {} if cached is None else _given(cached, seed, observation)
     journal = None
     if store is not None:
-        head = Head(run=run, seed=seed, graph=to_json(graph), observation=observation)
+        head = Head(run=run_id, seed=seed, graph=to_json(graph), observation=observation)
         journal = await store.open(head)
         past |= journal.past
     try:
         session = RunContext(
-            run, limits or Limits(), tell=tell, journal=journal, past=past, edits=edits
+            run_id, limits or Limits(), on_event=on_event, journal=journal, past=past, edits=edits
         )
         current = RunState(graph, observation, seed, session)
-        await _finish(current, session, graph.plan.leases, edge_logprob)
+        await _finish(current, session, schedule_of(graph).leases, edge_logprob)
     finally:
         if journal is not None:
             journal.close()
     trace = current.trace(edge_logprob)
-    if tell is not None:
-        tell(Finished(run=run, trace=trace))
+    if on_event is not None:
+        on_event(Finished(run=run_id, trace=trace))
     return trace
 
 
@@ -95,8 +94,8 @@ async def _finish(
     except BaseException as error:
         if isinstance(error, SwarmError):
             error.partial = current.trace(edge_logprob)
-        if session.tell is not None:
-            session.tell(_aborted(error, session))
+        if session.on_event is not None:
+            session.on_event(_aborted(error, session))
         raise
     finally:
         session.deadlines.stop()
@@ -105,10 +104,7 @@ async def _finish(
 
 def _aborted(error: BaseException, session: RunContext) -> Aborted:
     """The last event of a run that ends like this."""
-    what = f"{type(error).__name__}: {error}"
-    if isinstance(error, asyncio.CancelledError):
-        what = "cancelled"
-    return Aborted(run=session.run, error=what, at=session.clock() - session.start)
+    return Aborted(run=session.run, error=Failure.of(error), at=session.clock() - session.start)
 
 
 def _given(trace: Trace, seed: int, observation: Observation) -> dict[str, Spoken]:

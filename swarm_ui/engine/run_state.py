@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+import msgspec
 
 from swarm_ui.engine.call_record import called, spoken
 from swarm_ui.engine.events import CallStarted, Failed, Skipped, Spoken, Voted
 from swarm_ui.engine.node_call import Expired, ask
 from swarm_ui.engine.run_context import RunContext
+from swarm_ui.engine.schedule import schedule_of
 from swarm_ui.engine.scheduler import Scheduler
-from swarm_ui.errors import BudgetExceeded, ConfigError, NodeError, NodeTimeout
+from swarm_ui.errors import BudgetExceeded, ConfigError, Failure, NodeError, NodeTimeout
+from swarm_ui.graph.dag import Dag
 from swarm_ui.message import Message
 from swarm_ui.model import Decision
 from swarm_ui.node import NodeContext, NodeReply, Source
@@ -20,14 +23,15 @@ from swarm_ui.storage.protocol import Journal, hears_the_same
 from swarm_ui.trace.records import Call, Trace, hear
 from swarm_ui.view import View, identity
 
-if TYPE_CHECKING:
-    from swarm_ui.graph.dag import Dag
-
 _FOR_THE_USER = (ConfigError, BudgetExceeded)  # not the node's failure: never a tombstone
 
 
-class _Before(Expired):
-    """What failed before the run was taken up again fails in the same words."""
+class _FailedBefore(Exception):
+    """A call failed before the run was resumed, and fails in the same way again."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
 
 
 class RunState:
@@ -50,7 +54,7 @@ class RunState:
     ) -> None:
         """``around``, ``path`` and ``prefix``: what is heard from, and the names of, the graphs
         around a nested one (``"team/"`` before node names, ``"team:1/"`` before message ids)."""
-        plan = graph.plan
+        plan = schedule_of(graph)
         self._graph, self._plan, self._observation = graph, plan, observation
         self._seed, self._session = seed, session
         self._around, self._path, self._prefix = tuple(around), path, prefix
@@ -69,10 +73,12 @@ class RunState:
             NodeError, ConfigError, BudgetExceeded: what ended the run before.
         """
         await Scheduler(self._make, self._plan.waiting, self._plan.successors).finish()
-        if self._session.tell is not None and not self._prefix:
+        if self._session.on_event is not None and not self._prefix:
             answer = self.answer()
             action = None if answer is None else answer.action
-            self._session.tell(Voted(run=self._session.run, ballot=self.ballot(), action=action))
+            self._session.on_event(
+                Voted(run=self._session.run, ballot=self.ballot(), action=action)
+            )
 
     # -- one call -----------------------------------------------------------------------------
 
@@ -81,7 +87,7 @@ class RunState:
         plan, said, session = self._plan, self._said, self._session
         started = self._clock() - self._start
         id = self._prefix + plan.ids[k]
-        error: str | None = None
+        error: Failure | None = None
         inbox: list[Message] | None
         try:
             if self._gaps:
@@ -110,10 +116,10 @@ class RunState:
             session,
             self,
         )
-        if session.tell is not None:
+        if session.on_event is not None:
             self._tell_start(context, inbox, started)
-        rescued: str | None = None
-        reply: NodeReply | Message | None = None if error is None else NodeReply(error=error)
+        rescued: Failure | None = None
+        reply: NodeReply | Message | None = None if error is None else NodeReply(error=str(error))
         if reply is None and session.edits.messages:
             reply = session.edits.messages.get(id)
         if reply is None:
@@ -142,7 +148,7 @@ class RunState:
         except ConfigError:
             raise
         except Exception as failure:
-            kept_not = f"the store did not keep '{message.id}': {_reason(failure)}"
+            kept_not = f"the store did not keep '{message.id}': {Failure.of(failure)}"
             raise ConfigError(kept_not) from failure
 
     async def _rescue(
@@ -152,20 +158,20 @@ class RunState:
         context: NodeContext,
         task: asyncio.Task[None],
         failure: Exception,
-    ) -> tuple[NodeReply | Message, str | None, str | None]:
+    ) -> tuple[NodeReply | Message, Failure | None, Failure | None]:
         """After a failure: the fallback's reply or a tombstone; why the call failed, if it did;
         why the node itself did, if its fallback spoke."""
         fallback, id = self._plan.fallbacks[k], context.message_id
         if fallback is None or isinstance(failure, _FOR_THE_USER):
             error = self._failed(k, id, failure)
-            return NodeReply(error=error), error, None
-        reason = _reason(failure)
+            return NodeReply(error=str(error)), error, None
+        reason = _reason(failure, context.node)
         self._tell_failure(k, id, reason)
         try:
             reply = await ask(fallback, self._plan, k, inbox, context, task)
         except Exception as second:
-            error = f"{reason}; its fallback: {self._failed(k, id, second)}"
-            return NodeReply(error=error), error, None
+            error = _both(reason, self._failed(k, id, second))
+            return NodeReply(error=str(error)), error, None
         return reply, None, reason
 
     def _passing(self, k: int, id: str) -> list[Message] | None:
@@ -185,9 +191,9 @@ class RunState:
                 closed = True
         if closed and not arrived:
             self.skipped[k] = (id,)
-            if self._session.tell is not None:
+            if self._session.on_event is not None:
                 name = self._path + plan.names[k]
-                self._session.tell(
+                self._session.on_event(
                     Skipped(run=self._session.run, id=id, node=name, round=plan.rounds[k])
                 )
             return None
@@ -213,8 +219,6 @@ class RunState:
     def _has_inside(self, k: int, call: Call) -> bool:
         """Whether calls made inside this one belong to it: not if it failed, and not if a plain
         node spoke in the name of what made them."""
-        from swarm_ui.graph.dag import Dag
-
         spoke = call.rescued is None or isinstance(self._plan.fallbacks[k], Dag)
         return call.error is None and spoke
 
@@ -223,20 +227,21 @@ class RunState:
         past = self._session.past
         found = past.get(id)
         if found is not None and found[1].rescued and hears_the_same(found[1], inbox, past):
-            raise _Before(found[1].rescued)
+            raise _FailedBefore(found[1].rescued)
 
-    def _failed(self, k: int, id: str, failure: Exception) -> str:
-        """What the tombstone says; raises if there shall be none."""
-        reason = _reason(failure)
+    def _failed(self, k: int, id: str, failure: Exception) -> Failure:
+        """Why the call failed, for its tombstone; raises if the run is to end."""
+        name = self._path + self._plan.names[k]
+        reason = _reason(failure, name)
         self._tell_failure(k, id, reason)
         abort = self._session.limits.on_failure == "abort"
         if isinstance(failure, _FOR_THE_USER) or (abort and isinstance(failure, NodeError)):
             raise failure
         if not abort:
             return reason
-        name = self._path + self._plan.names[k]
         kind = NodeTimeout if isinstance(failure, Expired) else NodeError
-        error = kind(reason, node=name, round=self._plan.rounds[k], run=self._session.run)
+        error = kind(str(reason), node=name, round=self._plan.rounds[k], run=self._session.run)
+        error.kind = reason.kind
         raise error from failure
 
     def _keep(
@@ -246,8 +251,8 @@ class RunState:
         context: NodeContext,
         reply: NodeReply | Message,
         started: float,
-        error: str | None,
-        rescued: str | None,
+        error: Failure | None,
+        rescued: Failure | None,
     ) -> None:
         """Put a reply on record."""
         if type(reply) is NodeReply:
@@ -263,8 +268,8 @@ class RunState:
         if self._plan.nested[k]:
             message, call = self._unchanged(message, call, inbox)
         self._said[k], self._calls[k] = message, call
-        if self._session.tell is not None:
-            self._session.tell(Spoken(run=self._session.run, message=message, call=call))
+        if self._session.on_event is not None:
+            self._session.on_event(Spoken(run=self._session.run, message=message, call=call))
 
     def _unchanged(
         self, message: Message, call: Call, inbox: list[Message]
@@ -279,8 +284,8 @@ class RunState:
     # -- telling ------------------------------------------------------------------------------
 
     def _tell_start(self, context: NodeContext, inbox: list[Message], at: float) -> None:
-        assert self._session.tell is not None
-        self._session.tell(
+        assert self._session.on_event is not None
+        self._session.on_event(
             CallStarted(
                 run=self._session.run,
                 id=context.message_id,
@@ -291,10 +296,10 @@ class RunState:
             )
         )
 
-    def _tell_failure(self, k: int, id: str, error: str) -> None:
-        if self._session.tell is not None:
+    def _tell_failure(self, k: int, id: str, error: Failure) -> None:
+        if self._session.on_event is not None:
             name, round = self._path + self._plan.names[k], self._plan.rounds[k]
-            self._session.tell(
+            self._session.on_event(
                 Failed(run=self._session.run, id=id, node=name, round=round, error=error)
             )
 
@@ -358,6 +363,17 @@ class RunState:
         )
 
 
-def _reason(failure: Exception) -> str:
-    """A failure in the words of a tombstone."""
-    return str(failure) if isinstance(failure, Expired) else f"{type(failure).__name__}: {failure}"
+def _reason(failure: Exception, node: str) -> Failure:
+    """Why a call of a node failed."""
+    if isinstance(failure, _FailedBefore):
+        return failure.failure
+    if isinstance(failure, Expired):
+        return Failure(kind="timeout", message=str(failure), node=node)
+    return Failure.of(failure, node=node)
+
+
+def _both(first: Failure, second: Failure) -> Failure:
+    """Why a node and then its fallback failed."""
+    kind = second.kind if second.kind == "unavailable" else first.kind
+    message = f"{first.message}; its fallback: {second}"
+    return msgspec.structs.replace(first, kind=kind, message=message)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
+from swarm_ui.engine.run_context import Lease
+from swarm_ui.graph.dag import Dag
 from swarm_ui.model import ChatModel, VersionedModel
-
-if TYPE_CHECKING:
-    from swarm_ui.engine.run_context import Lease
-    from swarm_ui.graph.dag import Dag
-    from swarm_ui.node import Condition, Node
+from swarm_ui.node import Condition, Node
 
 
 class Schedule:
@@ -27,8 +25,6 @@ class Schedule:
     )  # fmt: skip
 
     def __init__(self, graph: Dag) -> None:
-        from swarm_ui.graph.dag import Dag
-
         team, closing = graph.agents, graph.closing
         places = [(name, r) for r in range(graph.rounds) for name in team]
         places += [(name, graph.rounds - 1) for name in closing]
@@ -55,7 +51,7 @@ class Schedule:
         self.own: tuple[int, ...] = tuple(
             number[name, r - 1] if r and name in repeats else -1 for name, r in places
         )
-        heard = graph.heard
+        heard = graph.predecessors
         self.inputs: tuple[tuple[int, ...], ...] = tuple(
             _inputs(graph, name, r, own, heard[name], number)
             for (name, r), own in zip(places, self.own, strict=True)
@@ -85,14 +81,23 @@ class Schedule:
         return found if any(condition is not None for condition in found) else None
 
 
+_SCHEDULES: WeakKeyDictionary[Dag, Schedule] = WeakKeyDictionary()
+
+
+def schedule_of(graph: Dag) -> Schedule:
+    """The schedule of a graph, made at its first run and kept as long as the graph."""
+    schedule = _SCHEDULES.get(graph)
+    if schedule is None:
+        schedule = _SCHEDULES[graph] = Schedule(graph)
+    return schedule
+
+
 def _leases(graph: Dag) -> tuple[Lease, ...]:
     """Models with versions and the adapters they speak with, each pair once; nested ones too."""
-    from swarm_ui.graph.dag import Dag
-
     found: dict[tuple[int, str], Lease] = {}
     for node in (*graph.nodes.values(), *graph.fallbacks.values()):
         if isinstance(node, Dag):
-            found |= {(id(m), adapter): (m, adapter) for m, adapter in node.plan.leases}
+            found |= {(id(m), adapter): (m, adapter) for m, adapter in schedule_of(node).leases}
             continue
         model: ChatModel | None = getattr(node, "model", None)
         adapter: str | None = getattr(node, "adapter", None)

@@ -1,8 +1,8 @@
 """OpenTelemetry spans of runs, by the semantic conventions for generative AI.
 
-    from swarm_ui.telemetry import Spans
+    from swarm_ui.engine.telemetry import Spans
 
-    trace = await team.run(screen, tell=Spans(name="phone-team"))
+    trace = await team.run(screen, on_event=Spans(name="phone-team"))
 
 Needs ``pip install 'swarm-ui[telemetry]'`` and a tracer provider, as any OpenTelemetry program has
 it; without one the spans go nowhere. Prompts, screens and replies leave the process only with
@@ -22,7 +22,6 @@ in development there). What they have no name for is ``swarm_ui.*``: ``run``, ``
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from typing import TYPE_CHECKING
 
@@ -38,7 +37,7 @@ from swarm_ui.engine.events import (
     Spoken,
     Token,
 )
-from swarm_ui.errors import ConfigError, MissingExtra, TraceError
+from swarm_ui.errors import ConfigError, Failure, MissingExtra, TraceError
 from swarm_ui.message import Message
 from swarm_ui.model import ChatMessage
 from swarm_ui.prompts import chat_of
@@ -49,15 +48,14 @@ if TYPE_CHECKING:
 
 _Value = str | int | float | bool | list[str]
 
-_KIND = re.compile(r"([A-Za-z_]\w*)(?:: |$)")
-_TIMEOUT = re.compile(r"no answer (within|before)|not asked: the run's")
+_CANCELLED = Failure(kind="cancelled", message="cancelled")
 
 
 class Spans:
     """Makes the spans of one run out of its events; make a new one for every run.
 
-    It goes where events are told: ``team.run(screen, tell=Spans())``, with other listeners by
-    :func:`swarm_ui.events.tell_all`. As for any listener, models that can stream do.
+    It goes where events are told: ``team.run(screen, on_event=Spans())``, with other listeners by
+    :func:`swarm_ui.engine.events.call_all`. As for any listener, models that can stream do.
 
     Raises:
         MissingExtra: OpenTelemetry is not installed.
@@ -92,7 +90,7 @@ class Spans:
         self._spans: dict[str, Span] = {}
         self._begun: dict[str, float] = {}
         self._streamed: set[str] = set()
-        self._failures: dict[str, str] = {}
+        self._failures: dict[str, Failure] = {}
         self._skipped: list[str] = []
 
     def __call__(self, event: Event) -> None:
@@ -165,7 +163,7 @@ class Spans:
     def _abort(self, event: Aborted) -> None:
         for id, span in self._spans.items():
             if span.is_recording():
-                _fail(span, self._failures.get(id, "cancelled"))
+                _fail(span, self._failures.get(id, _CANCELLED))
                 span.end(self._wall(event.at))
         assert self._root is not None
         _fail(self._root, event.error)
@@ -247,7 +245,7 @@ def _described(message: Message, call: Call) -> dict[str, _Value]:
     if message.action is not None:
         found["swarm_ui.action_type"] = message.action.action_type
     if call.rescued is not None:
-        found["swarm_ui.rescued"] = call.rescued
+        found["swarm_ui.rescued"] = str(call.rescued)
     return found
 
 
@@ -256,17 +254,12 @@ def _set(span: Span, attributes: dict[str, _Value]) -> None:
         span.set_attribute(key, value)
 
 
-def _fail(span: Span, error: str) -> None:
-    """Error status, with the words that the trace has too, and the kind of error alone."""
+def _fail(span: Span, failure: Failure) -> None:
+    """Set the error status: the text that the trace has too, and the class of the error alone."""
     from opentelemetry.trace import Status, StatusCode
 
-    if _TIMEOUT.match(error):
-        kind = "timeout"
-    else:
-        named = _KIND.match(error)
-        kind = "_OTHER" if named is None else named[1]
-    span.set_attribute("error.type", kind)
-    span.set_status(Status(StatusCode.ERROR, _whole(error)))
+    span.set_attribute("error.type", failure.error or failure.kind)
+    span.set_status(Status(StatusCode.ERROR, _whole(str(failure))))
 
 
 def _turns(prompt: str) -> list[ChatMessage]:

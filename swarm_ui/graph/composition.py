@@ -6,12 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar, overload
 
 from swarm_ui.errors import GraphError
+from swarm_ui.graph.dag import Dag
+from swarm_ui.node import Node
 
-if TYPE_CHECKING:
-    from swarm_ui.graph.dag import Dag
-    from swarm_ui.node import Node
-
-G = TypeVar("G", bound="Dag")
+G = TypeVar("G", bound=Dag)
 Part: TypeAlias = "Dag | Node | OpenGraph[Any]"
 """What can stand on either side of ``>>``, alone or in a list."""
 
@@ -82,7 +80,7 @@ def _append(graph: G, ends: Sequence[str], parts: Sequence[Part]) -> tuple[G, tu
     for part in parts:
         new, its = _opened(graph, part)
         _check_fits(graph, nodes, part, new)
-        first = [name for name, heard in new.heard.items() if not heard]
+        first = [name for name, heard in new.predecessors.items() if not heard]
         edges += [(end, name) for name in first for end in ends]
         edges += new.edges
         nodes |= new.nodes
@@ -103,8 +101,6 @@ def _append(graph: G, ends: Sequence[str], parts: Sequence[Part]) -> tuple[G, tu
 
 def _opened(like: G, part: Part) -> tuple[G, tuple[str, ...]]:
     """A part as a graph with its open ends."""
-    from swarm_ui.graph.dag import Dag
-
     if isinstance(part, OpenGraph):
         return part._graph, part.ends
     if isinstance(part, Dag):

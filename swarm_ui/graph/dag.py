@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import Self
 
-from swarm_ui.engine.schedule import Schedule
+from swarm_ui.deprecation import renamed_property
 from swarm_ui.errors import GraphError
-from swarm_ui.graph.composition import OpenGraph, start, then
 from swarm_ui.graph.topology import Edge, descendants, predecessors, topological
 from swarm_ui.graph.validation import (
+    GraphNode,
     Otherwise,
     check_conditions,
     check_fallbacks,
@@ -28,11 +28,8 @@ from swarm_ui.graph.validation import (
 )
 from swarm_ui.node import Condition, Node
 
-if TYPE_CHECKING:
-    from swarm_ui.graph.composition import Part
 
-
-class Dag:
+class Dag(GraphNode):
     """Nodes and ordered edges, immutable; every operation returns a new one of the same class.
 
     :class:`~swarm_ui.graph.graph.CollabGraph` adds what can be done with it.
@@ -116,9 +113,11 @@ class Dag:
         return self._rounds
 
     @property
-    def heard(self) -> Mapping[str, tuple[str, ...]]:
-        """Whom each node hears, in edge order."""
+    def predecessors(self) -> Mapping[str, tuple[str, ...]]:
+        """The senders of the messages that each node hears, in edge order."""
         return self._heard
+
+    heard = renamed_property("heard", "predecessors")
 
     @cached_property
     def closing(self) -> tuple[str, ...]:
@@ -137,11 +136,6 @@ class Dag:
         """Edges among agents, which messages travel over every round: what can be learned."""
         after = frozenset(self.closing)
         return tuple(edge for edge in self._edges if edge[1] not in after)
-
-    @cached_property
-    def plan(self) -> Schedule:
-        """The graph unrolled over its rounds; for the executor."""
-        return Schedule(self)
 
     # -- other graphs from this one -----------------------------------------------------------
 
@@ -265,21 +259,6 @@ class Dag:
             when={pair(edge): condition for edge, condition in self._when.items()},
             fallbacks={names.get(n, n): node for n, node in self._fallbacks.items()},
         )
-
-    def compose(self, other: Dag | Node) -> Self:
-        """Both graphs as one: this one's output is heard by the other's first nodes (``>>``)."""
-        return then(self, (self._output,), other)
-
-    @overload
-    def __rshift__(self, other: Sequence[Part] | OpenGraph[Any]) -> OpenGraph[Self]: ...
-    @overload
-    def __rshift__(self, other: Dag | Node) -> Self: ...
-    def __rshift__(self, other: Part | Sequence[Part]) -> Self | OpenGraph[Self]:
-        """:meth:`compose`; a list fans out: ``graph >> [a, b] >> c`` has ``c`` hear both."""
-        return then(self, (self._output,), other)
-
-    def __rrshift__(self, other: Node | Sequence[Part]) -> Self:
-        return then(*start(self, other), self)
 
     def _with(
         self,

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from swarm_ui.graph.dag import Dag
 from swarm_ui.graph.serialization import ConditionNames
-
-if TYPE_CHECKING:
-    from swarm_ui.graph.dag import Dag
 
 # In a quoted label Mermaid still reads Markdown, HTML, comments and entities of its own.
 _MERMAID = {ord(c): f"#{ord(c)};" for c in '"#&<>`*\\|[](){}$%'}
@@ -21,8 +18,6 @@ def to_mermaid(graph: Dag) -> str:
 
 
 def _mermaid(graph: Dag, prefix: str, names: ConditionNames) -> Iterator[str]:
-    from swarm_ui.graph.dag import Dag
-
     ids = {name: f"{prefix}{k}" for k, name in enumerate(graph.nodes)}
     closing = frozenset(graph.closing)
     for name, node in graph.nodes.items():
@@ -52,8 +47,6 @@ def to_graphviz(graph: Dag) -> str:
 
 def _dot(graph: Dag, path: str, names: ConditionNames) -> Iterator[str]:
     """Statements; a node's id is its name with those around it, ``team/agent_0``."""
-    from swarm_ui.graph.dag import Dag
-
     closing = frozenset(graph.closing)
     for name, node in graph.nodes.items():
         bold = {"penwidth": "3"} if name == graph.output else {}
@@ -81,14 +74,12 @@ def _dot(graph: Dag, path: str, names: ConditionNames) -> Iterator[str]:
 
 def _anchor(graph: Dag, name: str, *, first: bool) -> str:
     """The node that stands for a name: inside a nested graph, its first one or its output."""
-    from swarm_ui.graph.dag import Dag
-
     node = graph.nodes[name]
     if not isinstance(node, Dag):
         return name
     inner = node.output
     if first:
-        inner = next(label for label, heard in node.heard.items() if not heard)
+        inner = next(label for label, heard in node.predecessors.items() if not heard)
     return f"{name}/{_anchor(node, inner, first=first)}"
 
 

@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
-from swarm_ui.engine.events import Tell, tell_all
+from swarm_ui.deprecation import renamed_keywords
+from swarm_ui.engine.events import OnEvent, call_all
 from swarm_ui.engine.executor import execute, nested, run_blocking
 from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.replay import Prompt, replay, resample
 from swarm_ui.engine.stream import RunStream
 from swarm_ui.graph import diagrams, serialization, shapes
+from swarm_ui.graph.composition import OpenGraph, Part, start, then
 from swarm_ui.graph.dag import Dag
-from swarm_ui.graph.shapes import Nodes, Shape
+from swarm_ui.graph.shapes import Nodes
+from swarm_ui.graph.team_spec import TeamOptions, TeamSpec
+from swarm_ui.graph.team_spec import Views as Views
+from swarm_ui.graph.team_spec import VoteRule as VoteRule
 from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Message
 from swarm_ui.model import ChatModel
-from swarm_ui.node import Condition, Node, NodeContext, NodeReply, Scope, Ties
+from swarm_ui.node import Condition, Node, NodeContext, NodeReply
 from swarm_ui.observation import Observation
 from swarm_ui.storage.protocol import Store
 from swarm_ui.trace.records import Trace
@@ -26,9 +31,6 @@ from swarm_ui.view import AgentView
 
 if TYPE_CHECKING:
     import networkx
-
-Views = Literal["same", "shuffle", "window"]
-VoteRule = Literal["majority", "probability"]
 
 
 class CollabGraph(Dag):
@@ -51,19 +53,37 @@ class CollabGraph(Dag):
         'HELLO WORLD'
     """
 
+    # -- composing ----------------------------------------------------------------------------
+
+    def compose(self, other: Dag | Node) -> Self:
+        """Both graphs as one: this one's output is heard by the other's first nodes (``>>``)."""
+        return then(self, (self._output,), other)
+
+    @overload
+    def __rshift__(self, other: Sequence[Part] | OpenGraph[Any]) -> OpenGraph[Self]: ...
+    @overload
+    def __rshift__(self, other: Dag | Node) -> Self: ...
+    def __rshift__(self, other: Part | Sequence[Part]) -> Self | OpenGraph[Self]:
+        """:meth:`compose`; a list fans out: ``graph >> [a, b] >> c`` has ``c`` hear both."""
+        return then(self, (self._output,), other)
+
+    def __rrshift__(self, other: Node | Sequence[Part]) -> Self:
+        return then(*start(self, other), self)
+
     # -- running ------------------------------------------------------------------------------
 
+    @renamed_keywords(run="run_id", given="cached", tell="on_event")
     async def run(
         self,
         observation: Observation | str,
         *,
         seed: int = 0,
-        run: str = "",
+        run_id: str = "",
         edge_logprob: float | None = None,
         limits: Limits | None = None,
-        given: Trace | None = None,
+        cached: Trace | None = None,
         store: Store | None = None,
-        tell: Tell | None = None,
+        on_event: OnEvent | None = None,
     ) -> Trace:
         """Decide once; see :func:`swarm_ui.engine.executor.execute`.
 
@@ -73,47 +93,53 @@ class CollabGraph(Dag):
             self,
             _screen(observation),
             seed=seed,
-            run=run,
+            run_id=run_id,
             edge_logprob=edge_logprob,
             limits=limits,
-            given=given,
+            cached=cached,
             store=store,
-            tell=tell,
+            on_event=on_event,
         )
 
+    @renamed_keywords(run="run_id", tell="on_event")
     def run_sync(
         self,
         observation: Observation | str,
         *,
         seed: int = 0,
-        run: str = "",
+        run_id: str = "",
         limits: Limits | None = None,
         store: Store | None = None,
-        tell: Tell | None = None,
+        on_event: OnEvent | None = None,
     ) -> Trace:
         """:meth:`run` for scripts and notebooks; works inside a running event loop too."""
         return run_blocking(
-            self.run(observation, seed=seed, run=run, limits=limits, store=store, tell=tell)
+            self.run(
+                observation, seed=seed, run_id=run_id, limits=limits, store=store, on_event=on_event
+            )
         )
 
+    @renamed_keywords(run="run_id", tell="on_event")
     def stream(
         self,
         observation: Observation | str,
         *,
         seed: int = 0,
-        run: str = "",
+        run_id: str = "",
         limits: Limits | None = None,
         store: Store | None = None,
-        tell: Tell | None = None,
+        on_event: OnEvent | None = None,
     ) -> RunStream:
         """The events of a run while it goes on (``async for event in team.stream(screen)``).
 
-        ``tell`` hears them too.
+        ``on_event`` is called with them too.
         """
 
-        def begin(queue: Tell) -> Coroutine[Any, Any, Trace]:
-            both = queue if tell is None else tell_all(tell, queue)
-            return self.run(observation, seed=seed, run=run, limits=limits, store=store, tell=both)
+        def begin(queue: OnEvent) -> Coroutine[Any, Any, Trace]:
+            both = queue if on_event is None else call_all(on_event, queue)
+            return self.run(
+                observation, seed=seed, run_id=run_id, limits=limits, store=store, on_event=both
+            )
 
         return RunStream(begin)
 
@@ -169,39 +195,19 @@ class CollabGraph(Dag):
     @classmethod
     def collaborative(
         cls,
-        agents: int = 4,
+        agents: int | TeamSpec = 4,
         rounds: int = 3,
         *,
         model: ChatModel,
-        edges: Iterable[Edge] | Shape | None = None,
-        density: float = 0.5,
-        seed: int = 0,
-        adapters: Sequence[str | None] | None = None,
-        temperatures: float | Sequence[float] = 0.0,
-        views: Views | Sequence[AgentView] = "same",
-        vote: VoteRule = "majority",
-        vote_scope: Scope = "last",
-        ties: Ties = "seed",
-        max_tokens: int = 256,
-        timeout: float | None = None,
-    ) -> CollabGraph:
+        **options: Unpack[TeamOptions],
+    ) -> Self:
         """The paper's team: role-free agents ``agent_0 ...`` on a DAG, then a ``vote``.
 
         Args:
-            agents, rounds: the paper uses 4 and 3.
+            agents: how many, or a :class:`~swarm_ui.graph.team_spec.TeamSpec` that says all.
+            rounds: how often each agent speaks.
             model: answers for all agents.
-            edges: pairs of names, or a shape such as :func:`swarm_ui.graph.shapes.debate`;
-            ``None``: a
-                random DAG drawn with ``seed`` and ``density``.
-            adapters: one LoRA adapter name (or ``None``) an agent.
-            temperatures: one for all, or one an agent.
-            views: ``"shuffle"`` shows each agent but the first the elements in its own order,
-                ``"window"`` each its own part, the first the top; or one view an agent, such as
-                ``windows(4, copies=2)`` of :mod:`swarm_ui.view`. Who sees a part may pass.
-            vote: ``"probability"`` needs a model that can score replies.
-            vote_scope: the last round's proposals or the whole matrix (majority only).
-            ties: of a majority: ``"top"``: the act nearest to the top of the screen wins.
-            max_tokens, timeout: of each call; seconds.
+            options: more fields of the record, such as ``views="shuffle", vote="probability"``.
 
         Raises:
             GraphError: edges are cyclic or name others, or a sequence has the wrong length.
@@ -210,10 +216,9 @@ class CollabGraph(Dag):
         # Only here and in solo() the core reaches into the nodes, and only when called.
         from swarm_ui.nodes.team import collaborative
 
-        return collaborative(
-            agents, rounds, model, edges, density, seed, adapters, temperatures, views, vote,
-            vote_scope, ties, max_tokens, timeout,
-        )  # fmt: skip
+        if isinstance(agents, TeamSpec):
+            return collaborative(cls, agents, model)
+        return collaborative(cls, TeamSpec(agents=agents, rounds=rounds, **options), model)
 
     @classmethod
     def solo(
@@ -225,11 +230,11 @@ class CollabGraph(Dag):
         view: AgentView = "same",
         max_tokens: int = 256,
         timeout: float | None = None,
-    ) -> CollabGraph:
+    ) -> Self:
         """One agent alone, ``agent_0``: the control every team is compared with."""
         from swarm_ui.nodes.team import solo
 
-        return solo(model, adapter, temperature, view, max_tokens, timeout)
+        return solo(cls, model, adapter, temperature, view, max_tokens, timeout)
 
     @classmethod
     def chain(

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from swarm_ui.errors import GraphError
+from swarm_ui.graph.dag import Dag
 from swarm_ui.graph.topology import Edge
 from swarm_ui.graph.validation import Otherwise
+from swarm_ui.node import Condition, Node
 
 if TYPE_CHECKING:
     import networkx
 
-    from swarm_ui.graph.dag import Dag
-    from swarm_ui.node import Condition, Node
 
-W = TypeVar("W", bound="Dag")
+W = TypeVar("W", bound=Dag)
 
 # -- what is written ------------------------------------------------------------------------------
 
@@ -101,8 +101,6 @@ def structure(graph: Dag, names: ConditionNames | None = None) -> Structure:
 
 
 def _entry(name: str, node: Node, names: ConditionNames) -> NodeEntry:
-    from swarm_ui.graph.dag import Dag
-
     inside = structure(node, names) if isinstance(node, Dag) else None
     return NodeEntry(id=name, kind=type(node).__name__, inside=inside)
 

@@ -14,6 +14,14 @@ from swarm_ui.message import Message
 from swarm_ui.node import Condition, Node
 
 
+class GraphNode:
+    """A node that is a graph itself; :class:`~swarm_ui.graph.dag.Dag` is the one there is."""
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        raise NotImplementedError
+
+
 def closes(node: Node) -> bool:
     """Whether a node speaks once, after the last round."""
     return hasattr(node, "scope")
@@ -121,10 +129,8 @@ def _hint(name: str, members: Mapping[str, Node]) -> str:
 
 def _inside(members: Mapping[str, Node]) -> Iterator[str]:
     """Names of all nodes in nested graphs, with those around them: ``team/agent_0``."""
-    from swarm_ui.graph.dag import Dag
-
     for name, node in members.items():
-        if isinstance(node, Dag):
+        if isinstance(node, GraphNode):
             yield from (f"{name}/{label}" for label in node.nodes)
             yield from (f"{name}/{path}" for path in _inside(node.nodes))
 

@@ -38,7 +38,7 @@ def viewer_episode(episode: Episode, keep: KeepPicture) -> Json:
     """All that the viewer shows of an episode, once it is opened."""
     return {
         "environment": episode.environment,
-        "fault": episode.fault,
+        "fault": None if episode.fault is None else str(episode.fault),
         "seconds": _finite(episode.seconds) or None,
         "steps": [_step(step, keep) for step in episode.steps],
     }
@@ -131,7 +131,7 @@ def _message(message: Message, step: StepRecord) -> Json:
         "credit": _credit(message, step),
         "tokens": [message.usage.prompt_tokens, message.usage.completion_tokens],
         "seconds": _finite(call.ended - call.started) if call else None,
-        "rescued": call.rescued if call else None,
+        "rescued": str(call.rescued) if call and call.rescued else None,
     }
 
 

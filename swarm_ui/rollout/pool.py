@@ -21,7 +21,7 @@ from typing import Literal, Self
 import msgspec
 
 from swarm_ui.environment import Environment
-from swarm_ui.errors import ConfigError, EnvironmentFault
+from swarm_ui.errors import ConfigError, EnvironmentFault, Failure
 from swarm_ui.trace.records import Episode
 
 Job = tuple[str, int]
@@ -265,9 +265,12 @@ class _Seat:
             try:
                 environment = await self._ready()
             except EnvironmentFault as error:
-                fault = f"{type(error).__name__}: {error}"
                 episode = Episode(
-                    environment=self._name, task=task, seed=seed, policy=actor, fault=fault
+                    environment=self._name,
+                    task=task,
+                    seed=seed,
+                    policy=actor,
+                    fault=Failure.of(error),
                 )
             else:
                 episode = await attempt(environment, task, seed, self._lap)
@@ -312,12 +315,12 @@ class _Seat:
             self._name = self._environment.name
         return self._environment
 
-    async def _broke(self, fault: str) -> None:
+    async def _broke(self, fault: Failure) -> None:
         if not self.fit:
             return
         self._faults += 1
         self._row += 1
-        self._fault = fault
+        self._fault = str(fault)
         limit = self._restarts.limit
         self.fit = limit is None or self._row <= limit
         # The episode already tells what broke; a broken world may well fail to close too.

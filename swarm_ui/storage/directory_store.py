@@ -8,13 +8,14 @@ import threading
 import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from swarm_ui.errors import ConfigError, TraceError
+from swarm_ui.storage.durable import LineFile, sync_folder
 from swarm_ui.storage.journal import (
     LineJournal,
     check_name,
@@ -49,7 +50,7 @@ class DirectoryStore:
     systems that do not pass it on, only a second opening by the same store object is noticed.
 
     Examples:
-        ``with DirectoryStore("runs") as store: await team.run(screen, run="monday", store=store)``
+        ``with DirectoryStore("runs") as store: team.run_sync(screen, run_id="mon", store=store)``
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, fsync: bool = True) -> None:
@@ -170,7 +171,7 @@ class DirectoryStore:
                 if size == 0:
                     lines.put([first])
                     if self._fsync:
-                        _sync_folder(self._folder)
+                        sync_folder(self._folder)
                 return LineJournal(past, lines)
         except OSError as error:
             raise not_kept(where, error) from error
@@ -180,8 +181,8 @@ class _File:
     """The lines of one run on their way into its file."""
 
     def __init__(self, store: DirectoryStore, file: FileIO, name: str, where: str, size: int):
-        self._store, self._file, self._name, self._where = store, file, name, where
-        self._size = size  # of what counts as written
+        self._store, self._name, self._where = store, name, where
+        self._lines = LineFile(file, end=size, fsync=store._fsync)
         self._broken: Exception | None = None
         self._last: threading.Event | None = None
         self._batches = Batches(store._pool, self.put) if store._fsync else None
@@ -202,30 +203,21 @@ class _File:
         """All of these lines, or none. Raises ``OSError``, and then always again."""
         if self._broken is not None:
             raise self._broken
-        data = b"\n".join((*lines, b""))
-        left = memoryview(data)
-        descriptor = self._file.fileno()
         try:
-            while left:
-                left = left[os.write(descriptor, left) :]
-            if self._store._fsync:
-                os.fsync(descriptor)
+            self._lines.extend(lines)
         except OSError as error:
             self._broken = error
-            with suppress(OSError):  # what stays is cut off when the run is opened again
-                os.ftruncate(descriptor, self._size)
             raise
-        self._size += len(data)
 
     def close(self) -> None:
         if self._last is not None:
             self._last.wait()
-        self._file.close()
+        self._lines.close()
         self._store._open.discard(self._name)
 
 
 def _load(file: FileIO, head: Head, where: str) -> tuple[int, Past]:
-    """What a file holds; a last line that was cut off is dropped. Returns the size that stays."""
+    """The size of the whole lines of a file, and the calls in them."""
     file.seek(0)
     data = file.readall()
     size, past = data.rfind(b"\n") + 1, Past()
@@ -235,8 +227,6 @@ def _load(file: FileIO, head: Head, where: str) -> tuple[int, Past]:
         past.read(lines[1:], where, 2)
     elif not may_begin(data):
         raise TraceError(f"{where}: not a run of a store: move the file away")
-    if size < len(data):
-        os.ftruncate(file.fileno(), size)
     return size, past
 
 
@@ -258,14 +248,3 @@ def _summary(path: Path) -> KeptRun | None:
     name, begun = read_name(first, str(path))
     at = datetime.datetime.fromtimestamp(written, datetime.UTC)
     return KeptRun(name=name, calls=calls, finished=finished, begun=begun, written=at)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the file's name last too, where the system can."""
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

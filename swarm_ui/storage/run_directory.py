@@ -22,13 +22,15 @@ import importlib.metadata
 import os
 import platform
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from swarm_ui.errors import ConfigError, TraceError
+from swarm_ui.storage.durable import append_line as append_line
+from swarm_ui.storage.durable import whole_lines
+from swarm_ui.storage.durable import write_atomic as write_atomic
 from swarm_ui.trace.jsonl import read_jsonl, write_jsonl
 from swarm_ui.trace.records import TRACE_VERSION, Episode
 
@@ -43,34 +45,6 @@ _SECRET = re.compile(
     r"(?i)(^|[_-])(api[_-]?keys?|key|token|secrets?|password|authorization|credentials?|cookie)$"
 )
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+@")
-
-
-def write_atomic(path: Path, data: bytes | str) -> None:
-    """Write a file so that it holds either its old contents or all of ``data``, never a part."""
-    raw = data.encode() if isinstance(data, str) else data
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(raw)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
-        raise
-
-
-def append_line(path: Path, line: bytes) -> None:
-    """Append one line, on disk before this returns. A torn last line is cut off first."""
-    if b"\n" in line:
-        raise ValueError(f"a line of {path.name} must not hold a line break")
-    with path.open("ab+") as file:
-        _cut_torn_line(path, file.fileno())
-        os.write(file.fileno(), line + b"\n")
-        os.fsync(file.fileno())
 
 
 class RunDirectory:
@@ -176,7 +150,7 @@ class RunDirectory:
     def metrics(self) -> list[dict[str, object]]:
         """All measurements, oldest first; a torn last line is left out."""
         path = self.path / "metrics.jsonl"
-        return [_record(path, line) for line in _whole_lines(path)]
+        return [_record(path, line) for line in whole_lines(path)]
 
     def write_episodes(self, name: str, episodes: Sequence[Episode]) -> Path:
         """Write ``traces/<name>.jsonl`` whole, one episode a line; returns its path."""
@@ -238,19 +212,6 @@ def _fresh(parent: Path, name: str) -> Path:
 
 def _pretty(document: Mapping[str, object]) -> bytes:
     return msgspec.json.format(msgspec.json.encode(dict(document)), indent=2) + b"\n"
-
-
-def _cut_torn_line(path: Path, descriptor: int) -> None:
-    size = os.fstat(descriptor).st_size
-    if size == 0 or os.pread(descriptor, 1, size - 1) == b"\n":
-        return
-    os.ftruncate(descriptor, path.read_bytes().rfind(b"\n") + 1)
-
-
-def _whole_lines(path: Path) -> list[bytes]:
-    if not path.exists():
-        return []
-    return [line for line in path.read_bytes().split(b"\n")[:-1] if line.strip()]
 
 
 def _record(path: Path, line: bytes) -> dict[str, object]:

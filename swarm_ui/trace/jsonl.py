@@ -4,7 +4,8 @@ The format, for readers in other languages. A file is UTF-8; every line ends wit
 other character ends one) and is one object, ``{"version": 1, "episode": {...}}`` or
 ``{"version": 1, "trace": {...}}``. A field at its default is left out (``-`` below: it is always
 there); an unknown field is to be ignored. The version changes when a field goes or changes its
-meaning, not when one is added. Numbers are finite. Equal records give equal bytes.
+meaning, not when one is added. Where a failure stands, old files may have a text. Numbers are
+finite. Equal records give equal bytes.
 :func:`trace_schema` gives all this as a JSON Schema.
 
 ```text
@@ -17,7 +18,7 @@ seed               int             -        of the environment
 policy             str             ""       what acted, for tables
 steps              [StepRecord]    []
 success            bool?           null     null: masked by an infrastructure fault
-fault              str?            null     the infrastructure fault
+fault              Failure?        null     what broke around the agents
 seconds            float           0        wall time, s
 StepRecord                                  one step of an episode
 trace              Trace           -        the decision
@@ -70,8 +71,13 @@ usage              Usage           0, 0
 ballot             {str: float}?   null     weights, if the node voted
 started            float           0        s since the run began
 ended              float           0        s since the run began
-error              str?            null     why the call failed; its message is a tombstone
-rescued            str?            null     why the node failed, if its fallback spoke for it
+error              Failure?        null     why the call failed; its message is a tombstone
+rescued            Failure?        null     why the node failed, if its fallback spoke for it
+Failure                                     in files of older versions: a text
+kind               str             -        one of :data:`swarm_ui.errors.FailureKind`
+message            str             -
+node               str             ""       name of the node that failed; "": not a node
+error              str             ""       class of the exception; "": there was none
 Usage                                       tokens a call used
 prompt_tokens      int             0        tokens
 completion_tokens  int             0        tokens
@@ -125,12 +131,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from io import FileIO
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
 import msgspec
 
 from swarm_ui.errors import TraceError
+from swarm_ui.storage.durable import LineFile, replacing, whole_size
 from swarm_ui.trace.canonical_json import Unwritable, encoded
 from swarm_ui.trace.records import TRACE_VERSION, Episode, StepRecord, Trace
 
@@ -159,18 +167,9 @@ def write_jsonl(path: Anywhere, records: Iterable[Episode | Trace]) -> None:
         TraceError: a record holds what JSON cannot, such as an infinite number; says where.
     """
     target = Path(path)
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with beside.open("wb") as file:
-            for number, record in enumerate(records, start=1):
-                file.write(_line(record, target, number))
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(target)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-    _sync_folder(target.parent)
+    with replacing(target) as file:
+        for number, record in enumerate(records, start=1):
+            file.write(_line(record, target, number) + b"\n")
 
 
 def append_jsonl(path: Anywhere, records: Iterable[Episode | Trace]) -> None:
@@ -181,17 +180,14 @@ def append_jsonl(path: Anywhere, records: Iterable[Episode | Trace]) -> None:
             a record holds what JSON cannot, and none was added.
     """
     target = Path(path)
-    data = b"".join([_line(record, target, n) for n, record in enumerate(records, start=1)])
-    with target.open("a+b") as file:
-        if file.tell() > 0:
-            file.seek(-1, os.SEEK_END)
-            if file.read(1) != b"\n":
-                raise TraceError(
-                    f"{target}: the last line is cut off; drop it with repair_jsonl() first"
-                )
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+    lines = [_line(record, target, n) for n, record in enumerate(records, start=1)]
+    with FileIO(target, "a+") as file:
+        size = os.fstat(file.fileno()).st_size
+        if whole_size(file) < size:
+            raise TraceError(
+                f"{target}: the last line is cut off; drop it with repair_jsonl() first"
+            )
+        LineFile(file, end=size).extend(lines)
 
 
 @overload
@@ -234,19 +230,9 @@ def read_jsonl(path: Anywhere, kind: type[Any] = Episode) -> list[Any]:
 
 def repair_jsonl(path: Anywhere) -> int:
     """Drop a last line that was cut off; returns how many bytes went."""
-    with Path(path).open("r+b") as file:
-        whole = size = file.seek(0, os.SEEK_END)
-        while whole > 0:
-            start = max(0, whole - 65536)
-            file.seek(start)
-            found = file.read(whole - start).rfind(b"\n")
-            if found >= 0:
-                whole = start + found + 1
-                break
-            whole = start
-        file.truncate(whole)
-        os.fsync(file.fileno())
-    return size - whole
+    with FileIO(os.fspath(path), "r+") as file:
+        size = os.fstat(file.fileno()).st_size
+        return size - LineFile(file).size
 
 
 def trace_schema() -> dict[str, Any]:
@@ -325,15 +311,4 @@ def _line(record: Episode | Trace, target: Path, number: int) -> bytes:
         body = encoded(record)
     except Unwritable as error:
         raise TraceError(f"{target}: {name} {number} cannot be written: {error}") from None
-    return b'{"version":%d,"%s":%s}\n' % (TRACE_VERSION, name.encode(), body)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the renaming itself last, where the system can."""
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    return b'{"version":%d,"%s":%s}' % (TRACE_VERSION, name.encode(), body)

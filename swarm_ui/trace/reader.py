@@ -10,16 +10,16 @@ The file is mapped into memory, not read into it: what is not looked at is never
 
 from __future__ import annotations
 
-import mmap
-import os
-from array import array
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, overload
 
 import msgspec
+from msgspec.structs import force_setattr
 
+from swarm_ui.errors import Failure, MaybeFailure
+from swarm_ui.storage.mapped_lines import MappedLines
 from swarm_ui.trace.jsonl import Anywhere, cannot_open, decoded, payload
 from swarm_ui.trace.records import TRACE_VERSION, Episode, StepRecord, Trace
 
@@ -36,8 +36,12 @@ class _Unread(msgspec.Struct, frozen=True, kw_only=True):
     policy: str = ""
     steps: tuple[msgspec.Raw, ...] = ()
     success: bool | None = None
-    fault: str | None = None
+    fault: MaybeFailure = None
     seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.fault, str):
+            force_setattr(self, "fault", Failure.read(self.fault, "environment"))
 
 
 _EPISODES = msgspec.json.Decoder(_Unread)
@@ -82,7 +86,7 @@ class OpenEpisode(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     policy: str
     steps: Steps
     success: bool | None
-    fault: str | None
+    fault: Failure | None
     seconds: float
 
     def load(self) -> Episode:
@@ -103,21 +107,14 @@ class RecordFile(Sequence[T_co], Generic[T_co]):
     ) -> None:
         self.path = path
         self._kind, self._read = kind, read
-        self._ends = array("Q")  # of the lines found so far
-        self._view: memoryview | None = None
         try:
-            with path.open("rb") as file:
-                size = os.fstat(file.fileno()).st_size
-                # An empty file cannot be mapped.
-                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else None
+            self._lines = MappedLines(path)
         except OSError as error:
             raise cannot_open(path, error) from error
-        self._view = memoryview(b"" if self._map is None else self._map)
 
     def __len__(self) -> int:
         """How many lines there are; one that was cut off counts, and cannot be read."""
-        self._find(None)
-        return len(self._ends)
+        return len(self._lines)
 
     @overload
     def __getitem__(self, index: int) -> T_co: ...
@@ -133,28 +130,18 @@ class RecordFile(Sequence[T_co], Generic[T_co]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         i = index + len(self) if index < 0 else index
-        view = self._find(i)
-        if not 0 <= i < len(self._ends):
-            raise IndexError(f"{self.path} has {len(self._ends)} lines; there is no record {index}")
-        start = self._ends[i - 1] if i else 0
+        try:
+            line = self._lines[i]
+        except IndexError:
+            raise IndexError(
+                f"{self.path} has {len(self)} lines; there is no record {index}"
+            ) from None
         where = f"{self.path}, line {i + 1}"
-        return self._read(payload(view[start : self._ends[i]], self._kind, where), where)
-
-    def _find(self, index: int | None) -> memoryview:
-        """Find where line ``index`` ends (``None``: all lines); gives the file's bytes."""
-        if self._view is None:
-            raise ValueError(f"{self.path} was closed")
-        size = len(self._view)
-        start = self._ends[-1] if self._ends else 0
-        while start < size and (index is None or len(self._ends) <= index):
-            assert self._map is not None
-            start = self._map.find(b"\n", start) + 1 or size
-            self._ends.append(start)
-        return self._view
+        return self._read(payload(line, self._kind, where), where)
 
     def close(self) -> None:
         """Let go of the file. Episodes and steps already taken from it stay readable."""
-        self._view = self._map = None
+        self._lines.close()
 
     def __enter__(self) -> Self:
         return self

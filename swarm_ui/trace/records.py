@@ -8,8 +8,11 @@ the order in which its agent saw the elements.
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import force_setattr
 
+from swarm_ui import notebook
 from swarm_ui.action import Action
+from swarm_ui.errors import Failure, MaybeFailure
 from swarm_ui.message import Heard, Message, Usage, abstains
 from swarm_ui.model import Decision
 from swarm_ui.observation import Observation
@@ -46,10 +49,16 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     started: float = 0.0
     """Seconds since the run began."""
     ended: float = 0.0
-    error: str | None = None
+    error: MaybeFailure = None
     """Why the call failed; its message is then a tombstone."""
-    rescued: str | None = None
+    rescued: MaybeFailure = None
     """Why the node itself failed, if its fallback spoke in its name."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.error, str):
+            force_setattr(self, "error", Failure.read(self.error, "node", node=self.node))
+        if isinstance(self.rescued, str):
+            force_setattr(self, "rescued", Failure.read(self.rescued, "node", node=self.node))
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -127,15 +136,10 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return Decision(observation=view.observation, heard=heard, partial=view.partial)
 
     def _repr_svg_(self) -> str:
-        # Drawing is imported only where something is drawn.
-        from swarm_ui.viz import trace_svg
-
-        return trace_svg(self)
+        return notebook.svg(self)
 
     def _repr_html_(self) -> str:
-        from swarm_ui.viz import scrolling
-
-        return scrolling(self._repr_svg_())
+        return notebook.html(self)
 
 
 class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -168,8 +172,13 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     steps: tuple[StepRecord, ...] = ()
     success: bool | None = None
     """``None`` if an infrastructure fault masked the episode."""
-    fault: str | None = None
+    fault: MaybeFailure = None
+    """What broke around the agents; ``None`` if nothing did."""
     seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.fault, str):
+            force_setattr(self, "fault", Failure.read(self.fault, "environment"))
 
 
 def hear(message: Message, view: View, *, listener: str) -> Heard:

@@ -72,7 +72,7 @@ def proposal(cell: Cell) -> str:
     if call is None:
         return "skipped"
     if call.error is not None:
-        return call.error
+        return str(call.error)
     if message is None:
         return ""
     if message.action is not None:
@@ -119,9 +119,9 @@ def told(cell: Cell, most: int) -> str:
     if call is None:
         return f"{lines[0]}\nskipped: no edge to it carried anything"
     if call.error is not None:
-        lines.append(f"failed: {clipped(call.error, most)}")
+        lines.append(f"failed: {clipped(str(call.error), most)}")
     if call.rescued is not None:
-        lines.append(f"failed: {clipped(call.rescued, most)}\nits fallback spoke in its name")
+        lines.append(f"failed: {clipped(str(call.rescued), most)}\nits fallback spoke in its name")
     if call.adapter is not None:
         lines.append(f"adapter {call.adapter}")
     if call.heard:
@@ -131,7 +131,7 @@ def told(cell: Cell, most: int) -> str:
     if message is not None:
         if message.action is not None:
             lines.append(f"proposes {clipped(message.action.json(), most)}")
-        if message.error is not None and message.error != call.error:
+        if message.error is not None and message.error != (call.error and str(call.error)):
             lines.append(f"no proposal: {clipped(message.error, most)}")
         if message.content:
             lines.append(f"\n{clipped(message.content, most)}")

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from cli_world import Shell, shell  # noqa: F401
@@ -15,8 +16,14 @@ from swarm_ui.errors import (
     BudgetExceeded,
     ConfigError,
     EnvironmentFault,
+    Failure,
+    FailureKind,
     LearningError,
     ModelError,
+    ModelUnavailable,
+    NodeError,
+    NodeTimeout,
+    SwarmError,
     TraceError,
 )
 
@@ -97,3 +104,25 @@ def test_the_core_does_not_need_typer() -> None:
     root = str(Path(__file__).resolve().parents[2])
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60,
                    env={**os.environ, "PYTHONPATH": root})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (EnvironmentFault("gone"), 3),
+        (ModelError("refused"), 4),
+        (ModelUnavailable("503"), 4),
+        (BudgetExceeded("8 calls"), 4),
+        (NodeError("no", node="a", round=0, run="r"), 4),
+        (NodeTimeout("late", node="a", round=0, run="r"), 4),
+        (LearningError("nan"), 5),
+        (ConfigError("wrong"), 2),
+    ],
+)
+def test_an_error_and_the_fault_that_records_it_end_a_command_with_one_code(
+    error: SwarmError, code: int
+) -> None:
+    failure = Failure.of(error)
+    assert exits.code_of(error) == exits.code_of(failure) == code
+    assert exits.code_of(Failure.read(str(failure), "environment")) == code
+    assert set(get_args(FailureKind)) == set(exits._CODES)

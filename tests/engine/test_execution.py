@@ -29,6 +29,7 @@ from swarm_ui import (
     function_node,
     random_dag,
 )
+from swarm_ui.errors import Failure
 
 
 def ends(trace: Trace) -> dict[str, float]:
@@ -84,7 +85,7 @@ def test_one_graph_serves_many_runs_at_the_same_time() -> None:
     async def all_of_them() -> list[Trace]:
         async with asyncio.TaskGroup() as group:
             tasks = [
-                group.create_task(graph.run(f"goal {k}", seed=k, run=str(k))) for k in range(100)
+                group.create_task(graph.run(f"goal {k}", seed=k, run_id=str(k))) for k in range(100)
             ]
         return [task.result() for task in tasks]
 
@@ -105,7 +106,7 @@ def test_the_trace_does_not_depend_on_the_order_of_answers(
         graph = CollabGraph.collaborative(
             agents, rounds, model=model, seed=seed, views="shuffle", vote_scope="all"
         )
-        return timeless(in_virtual_time(graph.run(SCREEN, seed=seed, run="r")))
+        return timeless(in_virtual_time(graph.run(SCREEN, seed=seed, run_id="r")))
 
     assert played(HashModel()) == played(HashModel(slowly))
 
@@ -129,9 +130,11 @@ def test_a_failed_node_leaves_a_tombstone_that_is_heard_and_recorded() -> None:
     reason = "ModelError: no such server"
     assert trace.message("bad:0").error == reason
     assert trace.message("end:0").content == f"end([{reason}],good)"
+    failure = Failure(kind="model", message="no such server", node="bad", error="ModelError")
     assert {c.node: c.error for c in trace.calls} == {
-        "a": None, "bad": reason, "good": None, "end": None
+        "a": None, "bad": failure, "good": None, "end": None
     }  # fmt: skip
+    assert str(failure) == reason
 
 
 def test_a_call_that_takes_too_long_is_a_tombstone_and_holds_nobody_longer() -> None:
@@ -162,7 +165,7 @@ def test_abort_raises_an_error_that_names_node_round_and_run(
 ) -> None:
     limits = Limits(timeout=5, on_failure="abort")
     with pytest.raises(kind, match="node 'bad', round 0, run r7") as caught:
-        in_virtual_time(diamond(bad).run(BLANK, run="r7", limits=limits))
+        in_virtual_time(diamond(bad).run(BLANK, run_id="r7", limits=limits))
     assert (caught.value.node, caught.value.round, caught.value.run) == ("bad", 0, "r7")
     assert isinstance(caught.value.__cause__, Exception)
 
@@ -266,7 +269,7 @@ def test_an_abort_inside_a_nested_graph_names_the_whole_path() -> None:
     limits = Limits(timeout=5, on_failure="abort")
     with pytest.raises(NodeTimeout, match="node 'outer/inner/x', round 0, run r1"):
         outer = CollabGraph([CollabGraph([inner], name="outer")])
-        in_virtual_time(outer.run(BLANK, run="r1", limits=limits))
+        in_virtual_time(outer.run(BLANK, run_id="r1", limits=limits))
 
 
 def test_given_messages_are_taken_as_said() -> None:
@@ -275,7 +278,7 @@ def test_given_messages_are_taken_as_said() -> None:
     whole = team.run_sync(SCREEN, seed=5)
     first = CollabGraph({"agent_0": team.nodes["agent_0"]}).run_sync(SCREEN, seed=5)
     model.requests.clear()
-    again = in_virtual_time(team.run(SCREEN, seed=5, given=first))
+    again = in_virtual_time(team.run(SCREEN, seed=5, cached=first))
     assert timeless(again) == timeless(whole)
     assert len(model.requests) == 5
 

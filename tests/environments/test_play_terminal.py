@@ -144,7 +144,7 @@ async def test_giving_up_has_no_outcome(last: str | None, tmp_path: Path) -> Non
     path = tmp_path / "mine.jsonl"
     episode, told = await play(Notebook(), "3 milk", *([last] if last else []), path=path)
     assert episode is not None and episode.success is None
-    assert episode.fault == "left before its end: given up" and len(read_jsonl(path)) == 1
+    assert str(episode.fault) == "left before its end: given up" and len(read_jsonl(path)) == 1
     nothing, told = await play(Notebook(), "quit", path=path)
     assert nothing is None and "nothing was done" in told and len(read_jsonl(path)) == 1
 

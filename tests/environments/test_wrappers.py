@@ -229,7 +229,9 @@ async def test_unsolved_and_left_episodes_are_told_apart(tmp_path: Path) -> None
     await env.reset(task="write", seed=6)
     await env.step(WAIT)
     await env.close()
-    found = [(e.seed, e.success, e.fault) for e in read_jsonl(tmp_path / "e.jsonl")]
+    found = [
+        (e.seed, e.success, e.fault and str(e.fault)) for e in read_jsonl(tmp_path / "e.jsonl")
+    ]
     assert found == [
         (3, False, None),
         (4, None, "left before its end: reset"),
@@ -257,7 +259,7 @@ async def test_a_fault_is_recorded_and_goes_on(tmp_path: Path, how: str) -> None
     await env.close()
     episodes = read_jsonl(tmp_path / "e.jsonl")
     assert [(e.seed, e.success, len(e.steps)) for e in episodes] == [(3, None, 2), (4, None, 0)]
-    assert [e.fault for e in episodes] == [
+    assert [str(e.fault) for e in episodes] == [
         "notebook: injected fault in step, call 1",
         "notebook: injected fault in reset, call 1",
     ]

@@ -132,6 +132,6 @@ def test_a_model_that_answers_too_little_is_at_fault() -> None:
 
     trace = CollabGraph.solo(Mute({})).run_sync(SCREEN)
     assert (
-        trace.calls[0].error
+        str(trace.calls[0].error)
         == f"{ModelError.__name__}: model 'fixed' gave 0 completions for 1 request"
     )

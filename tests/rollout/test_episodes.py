@@ -136,7 +136,7 @@ class Faulty(Counter):
 def test_a_fault_masks_the_episode_and_is_never_a_zero(how: str) -> None:
     episode = play(clicker(), environment=Faulty([], 1, how))
     assert episode.success is None
-    assert episode.fault is not None and "the emulator is gone" in episode.fault
+    assert episode.fault is not None and "the emulator is gone" in str(episode.fault)
 
 
 class Dead(HashModel):
@@ -150,7 +150,7 @@ class Dead(HashModel):
 def test_an_endpoint_that_nobody_reaches_is_a_fault_of_the_episode(graph: CollabGraph) -> None:
     episode = play(GraphPolicy(graph))
     assert episode.success is None
-    assert episode.fault is not None and "connection refused" in episode.fault
+    assert episode.fault is not None and "connection refused" in str(episode.fault)
 
 
 def test_budgets_and_settings_are_raised() -> None:
@@ -178,7 +178,7 @@ def test_a_budget_ends_rollouts_with_what_there_is() -> None:
     assert [(len(e.steps), e.success) for e in found.value.episodes] == [
         (3, True), (3, True), (2, None)
     ]  # fmt: skip
-    assert found.value.episodes[-1].fault == "BudgetExceeded: 8 calls"
+    assert str(found.value.episodes[-1].fault) == "BudgetExceeded: 8 calls"
 
 
 def test_an_observer_sees_the_world_before_the_step_and_may_guide_it() -> None:
@@ -191,7 +191,7 @@ def test_an_observer_sees_the_world_before_the_step_and_may_guide_it() -> None:
             return None
         return Intervention(credit=((0.5,),), execute=Action(action_type="click", index=0))
 
-    episode = play(clicker(1), environment=Counter(), observe=observe)
+    episode = play(clicker(1), environment=Counter(), intervention=observe)
     assert seen == [(0, 0), (1, 0), (2, 1)]
     assert episode.success is True
     assert [s.credit for s in episode.steps] == [None, ((0.5,),), ((0.5,),)]
@@ -246,7 +246,7 @@ def test_an_environment_that_cannot_be_made_is_a_fault() -> None:
 
     episodes = in_virtual_time(rollout_many(make, clicker(), JOBS[:2], retry=False))
     assert [e.success for e in episodes] == [None, None]
-    assert episodes[0].fault == "EnvironmentFault: no emulator"
+    assert str(episodes[0].fault) == "EnvironmentFault: no emulator"
 
 
 def test_cancellation_closes_every_environment() -> None:
@@ -312,7 +312,7 @@ def test_a_cascade_asks_the_team_only_when_the_first_is_unsure() -> None:
         trace = in_virtual_time(decide(screen, 7, "r"))
         assert len(model.requests) == calls
         if calls == 4:
-            assert timeless(trace) == timeless(team.run_sync(screen, seed=7, run="r"))
+            assert timeless(trace) == timeless(team.run_sync(screen, seed=7, run_id="r"))
 
 
 def test_a_cascade_starts_with_somebody_who_hears_nobody() -> None:

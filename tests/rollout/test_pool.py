@@ -179,7 +179,7 @@ def test_a_fault_is_of_one_episode_and_its_environment_is_replaced() -> None:
             return await collect(pool, jobs(2, 2, 2, 2)), pool
 
     episodes, pool = in_virtual_time(main())
-    faults = [e.fault for e in episodes if e.fault]
+    faults = [str(e.fault) for e in episodes if e.fault]
     assert faults == ["EnvironmentFault: the emulator is gone"]
     assert [e.success for e in episodes].count(True) == 3
     assert len(worlds.made) == 3 and worlds.open == 0
@@ -225,8 +225,8 @@ def test_a_place_is_given_up_after_so_many_replacements_in_a_row() -> None:
     episodes, pool = in_virtual_time(main())
     assert len(episodes) == 20 and {e.success for e in episodes} == {None}
     assert len(worlds.made) == 6 and worlds.open == 0
-    assert episodes[0].fault == "EnvironmentFault: the emulator is gone"
-    assert episodes[-1].fault == (
+    assert str(episodes[0].fault) == "EnvironmentFault: the emulator is gone"
+    assert str(episodes[-1].fault) == (
         "EnvironmentFault: the environment was replaced 2 times in a row and given up; its last "
         "fault: EnvironmentFault: the emulator is gone"
     )
@@ -258,7 +258,7 @@ def test_an_environment_that_cannot_be_made_is_a_fault_of_its_episode() -> None:
             return await collect(pool, jobs(1, 1))
 
     first, second = in_virtual_time(main())
-    assert (first.fault, first.policy, first.task) == (
+    assert (str(first.fault), first.policy, first.task) == (
         "EnvironmentFault: no emulator",
         "clicker",
         "wait",

@@ -10,7 +10,9 @@ import pytest
 from report_samples import episode
 
 from swarm_ui.errors import ConfigError, TraceError
-from swarm_ui.storage.run_directory import RunDirectory, append_line, without_secrets, write_atomic
+from swarm_ui.storage.durable import LineFile, append_line, whole_lines, write_atomic
+from swarm_ui.storage.mapped_lines import MappedLines
+from swarm_ui.storage.run_directory import RunDirectory, without_secrets
 
 
 @pytest.fixture
@@ -127,3 +129,43 @@ def test_append_line_refuses_line_breaks(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="line break"):
         append_line(tmp_path / "a.jsonl", b"a\nb")
     assert not (tmp_path / "a.jsonl").exists()
+
+
+def test_a_line_file_cuts_a_torn_line_away_and_appends_all_lines_or_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "lines.jsonl"
+    path.write_bytes(b"one\ntwo\nthr")
+    assert whole_lines(path) == [b"one", b"two"]
+    with LineFile(path) as file:
+        assert file.size == 8
+        file.append(b"three", b"four")
+    assert path.read_bytes() == b"one\ntwo\nthree\nfour\n"
+    with LineFile(path, end=8) as file:
+
+        def full(descriptor: int) -> None:
+            raise OSError("no space left")
+
+        with monkeypatch.context() as patch:
+            patch.setattr("swarm_ui.storage.durable.os.fsync", full)
+            with pytest.raises(OSError, match="no space"):
+                file.append(b"five")
+        assert path.read_bytes() == b"one\ntwo\n" and file.size == 8
+        file.append(b"six")
+    assert whole_lines(path) == [b"one", b"two", b"six"]
+
+
+def test_mapped_lines_are_found_when_they_are_needed(tmp_path: Path) -> None:
+    path = tmp_path / "lines.txt"
+    path.write_bytes(b"a\n\nb\nlast")
+    lines = MappedLines(path)
+    assert [bytes(lines[k]) for k in range(len(lines))] == [b"a\n", b"\n", b"b\n", b"last"]
+    with pytest.raises(IndexError):
+        lines[4]
+    kept = lines[0]
+    lines.close()
+    assert bytes(kept) == b"a\n"
+    with pytest.raises(ValueError, match="closed"):
+        len(lines)
+    path.write_bytes(b"")
+    assert len(MappedLines(path)) == 0

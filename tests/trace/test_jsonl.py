@@ -31,6 +31,7 @@ from swarm_ui import (
     read_jsonl,
     write_jsonl,
 )
+from swarm_ui.errors import Failure
 from swarm_ui.observation import Past
 from swarm_ui.trace import jsonl
 from swarm_ui.trace.canonical_json import Unwritable, encoded
@@ -271,7 +272,7 @@ def test_a_nested_and_skipping_run_with_a_fallback_survives(tmp_path: Path) -> N
         [("team", "bad"), ("team", "never"), ("never", "end"), ("bad", "end")],
         when={("team", "never"): lambda message: False},
     ).with_fallback("bad", Sleeper("spare"))
-    trace = graph.run_sync(SCREEN, run="r")
+    trace = graph.run_sync(SCREEN, run_id="r")
     assert trace.skipped and any(c.rescued for c in trace.calls)
     assert any(c.ballot for c in trace.calls) and any("/" in m.id for m in trace.messages)
     write_jsonl(tmp_path / "t.jsonl", [trace])
@@ -302,7 +303,19 @@ def test_unknown_fields_are_ignored(tmp_path: Path) -> None:
 
 # -- the documentation --------------------------------------------------------------------------
 
-KINDS = (Episode, StepRecord, Trace, Message, Call, Usage, Observation, Past, Element, Action)
+KINDS = (
+    Episode,
+    StepRecord,
+    Trace,
+    Message,
+    Call,
+    Failure,
+    Usage,
+    Observation,
+    Past,
+    Element,
+    Action,
+)
 
 
 def table() -> dict[str, dict[str, tuple[str, str]]]:
@@ -374,7 +387,7 @@ def test_the_schema_describes_files(tmp_path: Path) -> None:
     schema = trace_schema()
     json.dumps(schema)
     graph = CollabGraph.collaborative(model=HashModel(), views="shuffle", seed=1)
-    trace = graph.run_sync(SCREEN, run="r")
+    trace = graph.run_sync(SCREEN, run_id="r")
     step = StepRecord(trace=trace, executed=Action(action_type="wait"), credit=((None, 0.5),))
     write_jsonl(tmp_path / "e.jsonl", [Episode(environment="e", task="t", seed=0, steps=(step,))])
     write_jsonl(tmp_path / "t.jsonl", [trace])
@@ -393,3 +406,49 @@ def test_the_schema_describes_files(tmp_path: Path) -> None:
 def test_the_schema_names_every_record() -> None:
     assert set(trace_schema()["$defs"]) == {kind.__name__ for kind in KINDS}
     assert all(re.fullmatch(r"\w+", name) for name in trace_schema()["$defs"])
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "node", "error"),
+    [
+        ("ModelError: no such server", "model", "a", "ModelError"),
+        ("ModelUnavailable: 503", "unavailable", "a", "ModelUnavailable"),
+        ("NodeError: node 'a', round 0, run r: ValueError: no", "node", "a", "NodeError"),
+        (
+            "NodeError: node 'a', round 0, run r: ModelUnavailable: 503",
+            "unavailable",
+            "a",
+            "NodeError",
+        ),
+        ("Refused: 404", "model", "a", "Refused"),
+        ("KeyError: 'score'", "node", "a", "KeyError"),
+        ("no answer within 5 s", "timeout", "a", ""),
+        ("not asked: the run's 7 s were over", "timeout", "a", ""),
+    ],
+)
+def test_a_text_in_an_old_file_is_read_as_a_failure(
+    text: str, kind: str, node: str, error: str
+) -> None:
+    old = msgspec.json.encode({"message": "a:0", "node": "a", "round": 0, "error": text})
+    call = msgspec.json.decode(old, type=Call)
+    assert call.error is not None and str(call.error) == text
+    assert (call.error.kind, call.error.node, call.error.error) == (kind, node, error)
+    assert msgspec.json.decode(msgspec.json.encode(call), type=Call) == call
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "node"),
+    [
+        ("EnvironmentFault: the emulator is gone", "environment", ""),
+        ("left before its end: given up", "environment", ""),
+        ("'vote' failed: KeyError: 0", "node", "vote"),
+        ("no agent answered; 'ada': ModelUnavailable: 503", "unavailable", "ada"),
+        ("no agent answered; 'ada': no answer within 5 s", "timeout", "ada"),
+        ("BudgetExceeded: 8 calls", "budget", ""),
+    ],
+)
+def test_the_fault_of_an_old_episode_is_read_as_a_failure(text: str, kind: str, node: str) -> None:
+    line = {"environment": "e", "task": "t", "seed": 0, "fault": text}
+    fault = msgspec.json.decode(msgspec.json.encode(line), type=Episode).fault
+    assert fault is not None and str(fault) == text
+    assert (fault.kind, fault.node) == (kind, node)

@@ -18,9 +18,9 @@ from swarm_ui.budget import Budget, Hold, Price, guess_tokens
 from swarm_ui.errors import TraceError
 from swarm_ui.message import Usage
 from swarm_ui.model import ChatModel, Completion, Request
-from swarm_ui.optim.stage1.corpus.durable_lines import Lines
 from swarm_ui.optim.stage1.corpus.samples import short_hash
 from swarm_ui.prompts import as_chat, transcript
+from swarm_ui.storage.durable import LineFile
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ class CallLog:
         Raises:
             TraceError: the file cannot be read.
         """
-        self._lines = Lines(path)
+        self._lines = LineFile(path)
         self._budget = budget or Budget()
         self._prices = dict(prices or {})
         self._past: list[tuple[str, Usage]] = []

@@ -23,10 +23,10 @@ import msgspec
 from swarm_ui.errors import ConfigError, TraceError
 from swarm_ui.optim.stage1.corpus.call_log import read_records, spent
 from swarm_ui.optim.stage1.corpus.config import CorpusConfig
-from swarm_ui.optim.stage1.corpus.durable_lines import Lines
 from swarm_ui.optim.stage1.corpus.held_out import HeldOut
 from swarm_ui.optim.stage1.corpus.quality import Deduplicator, DropCounts
 from swarm_ui.optim.stage1.corpus.samples import CORPUS_VERSION, Job, Sample, WalkResult
+from swarm_ui.storage.durable import LineFile
 from swarm_ui.storage.run_directory import installed, write_atomic
 
 _PACKAGES = ("swarm-ui", "msgspec", "openai", "torch", "transformers")
@@ -98,13 +98,17 @@ class Corpus:
                 raise ConfigError(f"'{folder}' is not empty and holds no corpus; choose another")
             stated = msgspec.structs.replace(header, packages=installed(_PACKAGES))
             write_atomic(path, msgspec.json.format(msgspec.json.encode(stated), indent=2))
-        self._journal = Lines(folder / "journal.jsonl")
+        self._journal = LineFile(folder / "journal.jsonl")
         self.entries = _entries(folder)
         end = _end(self.entries)
-        self._samples = Lines(folder / "samples.jsonl", end=end)
+        self._samples = LineFile(folder / "samples.jsonl", end=end)
         self._deduplicator = Deduplicator(header.config.repeats)
-        for sample in _samples(folder, end):
-            self._deduplicator.remember(sample)
+        try:
+            for sample in _samples(folder, end):
+                self._deduplicator.remember(sample)
+        except BaseException:
+            self.close()
+            raise
 
     def unfinished(self, jobs: Iterable[Job]) -> list[Job]:
         """The jobs that are not finished, each once; jobs that ended in a fault are among them."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from swarm_ui.budget import Budget, Price
 from swarm_ui.environment import Environment
-from swarm_ui.errors import ConfigError, EnvironmentFault
+from swarm_ui.errors import ConfigError, EnvironmentFault, Failure
 from swarm_ui.model import ChatModel
 from swarm_ui.optim.stage1.corpus.call_log import CallLog, LoggedModel
 from swarm_ui.optim.stage1.corpus.config import CorpusConfig
@@ -125,14 +125,14 @@ async def _walks(
     ended: dict[Job, WalkResult] = {}
 
     async def attempt(environment: Environment, task: str, seed: int, lap: Lap) -> Episode:
-        fault: str | None = None
+        fault: Failure | None = None
         try:
             walk = Walk(environment, roles, header.config, header.held_out, task, seed)
             walked = await walk.run()
         except (EnvironmentFault, WalkFault) as error:
-            fault = str(error)
+            fault = Failure(kind="environment", message=str(error))
             steps = error.steps if isinstance(error, WalkFault) else 0
-            walked = WalkResult(task=task, seed=seed, success=None, steps=steps, fault=fault)
+            walked = WalkResult(task=task, seed=seed, success=None, steps=steps, fault=str(error))
         ended[task, seed] = walked
         return Episode(
             environment=environment.name, task=task, seed=seed, success=walked.success, fault=fault
@@ -143,7 +143,8 @@ async def _walks(
     async with aclosing(pool.episodes(attempt, jobs, actor=roles.agent.name)) as episodes:
         async for number, episode in episodes:
             task, seed = episode.task, episode.seed
-            none = WalkResult(task=task, seed=seed, success=None, steps=0, fault=episode.fault)
+            fault = None if episode.fault is None else str(episode.fault)
+            none = WalkResult(task=task, seed=seed, success=None, steps=0, fault=fault)
             waiting[number] = ended.pop((task, seed), none)
             while following in waiting:
                 yield waiting.pop(following)

@@ -12,6 +12,7 @@ from swarm_ui.cli.comparing import compared, comparison_table
 from swarm_ui.cli.output import Output, table
 from swarm_ui.cli.playing import Work
 from swarm_ui.cli.results import Results, machine, measures_table, results_table
+from swarm_ui.errors import Failure
 from swarm_ui.storage.run_directory import RunDirectory
 
 
@@ -80,7 +81,9 @@ async def _plans(work: Work, split: str) -> list[playing.Plan]:
 def _code(work: Work, results: Results, faults: list[str]) -> int:
     counted = [value for value in results.outcomes if value is not None]
     if not counted:
-        return exits.code_of_fault(faults[0]) if faults else exits.ENVIRONMENT
+        if not faults:
+            return exits.ENVIRONMENT
+        return exits.code_of(Failure.read(faults[0], "environment"))
     share = sum(counted) / len(counted)
     floor = work.config.run.fail_under
     if floor is not None:

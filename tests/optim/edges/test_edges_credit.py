@@ -112,6 +112,6 @@ def test_another_shape_is_refused() -> None:
 
 
 def test_the_old_name_of_the_discount_warns() -> None:
-    with pytest.warns(DeprecationWarning, match="discount="):
+    with pytest.warns(DeprecationWarning, match="discount"):
         old = edge_credit(trace(), [[None, None, 1.0]], back=0.25)
     assert old == edge_credit(trace(), [[None, None, 1.0]], discount=0.25)

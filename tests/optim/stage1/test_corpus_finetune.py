@@ -216,7 +216,7 @@ def test_an_interrupted_stage_goes_on(
                 raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("swarm_ui.optim.stage1.finetune.stage._Finite", Cut)
+        patch.setattr(stage_module, "_Finite", Cut)
         with pytest.raises(KeyboardInterrupt):
             finetune(model, questions, tmp_path / "cut", config=config)
     assert not (tmp_path / "cut" / "final").exists()

@@ -1,0 +1,144 @@
+"""Files that survive ``kill -9``: replaced whole, or appended to by whole lines.
+
+Every file of a run is written by one of two means. :func:`replacing` and :func:`write_atomic`
+leave the old contents or the new ones, never a part. :class:`LineFile` appends lines; what a kill
+cut off in the last line is cut away when the file is opened again.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from io import FileIO
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self
+
+_BLOCK = 65536
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Write a new version of a file; it takes the old one's place when the block ends.
+
+    If the block raises, the old file stays. The folder must exist.
+    """
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+        raise
+    sync_folder(path.parent)
+
+
+def write_atomic(path: Path, data: bytes | str) -> None:
+    """Write a file so that it holds either its old contents or all of ``data``, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as file:
+        file.write(data.encode() if isinstance(data, str) else data)
+
+
+class LineFile:
+    """A file open for appending lines. An incomplete last line is cut away when it is opened."""
+
+    def __init__(self, file: Path | FileIO, *, end: int | None = None, fsync: bool = True) -> None:
+        """
+        Args:
+            file: a path, made if it is not there; or a file open to read and append.
+            end: how many bytes to keep; the rest is cut away. ``None``: all whole lines.
+            fsync: whether :meth:`extend` waits until the lines are on disk.
+        """
+        self._file = file if isinstance(file, FileIO) else FileIO(file, "a+")
+        self._fsync = fsync
+        self.size = whole_size(self._file) if end is None else end
+        """Bytes in the file."""
+        if self.size < os.fstat(self._file.fileno()).st_size:
+            self._file.truncate(self.size)
+            os.fsync(self._file.fileno())
+
+    def append(self, *lines: bytes) -> None:
+        """Append lines; see :meth:`extend`."""
+        self.extend(lines)
+
+    def extend(self, lines: Iterable[bytes]) -> None:
+        """Append lines, all or none.
+
+        Raises:
+            OSError: they could not be written, such as on a full disk; the file is as before.
+        """
+        data = b"".join([line + b"\n" for line in lines])
+        left = memoryview(data)
+        descriptor = self._file.fileno()
+        try:
+            while left:
+                left = left[os.write(descriptor, left) :]
+            if self._fsync:
+                os.fsync(descriptor)
+        except OSError:
+            with suppress(OSError):  # what stays is cut away when the file is opened again
+                os.ftruncate(descriptor, self.size)
+            raise
+        self.size += len(data)
+
+    def close(self) -> None:
+        """Close the file; may be called twice."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def append_line(path: Path, line: bytes) -> None:
+    """Append one line, on disk before this returns. A torn last line is cut off first."""
+    if b"\n" in line:
+        raise ValueError(f"a line of {path.name} must not hold a line break")
+    with LineFile(path) as file:
+        file.append(line)
+
+
+def whole_lines(path: Path) -> list[bytes]:
+    """The lines of a file without their ends; a torn last line is left out, as are empty ones."""
+    if not path.exists():
+        return []
+    return [line for line in path.read_bytes().split(b"\n")[:-1] if line.strip()]
+
+
+def whole_size(file: FileIO) -> int:
+    """How many bytes of a file are whole lines."""
+    end = file.seek(0, os.SEEK_END)
+    while end > 0:
+        start = max(0, end - _BLOCK)
+        file.seek(start)
+        found = file.read(end - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0
+
+
+def sync_folder(folder: Path) -> None:
+    """Make new names in a folder survive a power cut, where the system can."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
