@@ -13,7 +13,6 @@ from edge_families import FAMILIES, Family, Outcome
 from swarm_ui.optim.edges.adam_optimizer import AdamEdgeOptimizer, gptswarm_rule
 from swarm_ui.optim.edges.candidate_graph import EdgeSample
 from swarm_ui.optim.edges.distribution import EdgeDistribution
-from swarm_ui.optim.edges.score_function import EdgeLearner
 from swarm_ui.optim.edges.sequential import SequentialEdges
 from swarm_ui.optim.edges.thompson import ThompsonEdges
 
@@ -32,10 +31,13 @@ class Source(Protocol):
     def mode(self) -> EdgeSample: ...
 
 
+Learner = AdamEdgeOptimizer[Any] | ThompsonEdges
+
+
 class Method(NamedTuple):
     """A way of learning."""
 
-    make: Callable[[Family], tuple[Source, EdgeLearner]]
+    make: Callable[[Family], tuple[Source, Learner]]
     batch: int
     same_task: bool
     """Whether a batch is tried on one task (and compared within it)."""
@@ -48,24 +50,24 @@ def _given(family: Family) -> dict[str, Any]:
 
 
 def _gptswarm(baseline: Any) -> Method:
-    def make(family: Family) -> tuple[Source, EdgeLearner]:
+    def make(family: Family) -> tuple[Source, Learner]:
         edges = SequentialEdges(**_given(family), sequence="listed")
         return edges, gptswarm_rule(edges, baseline)
 
     return Method(make, 4, False)
 
 
-def _posterior(family: Family) -> tuple[Source, EdgeLearner]:
+def _posterior(family: Family) -> tuple[Source, Learner]:
     edges = ThompsonEdges(**_given(family))
     return edges, edges
 
 
-def _score(family: Family) -> tuple[Source, EdgeLearner]:
+def _score(family: Family) -> tuple[Source, Learner]:
     edges = EdgeDistribution(**_given(family))
     return edges, AdamEdgeOptimizer(edges, lr=0.3, first_lr=0.15, warmup=400)
 
 
-def _score_credit(family: Family) -> tuple[Source, EdgeLearner]:
+def _score_credit(family: Family) -> tuple[Source, Learner]:
     edges = EdgeDistribution(**_given(family))
     return edges, AdamEdgeOptimizer(edges, lr=0.3, credit_weight=2.0)
 

@@ -60,21 +60,6 @@ class EdgeUpdate(msgspec.Struct, frozen=True, kw_only=True):
     """Nats, after the step."""
 
 
-class EdgeLearner(Protocol):
-    """Anything that learns from the utilities of sampled graphs."""
-
-    def step(
-        self,
-        samples: Sequence[EdgeSample],
-        utilities: Sequence[float | None],
-        credit: Sequence[Mapping[EdgeName, float]] | None = None,
-        *,
-        groups: Sequence[object] | None = None,
-    ) -> EdgeUpdate:
-        """One update; see :meth:`ScoreFunctionOptimizer.step`."""
-        ...
-
-
 class ScoreFunctionOptimizer(ABC, Generic[D]):
     """Moves a distribution over DAGs towards samples of higher utility.
 

@@ -168,18 +168,6 @@ class SequentialEdges(nn.Module):
         drawn = self.draw(draws, generator or torch.Generator().manual_seed(0))
         return dict(zip(self.candidates, drawn.chosen.float().mean(0).tolist(), strict=True))
 
-    def entropy(self, draws: int = 4096, generator: torch.Generator | None = None) -> Tensor:
-        """Entropy (nats) of the edges given the sequence, estimated, a scalar with gradient.
-
-        By the chain rule this is the mean over samples of the entropies of all candidates that are
-        not skipped. The gradient holds the samples fixed, so it leaves out how the parameters
-        change which candidates are skipped.
-        """
-        drawn = self.draw(draws, generator or torch.Generator().manual_seed(0))
-        p = self.logits.sigmoid()
-        each = softplus(self.logits) - p * self.logits
-        return (drawn.free.to(p.dtype).mean(0) * each).sum()
-
     def edge_entropy(self) -> Tensor:
         """Entropy (nats) if no candidate were skipped, an upper bound, a scalar with gradient."""
         return (softplus(self.logits) - self.logits.sigmoid() * self.logits).sum()

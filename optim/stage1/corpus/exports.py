@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -163,16 +164,9 @@ def _save_datasets(samples: Sequence[Sample], out: Path) -> Path:
         )
     except ImportError:
         raise MissingExtra("train", "the export to datasets", "datasets") from None
-    text, number, score = Value("string"), Value("int64"), Value("float64")
-    turns = [{"role": text, "content": text}]
-    features = Features(
-        {
-            "id": text, "level": number, "kind": text, "prompt": turns, "response": text,
-            "rejected": text, "score": score, "rejected_score": score, "heard": number,
-            "environment": text, "task": text, "seed": number, "step": number, "agent": text,
-            "adversary": text, "critic": text, "prompt_hash": text,
-        }
-    )  # fmt: skip
+    kinds = {str: Value("string"), int: Value("int64"), float: Value("float64")}
+    features = Features({name: kinds[kind] for name, (kind, _) in _COLUMNS.items()})
+    features["prompt"] = [{"role": kinds[str], "content": kinds[str]}]
     levels = sorted({sample.level for sample in samples})
     splits = {
         f"level{level}": Dataset.from_list(
@@ -192,16 +186,21 @@ def _save_datasets(samples: Sequence[Sample], out: Path) -> Path:
     return out
 
 
+_COLUMNS: dict[str, tuple[type, str]] = {
+    "id": (str, "id"), "level": (int, "level"), "kind": (str, "kind"), "prompt": (str, "chat"),
+    "response": (str, "response"), "rejected": (str, "rejected"), "score": (float, "score"),
+    "rejected_score": (float, "rejected_score"), "heard": (int, "heard"),
+    "environment": (str, "origin.environment"), "task": (str, "origin.task"),
+    "seed": (int, "origin.seed"), "step": (int, "origin.step"), "agent": (str, "origin.agent"),
+    "adversary": (str, "origin.adversary"), "critic": (str, "origin.critic"),
+    "prompt_hash": (str, "origin.prompt"),
+}  # fmt: skip
+"""Type and attribute of a sample, by name of the column."""
+
+
 def _flat(sample: Sample) -> Row:
-    origin = sample.origin
-    return {
-        "id": sample.id, "level": sample.level, "kind": sample.kind,
-        "prompt": _turns(sample.chat), "response": sample.response, "rejected": sample.rejected,
-        "score": sample.score, "rejected_score": sample.rejected_score, "heard": sample.heard,
-        "environment": origin.environment, "task": origin.task, "seed": origin.seed,
-        "step": origin.step, "agent": origin.agent, "adversary": origin.adversary,
-        "critic": origin.critic, "prompt_hash": origin.prompt,
-    }  # fmt: skip
+    row = {name: attrgetter(path)(sample) for name, (_, path) in _COLUMNS.items()}
+    return row | {"prompt": _turns(sample.chat)}
 
 
 # -- files ------------------------------------------------------------------------------------

@@ -76,19 +76,7 @@ async def synthesize(
         return first.pop() if first else await _made(make_environment)
 
     try:
-        name, known = first[0].name, set(first[0].tasks)
-        for task, _ in jobs:
-            if task not in known:
-                raise ConfigError(f"synthesize: {name} has no task {task!r}")
-        held_out.check(name, jobs, "synthesize")
-        header = Header(
-            environment=name,
-            agent=models.agent.name,
-            adversary=models.adversary.name,
-            critic="" if models.critic is None else models.critic.name,
-            config=settings,
-            held_out=held_out,
-        )
+        header = _checked_header(first[0], models, jobs, held_out, settings)
         with closing(Corpus(folder, header)) as corpus:
             log = CallLog(folder / "calls.jsonl", budget=budget, prices=prices)
             with closing(log):
@@ -98,6 +86,28 @@ async def synthesize(
         for environment in first:
             await environment.close()
     return totals(folder)
+
+
+def _checked_header(
+    environment: Environment,
+    models: Models,
+    jobs: Sequence[Job],
+    held_out: HeldOut,
+    config: CorpusConfig,
+) -> Header:
+    name, known = environment.name, set(environment.tasks)
+    for task, _ in jobs:
+        if task not in known:
+            raise ConfigError(f"synthesize: {name} has no task {task!r}")
+    held_out.check(name, jobs, "synthesize")
+    return Header(
+        environment=name,
+        agent=models.agent.name,
+        adversary=models.adversary.name,
+        critic="" if models.critic is None else models.critic.name,
+        config=config,
+        held_out=held_out,
+    )
 
 
 async def _grow(

@@ -18,6 +18,7 @@ import msgspec
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.optim.stage1.corpus.exports import (
     Folders,
+    Row,
     gather,
     preference_row,
     supervised_row,
@@ -93,13 +94,11 @@ def finetune(
         raise ConfigError(f"finetune: no samples in '{corpus}'")
     group = stage.processes()
     tokenizer = stage.load_tokenizer(model)
-    digest = short_hash("\n".join(sample.id for sample in samples))
-    _begin(Plan(model=str(model), samples=digest, config=settings), out, group)
+    _begin(Plan(model=str(model), samples=_digest(samples), config=settings), out, group)
     results: list[Result] = []
     before: Path | None = None
     for name, part in _curriculum(samples):
-        row = preference_row if name == STAGES[3] else supervised_row
-        rows = [row(sample) for sample in part]
+        rows = [_row(name, sample) for sample in part]
         skipped = stage.too_long(rows, tokenizer, settings, f"finetune, stage {name}")
         rows = [row for k, row in enumerate(rows) if k not in skipped]
         if rows:
@@ -108,6 +107,14 @@ def finetune(
             before = out / name
     _finish(before, out / FINAL, group)
     return results
+
+
+def _row(stage: str, sample: Sample) -> Row:
+    return preference_row(sample) if stage == STAGES[3] else supervised_row(sample)
+
+
+def _digest(samples: Sequence[Sample]) -> str:
+    return short_hash("\n".join(sample.id for sample in samples))
 
 
 def _curriculum(samples: Sequence[Sample]) -> list[tuple[str, list[Sample]]]:

@@ -301,7 +301,7 @@ def test_the_command(
     assert main(["finetune", str(model), str(questions), str(tmp_path / "f"), *settings]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["steps"] == 2
     assert main(["finetune", str(model), str(questions), str(tmp_path / "g"), "--set", "x=1"]) == 2
-    assert "expected name=value" in capsys.readouterr().err
+    assert "expected NAME=VALUE" in capsys.readouterr().err
 
 
 @pytest.mark.slow
