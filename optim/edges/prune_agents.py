@@ -104,8 +104,10 @@ def prune_agents(
     audits = find_broken(episodes, margin=margin, failures=failures)
     cut = tuple(sorted(a.agent for a in audits if a.broken and a.agent in graph.agents))
     if cut and set(cut) == set(graph.agents):
-        raise ConfigError(f"prune_agents: all agents are broken ({', '.join(cut)}): none would be "
-                          "left. Raise 'margin', or check the credit")  # fmt: skip
+        raise ConfigError(
+            f"prune_agents: all agents are broken ({', '.join(cut)}), so none would be left; raise "
+            "'margin', or check the credit"
+        )
     return PrunedTeam(without_voice(graph, cut, edges=edges, vote=vote), cut, audits)
 
 
