@@ -25,7 +25,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from swarm_ui.optim.edges.space import EdgeSample, EdgeSpace
+from swarm_ui.optim.edges.candidate_graph import CandidateGraph, EdgeSample
 
 HONEST = 0.8
 OWN = 0.7
@@ -42,7 +42,7 @@ class Outcome(NamedTuple):
 class Family(NamedTuple):
     """One instance of a family."""
 
-    space: EdgeSpace
+    graph: CandidateGraph
     value: Callable[[Tensor], Tensor]
     """Expected utility of graphs ``[B, E]`` (bool, acyclic), ``[B]``."""
     optimum: float
@@ -54,7 +54,7 @@ class Family(NamedTuple):
 
 def vote(adversaries: int, seed: int, agents: int = 10) -> Family:
     """See the module."""
-    space, bad = _star(agents), _drawn(agents, adversaries, seed)
+    graph, bad = _star(agents), _drawn(agents, adversaries, seed)
     table = torch.zeros(agents + 1, agents + 1)
     for honest in range(agents + 1):
         for wrong in range(agents + 1):
@@ -62,57 +62,57 @@ def vote(adversaries: int, seed: int, agents: int = 10) -> Family:
                 _binomial(honest, right) * _win(2 * right, honest + wrong)
                 for right in range(honest + 1)
             )
-    mask = torch.tensor([space.edges[k][0] in bad for k in range(agents)])
+    mask = torch.tensor([graph.edges[k][0] in bad for k in range(agents)])
 
     def value(chosen: Tensor) -> Tensor:
         return table[(chosen & ~mask).sum(1), (chosen & mask).sum(1)]
 
     def evaluate(sample: EdgeSample, draw: torch.Generator) -> Outcome:
         own = torch.rand(agents + 1, generator=draw).tolist()
-        right = {a: a not in bad and own[k] < HONEST for k, a in enumerate(space.names[:agents])}
+        right = {a: a not in bad and own[k] < HONEST for k, a in enumerate(graph.names[:agents])}
         heard = [right[a] for a, _ in sample.edges]
         return Outcome(float(own[-1] < _win(2 * sum(heard), len(heard))), right)
 
-    return Family(space, value, float(table[: agents - adversaries + 1, 0].max()), evaluate, True)
+    return Family(graph, value, float(table[: agents - adversaries + 1, 0].max()), evaluate, True)
 
 
 def xor(seed: int) -> Family:
     """See the module."""
-    space = _star(10)
+    graph = _star(10)
     mixed = torch.randperm(10, generator=torch.Generator().manual_seed(seed))
 
     def value(chosen: Tensor) -> Tensor:
         pairs = chosen[:, mixed].view(-1, 5, 2)
         return (pairs[..., 0] != pairs[..., 1]).float().mean(1)
 
-    return Family(space, value, 1.0, _coin(space, value), False)
+    return Family(graph, value, 1.0, _coin(graph, value), False)
 
 
 def needle(seed: int) -> Family:
     """See the module."""
-    space = _star(20)
+    graph = _star(20)
     mixed = torch.randperm(20, generator=torch.Generator().manual_seed(seed))
 
     def value(chosen: Tensor) -> Tensor:
         hit = chosen[:, mixed[:4]].all(1) & ~chosen[:, mixed[4:6]].any(1)
         return 0.1 + 0.8 * hit.float()
 
-    return Family(space, value, 0.9, _coin(space, value), False)
+    return Family(graph, value, 0.9, _coin(graph, value), False)
 
 
 def influence(seed: int, agents: int = 8, adversaries: int = 3, tasks: int = 512) -> Family:
     """See the module. Values are means over fixed tasks. What counts as the optimum is the full DAG
     of the honest agents; some sparser ones do a tenth better."""
     names = [f"a{k}" for k in range(agents)]
-    space, bad = EdgeSpace(names), _drawn(agents, adversaries, seed)
-    honest = torch.tensor([name not in bad for name in space.names])
+    graph, bad = CandidateGraph(names), _drawn(agents, adversaries, seed)
+    honest = torch.tensor([name not in bad for name in graph.names])
     draw = torch.Generator().manual_seed(10_000 + seed)
     private = (torch.rand(tasks, agents, generator=draw) < OWN) & honest
 
     def said(chosen: Tensor, own: Tensor) -> Tensor:
         """Who is right: graphs ``[B, E]`` and own answers ``[T, n]`` to ``[B, T, n]`` (0 or 1)."""
         heard = torch.zeros(len(chosen), agents, agents)
-        heard[:, space.senders, space.listeners] = chosen.float()
+        heard[:, graph.senders, graph.listeners] = chosen.float()
         voices, answers = heard.sum(1)[:, None], own.float()
         right = answers.expand(len(chosen), -1, -1)
         # After k rounds, all are right or wrong for good whom no path longer than k reaches.
@@ -131,14 +131,14 @@ def influence(seed: int, agents: int = 8, adversaries: int = 3, tasks: int = 512
     def evaluate(sample: EdgeSample, draw: torch.Generator) -> Outcome:
         own = (torch.rand(1, agents, generator=draw) < OWN) & honest
         coin = float(torch.rand(1, generator=draw))
-        right = said(space.chosen([sample.edges]), own)[0, 0].bool().tolist()
+        right = said(graph.mask([sample.edges]), own)[0, 0].bool().tolist()
         won = coin < _win(2 * sum(right), agents)
-        return Outcome(float(won), dict(zip(space.names, right, strict=True)))
+        return Outcome(float(won), dict(zip(graph.names, right, strict=True)))
 
-    full = torch.zeros(1, len(space.edges), dtype=torch.bool)
-    for k, (a, b) in enumerate(space.edges):
+    full = torch.zeros(1, len(graph.edges), dtype=torch.bool)
+    for k, (a, b) in enumerate(graph.edges):
         full[0, k] = a not in bad and b not in bad and a < b
-    return Family(space, value, float(value(full)), evaluate, True)
+    return Family(graph, value, float(value(full)), evaluate, True)
 
 
 FAMILIES: dict[str, Callable[[int], Family]] = {
@@ -151,9 +151,9 @@ FAMILIES: dict[str, Callable[[int], Family]] = {
 }
 
 
-def _star(agents: int) -> EdgeSpace:
+def _star(agents: int) -> CandidateGraph:
     names = [f"a{k:02}" for k in range(agents)]
-    return EdgeSpace([*names, "z"], [(name, "z") for name in names], "z")
+    return CandidateGraph([*names, "z"], [(name, "z") for name in names], "z")
 
 
 def _drawn(agents: int, count: int, seed: int) -> set[str]:
@@ -172,10 +172,10 @@ def _win(twice_right: int, voters: int) -> float:
 
 
 def _coin(
-    space: EdgeSpace, value: Callable[[Tensor], Tensor]
+    graph: CandidateGraph, value: Callable[[Tensor], Tensor]
 ) -> Callable[[EdgeSample, torch.Generator], Outcome]:
     def evaluate(sample: EdgeSample, draw: torch.Generator) -> Outcome:
-        chance = float(value(space.chosen([sample.edges])))
+        chance = float(value(graph.mask([sample.edges])))
         return Outcome(float(float(torch.rand(1, generator=draw)) < chance), {})
 
     return evaluate

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from edge_families import FAMILIES, Family, Outcome
 
+from swarm_ui.optim.edges.adam_optimizer import AdamEdgeOptimizer, gptswarm_rule
+from swarm_ui.optim.edges.candidate_graph import EdgeSample
 from swarm_ui.optim.edges.distribution import EdgeDistribution
-from swarm_ui.optim.edges.optimizer import EdgeLearner, EdgeOptimizer, gptswarm_rule
 from swarm_ui.optim.edges.sequential import SequentialEdges
-from swarm_ui.optim.edges.space import EdgeSample
 from swarm_ui.optim.edges.thompson import ThompsonEdges
 
 EVERY = 16
@@ -31,10 +31,13 @@ class Source(Protocol):
     def mode(self) -> EdgeSample: ...
 
 
+Learner = AdamEdgeOptimizer[Any] | ThompsonEdges
+
+
 class Method(NamedTuple):
     """A way of learning."""
 
-    make: Callable[[Family], tuple[Source, EdgeLearner]]
+    make: Callable[[Family], tuple[Source, Learner]]
     batch: int
     same_task: bool
     """Whether a batch is tried on one task (and compared within it)."""
@@ -42,31 +45,31 @@ class Method(NamedTuple):
 
 
 def _given(family: Family) -> dict[str, Any]:
-    space = family.space
-    return {"names": space.names, "candidates": space.edges, "decision": space.decision}
+    graph = family.graph
+    return {"names": graph.names, "candidates": graph.edges, "decision": graph.decision}
 
 
 def _gptswarm(baseline: Any) -> Method:
-    def make(family: Family) -> tuple[Source, EdgeLearner]:
+    def make(family: Family) -> tuple[Source, Learner]:
         edges = SequentialEdges(**_given(family), sequence="listed")
         return edges, gptswarm_rule(edges, baseline)
 
     return Method(make, 4, False)
 
 
-def _posterior(family: Family) -> tuple[Source, EdgeLearner]:
+def _posterior(family: Family) -> tuple[Source, Learner]:
     edges = ThompsonEdges(**_given(family))
     return edges, edges
 
 
-def _score(family: Family) -> tuple[Source, EdgeLearner]:
+def _score(family: Family) -> tuple[Source, Learner]:
     edges = EdgeDistribution(**_given(family))
-    return edges, EdgeOptimizer(edges, lr=0.3, first_lr=0.15, warmup=400, space="adam")
+    return edges, AdamEdgeOptimizer(edges, lr=0.3, first_lr=0.15, warmup=400)
 
 
-def _score_credit(family: Family) -> tuple[Source, EdgeLearner]:
+def _score_credit(family: Family) -> tuple[Source, Learner]:
     edges = EdgeDistribution(**_given(family))
-    return edges, EdgeOptimizer(edges, lr=0.3, credit_weight=2.0, space="adam")
+    return edges, AdamEdgeOptimizer(edges, lr=0.3, credit_weight=2.0)
 
 
 METHODS = {
@@ -151,12 +154,12 @@ def _credit(sample: EdgeSample, outcome: Outcome) -> dict[tuple[str, str], float
 
 
 def _value(family: Family, samples: Sequence[EdgeSample]) -> float:
-    return float(family.value(family.space.chosen([s.edges for s in samples])).mean())
+    return float(family.value(family.graph.mask([s.edges for s in samples])).mean())
 
 
 def _policy(family: Family, source: Source, draws: int, draw: torch.Generator) -> float:
     """Mean value of sampled graphs."""
-    if isinstance(source, EdgeDistribution | SequentialEdges):  # the same law without records
+    if isinstance(source, EdgeDistribution | SequentialEdges):  # no records
         return float(family.value(source.draw(draws, draw).chosen).mean())
     return _value(family, source.sample(draws, draw))
 

@@ -3,10 +3,10 @@
     python benchmarks/edges.py [--quick] [--peers] [--gptswarm FOLDER] [--seeds N] [--jobs N]
 
 - **Samples.** CPU seconds a graph, median; one thread; any ordered pair of n nodes may be joined,
-  with probability 0.5. *exact*: ``SequentialEdges`` in the listed sequence, the law of GPTSwarm's
-  ``realize``, batches of 64 (8 above 50 nodes), with log-probability, no backward pass.
+  with probability 0.5. *exact*: ``SequentialEdges`` in the listed sequence, the distribution of
+  GPTSwarm's ``realize``, batches of 64 (8 above 50 nodes), with log-probability, no backward pass.
   *shuffled*: the same with a sequence of its own for each graph, our default. *order_first*:
-  ``EdgeDistribution``, another law, batches of 64: draw, log-probability and its gradient.
+  ``EdgeDistribution``, another distribution, batches of 64: draw, log-probability and its gradient.
   *records*: the same as ``EdgeSample`` with names, one graph at a time. GPTSwarm (``--peers``):
   ``EdgeWiseDistribution.realize`` in an environment of its own, which peers/build.py builds or
   ``--gptswarm`` names; it gives a graph and a log-probability, without the backward pass, and
@@ -15,10 +15,11 @@
   16 evaluations, and staying there for six looks; of the *graph* one gets by thresholding, and of
   the *policy*, the mean over sampled graphs. Mean and standard error over seeds; a run that has not
   got there counts as the budget and lowers ``reached``. GPTSwarm's rules are re-implemented (Adam
-  at 0.1, batches of 4, its sequential law): *none* (its code for MMLU), *half* (its code
+  at 0.1, batches of 4, its sequential distribution): *none* (its code for MMLU), *half* (its code
   elsewhere), *average* (the moving average that was meant). Each of their evaluations is a task of
-  its own. *score*: the order-first law, Adam from 0.15 to 0.3 over 400 evaluations, groups of 8 on
-  one task, leave-one-out. *posterior*: Thompson, groups of 4 on one task. *_credit*: groups of 4,
+  its own. *score*: ``EdgeDistribution``, Adam from 0.15 to 0.3 over 400 evaluations, groups of 8
+  on one task, leave-one-out. *posterior*: Thompson, groups of 4 on one task. *_credit*: groups of
+  4,
   also told whether the message of each edge drawn was right, a critic without errors: more
   information than a utility; *score_credit*: Adam at 0.3, credit weighs 2.
   Settings of ours were chosen on instances and seeds from 1000 on and on a simulation of the first
@@ -76,8 +77,7 @@ def time_ours(nodes: int, seconds: float) -> dict[str, float]:
 
     def forward_backward() -> None:
         first.zero_grad()
-        law = first.law()
-        law.log_prob(law.draw(64, draw)).sum().backward()
+        first.log_prob_draws(first.draw(64, draw)).sum().backward()
 
     def record() -> None:
         first.sample(1, draw)

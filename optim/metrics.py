@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from swarm_ui.optim.edges.optimizer import EdgeUpdate
+from swarm_ui.optim.edges.score_function import EdgeUpdate
 from swarm_ui.optim.preferences.advantages import ScoredReply
 from swarm_ui.optim.preferences.grading import graded_proposals
 from swarm_ui.optim.preferences.pairs import PreferencePair

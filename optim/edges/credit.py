@@ -1,11 +1,12 @@
-"""From credit of messages to credit of the edges that carried them."""
+"""From the credit of messages to the credit of the edges that carried them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from swarm_ui.deprecation import renamed_keywords
 from swarm_ui.errors import ConfigError
+from swarm_ui.graph.topology import topological
 from swarm_ui.trace.records import EdgeName, Episode, Trace
 
 Cells = Sequence[Sequence[float | None]]
@@ -15,67 +16,42 @@ Cells = Sequence[Sequence[float | None]]
 def edge_credit(
     trace: Trace, credit: Cells, *, baseline: float | None = 0.5, discount: float = 0.5
 ) -> dict[EdgeName, float]:
-    """What each edge of a decision earned: credit that travels back along it.
+    """Credit of each edge of a decision, propagated backwards through the messages.
 
-    An edge earns the advantage of the message it carried, plus a share of what its listener's
-    message earned. A message earns its own advantage plus ``discount`` times the mean of what the
-    messages that heard it earned. So credit of a late message reaches, weaker with every hop, all
-    messages that led to it. Edges that carried nothing, and own earlier messages, are not in it.
+    The return of a message is its own advantage plus ``discount`` times the mean return of the
+    messages that heard it. So credit of a late message reaches all messages before it, weaker with
+    every hop. An edge gets the advantage of the message that it carried plus ``discount`` times
+    the return of the listener's message. Edges that carried nothing have no entry.
 
     Args:
         trace: one decision.
-        credit: ``[rounds, agents]`` as in ``trace.agents``; ``None`` is unscored: such a message
-            has no advantage of its own.
-        baseline: what a credit is compared with; ``None``: the mean of this decision's credits.
-        discount: in [0, 1): share that travels on with each hop; 0: only the message itself.
+        credit: ``[rounds, agents]`` in the sequence of ``trace.agents``; ``None``: unscored; such
+            a message has no advantage of its own.
+        baseline: what is subtracted from a credit; ``None``: the mean of this decision's credits.
+        discount: in [0, 1); with 0 an edge gets only the advantage of the message itself.
 
     Returns:
-        the mean over the messages each edge carried, by (sender, listener).
+        the mean over the messages that each edge carried, by (sender, listener).
 
     Raises:
-        ConfigError: the credit has another shape than the trace.
+        ConfigError: the credit has another shape than the trace, or ``discount`` is outside [0, 1).
     """
     if not 0.0 <= discount < 1.0:
         raise ConfigError(f"edge credit: discount must be in [0, 1), got {discount}")
     own = _advantages(trace, credit, baseline)
-    heard_by: dict[str, list[str]] = {}
     sender = {message.id: message.sender for message in trace.messages}
     failed = {message.id for message in trace.messages if message.error is not None}
-    for call in trace.calls:
-        for id in call.heard:
-            heard_by.setdefault(id, []).append(call.message)
-    earned: dict[str, float | None] = {}
-
-    def value(id: str) -> float | None:
-        """Own advantage and that of the listeners; ``None`` where nothing is known."""
-        later = [v for listener in heard_by.get(id, ()) if (v := earned[listener]) is not None]
-        mine = own.get(id)
-        if not later or not discount:
-            return mine
-        return (mine or 0.0) + discount * sum(later) / len(later)
-
-    # Listeners come after whom they hear, so the other way round all listeners are known.
-    for id in reversed(_spoken(trace)):
-        earned[id] = value(id)
+    returns = _returns(trace, own, discount)
     carried: dict[EdgeName, list[float]] = {}
     edges = set(trace.edges)
     for call in trace.calls:
         for id in call.heard:
             edge = (sender.get(id, ""), call.node)
-            mine, onward = own.get(id), earned.get(call.message) if discount else None
+            mine, onward = own.get(id), returns.get(call.message) if discount else None
             if edge not in edges or id in failed or (mine is None and onward is None):
                 continue
             carried.setdefault(edge, []).append((mine or 0.0) + discount * (onward or 0.0))
     return {edge: sum(values) / len(values) for edge, values in sorted(carried.items())}
-
-
-def mean_edge_credit(decisions: Sequence[Mapping[EdgeName, float]]) -> dict[EdgeName, float]:
-    """The mean over the decisions in which each edge earned something."""
-    gathered: dict[EdgeName, list[float]] = {}
-    for decision in decisions:
-        for edge, value in decision.items():
-            gathered.setdefault(edge, []).append(value)
-    return {edge: sum(values) / len(values) for edge, values in sorted(gathered.items())}
 
 
 @renamed_keywords(back="discount")
@@ -86,32 +62,35 @@ def episode_edge_credit(
     baseline: float | None = 0.5,
     discount: float = 0.5,
 ) -> dict[EdgeName, float]:
-    """What each edge of one drawn graph earned in the episodes that were played with it.
+    """Credit of each edge of one sampled graph, over the episodes that were played with it.
 
-    One element of ``credit`` in :meth:`~swarm_ui.optim.edges.optimizer.EdgeOptimizer.step`.
+    This is one element of ``credit`` in
+    :meth:`~swarm_ui.optim.edges.score_function.ScoreFunctionOptimizer.step`.
 
     Args:
-        episodes: with credit; steps without any, and masked episodes (``success`` is ``None``),
+        episodes: with credit; steps without credit, and masked episodes (``success`` is ``None``),
             are left out.
-        edges: the ones to keep, such as those of the sample the graph was made from; default: all.
+        edges: the edges to keep, such as those of the sample; default: all.
         baseline, discount: see :func:`edge_credit`.
 
     Returns:
-        the mean over the decisions in which each edge earned something.
+        the mean over the decisions in which each edge has credit.
     """
-    decisions = [
-        edge_credit(step.trace, step.credit, baseline=baseline, discount=discount)
-        for episode in episodes
-        if episode.success is not None
-        for step in episode.steps
-        if step.credit is not None
-    ]
-    means = mean_edge_credit(decisions)
-    kept = set(means if edges is None else edges)
-    return {edge: value for edge, value in means.items() if edge in kept}
+    gathered: dict[EdgeName, list[float]] = {}
+    for episode in episodes:
+        for step in episode.steps if episode.success is not None else ():
+            if step.credit is not None:
+                found = edge_credit(step.trace, step.credit, baseline=baseline, discount=discount)
+                for edge, value in found.items():
+                    gathered.setdefault(edge, []).append(value)
+    kept = set(gathered if edges is None else edges)
+    return {
+        edge: sum(values) / len(values) for edge, values in sorted(gathered.items()) if edge in kept
+    }
 
 
 def _advantages(trace: Trace, credit: Cells, baseline: float | None) -> dict[str, float]:
+    """Credit minus baseline of each scored message, by id."""
     if len(credit) != trace.rounds or any(len(row) != len(trace.agents) for row in credit):
         shape = [len(credit), *{len(row) for row in credit}]
         raise ConfigError(
@@ -130,17 +109,21 @@ def _advantages(trace: Trace, credit: Cells, baseline: float | None) -> dict[str
     return {id: v - baseline for id, v in values.items()}
 
 
-def _spoken(trace: Trace) -> list[str]:
-    """Ids of all messages so that each comes after those it heard."""
-    heard = {call.message: call.heard for call in trace.calls}
-    done: dict[str, None] = {}
-    for message in trace.messages:
-        stack = [message.id]
-        while stack:
-            id = stack[-1]
-            waiting = [h for h in heard.get(id, ()) if h not in done]
-            if waiting:
-                stack += waiting
-            else:
-                done.setdefault(stack.pop())
-    return list(done)
+def _returns(trace: Trace, own: dict[str, float], discount: float) -> dict[str, float | None]:
+    """Return of each message, by id; ``None`` where neither it nor a later one was scored."""
+    calls = {call.message: call.heard for call in trace.calls}
+    known = {message.id for message in trace.messages}
+    heard = {m.id: [h for h in calls.get(m.id, ()) if h in known] for m in trace.messages}
+    listeners: dict[str, list[str]] = {}
+    for call in trace.calls:
+        for id in call.heard:
+            listeners.setdefault(id, []).append(call.message)
+    returns: dict[str, float | None] = {}
+    # Every message comes before those that heard it, so their returns are known in reverse.
+    for id in reversed(topological(heard)):
+        later = [v for m in listeners.get(id, ()) if (v := returns.get(m)) is not None]
+        if later and discount:
+            returns[id] = own.get(id, 0.0) + discount * sum(later) / len(later)
+        else:
+            returns[id] = own.get(id)
+    return returns

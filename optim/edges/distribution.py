@@ -1,35 +1,68 @@
-"""A learnable distribution over who talks to whom: random order x Bernoulli edges.
+"""A learnable distribution over DAGs: a random order of the nodes x Bernoulli edges.
 
-The law is that of :class:`~swarm_ui.optim.edges.plackett_luce.PlackettLuceEdges`: every sample is
-acyclic, whatever the
-parameters, and the log-probability is exact. Parameters belong to *names*: nodes are kept sorted
-inside, so the order in which names are listed changes nothing, and files are matched by edge name.
+A sample is an order of the nodes (Plackett-Luce: the next node of a level is node i with
+probability proportional to ``exp(score_i)`` among those that are left), and then each candidate
+that points forward in this order, with its own probability. So every sample is acyclic for all
+parameters, and log-probabilities are exact. The sampler is that of differentiable DAG sampling
+(arXiv 2203.08509).
+
+The order decides only about candidates inside a level of
+:class:`~swarm_ui.optim.edges.candidate_graph.CandidateGraph`. A candidate between levels always
+points forward and has just its own probability.
+
+With a decision, a sample keeps the edges on a path to it. From the last node backwards, node i is
+used if it has an edge to a used node behind it, and edges into unused nodes are dropped. Given the
+order, the kept edges are again independent. So the log-probability of the *kept* edges is exact
+too: it is the sum over all pairs of i before j in which j is used.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import logsigmoid, softplus
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.edges.plackett_luce import Draws, PlackettLuceEdges
-from swarm_ui.optim.edges.space import EdgeSample, EdgeSpace
+from swarm_ui.optim.edges.candidate_graph import CandidateGraph, CyclicBlock, EdgeSample
+from swarm_ui.optim.edges.permutations import (
+    MAX_EXACT,
+    best_order,
+    edge_set_log_prob,
+    order_entropy,
+)
 from swarm_ui.trace.records import EdgeName
 
-__all__ = ["EdgeDistribution", "EdgeSample"]
+__all__ = ["Draws", "EdgeDistribution", "EdgeSample"]
+
+
+class Draws(NamedTuple):
+    """A batch of DAGs as tensors."""
+
+    orders: Tensor
+    """Node indices, first speaker first, ``[B, n]``."""
+    chosen: Tensor
+    """Which candidates occur, ``[B, E]`` bool."""
+    counted: Tensor | None = None
+    """Which candidates count in the log-probability, ``[B, E]`` bool: those that point forward and
+    into a used node. It follows from the other two; :meth:`EdgeDistribution.draw` fills it in."""
 
 
 class EdgeDistribution(nn.Module):
     """Distribution over DAGs on named nodes.
 
+    Parameters belong to *names*: nodes are sorted inside, so the sequence in which names are given
+    changes nothing, and files are matched by edge name.
+
     Attributes:
         names: the nodes, sorted, length ``n``.
         candidates: edges that may occur, sorted, length ``E``.
-        decision: the node everybody who is used must reach; ``None``: no such node.
-        scores: Plackett-Luce scores, shape ``[n]``, in the order of ``names``.
+        decision: the node that every used node reaches; ``None``: no such node.
+        graph: the candidate graph.
+        scores: Plackett-Luce scores, shape ``[n]``, in the sequence of ``names``.
         logits: log-odds of each candidate *given that its sender comes first*, shape ``[E]``.
     """
 
@@ -41,31 +74,27 @@ class EdgeDistribution(nn.Module):
         candidates: Iterable[EdgeName] | None = None,
         decision: str | None = None,
     ) -> None:
-        """All orders equally likely, every candidate with probability ``density``.
+        """At first all orders are equally likely and every candidate has probability ``density``.
 
         Args:
-            names: nodes; their order does not matter.
-            density: in (0, 1); also the chance that two nodes are joined at all, if both
+            names: nodes, in any sequence.
+            density: in (0, 1); also the probability that two nodes are joined at all, if both
                 directions are candidates.
             candidates: edges that may occur; default: every ordered pair, but none from the
-                decision. Those that can never close a cycle (into a node that only listens, for
-                example) do not depend on the order.
-            decision: a node that only listens. Samples keep the edges that lead to it; who
-                cannot reach it is not in their ``used``.
+                decision.
+            decision: a node that only listens. Samples keep the edges that lead to it; nodes that
+                cannot reach it are not in ``EdgeSample.used``.
 
         Raises:
-            ConfigError: a repeated or unknown name, a self-loop, a decision that speaks, or a
+            ConfigError: a repeated or unknown name, a self-loop, a decision that sends, or a
                 density outside (0, 1).
         """
         super().__init__()
-        if not 0.0 < density < 1.0:
-            raise ConfigError(f"edge distribution: density must be in (0, 1), got {density}")
-        self.space = EdgeSpace(names, candidates, decision)
-        self.names, self.candidates = self.space.names, self.space.edges
+        self.graph = CandidateGraph(names, candidates, decision)
+        self.names, self.candidates = self.graph.names, self.graph.edges
         self.decision = decision
         self.scores = nn.Parameter(torch.zeros(len(self.names)))
-        log_odds = math.log(density / (1.0 - density))
-        self.logits = nn.Parameter(torch.full((len(self.candidates),), log_odds))
+        self.logits = initial_logits(len(self.candidates), density)
 
     @classmethod
     def from_probabilities(
@@ -73,43 +102,115 @@ class EdgeDistribution(nn.Module):
     ) -> EdgeDistribution:
         """Each edge with its own probability *given that its sender comes first*.
 
-        All orders are equally likely; edges that can never close a cycle, such as those into a
-        final decision, have just the probability given.
+        All orders are equally likely. An edge that can never close a cycle, such as one into a
+        final decision, has exactly the given probability.
 
         Args:
             probabilities: of the edges that may occur, each in (0, 1).
-            decision: see above.
+            decision: see :class:`EdgeDistribution`.
 
         Raises:
             ConfigError: no edges, a self-loop, or a probability outside (0, 1).
         """
         if not probabilities:
             raise ConfigError("edge distribution: no edges given, so there is nothing to learn")
-        for (sender, listener), chance in probabilities.items():
-            if not 0.0 < chance < 1.0:
+        for (sender, listener), probability in probabilities.items():
+            if not 0.0 < probability < 1.0:
                 raise ConfigError(
                     f"edge distribution: the probability of {sender} -> {listener} must be in "
-                    f"(0, 1), got {chance}; a sure edge belongs to the graph itself"
+                    f"(0, 1), got {probability}; put an edge that always occurs into the graph"
                 )
         names = {name for edge in probabilities for name in edge}
         made = cls(names, candidates=probabilities, decision=decision)
-        # In double precision, or a well-trained edge would be sure and its log-odds infinite.
+        # In double precision: a probability close to 1 has infinite log-odds in single precision.
         listed = [probabilities[edge] for edge in made.candidates]
         with torch.no_grad():
             made.logits.copy_(torch.tensor(listed, dtype=torch.double).logit())
         return made
 
-    def law(self, condition: tuple[float, ...] | None = None) -> PlackettLuceEdges:
-        """The law as it is now; its tensors are the parameters. The same under any condition."""
-        return PlackettLuceEdges(self.space, self.scores, self.logits)
+    # -- sampling -----------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def draw(self, batch: int, generator: torch.Generator) -> Draws:
+        """``batch`` independent DAGs as tensors; equal generator states give equal DAGs."""
+        graph = self.graph
+        uniform = torch.rand(batch, len(self.names), generator=generator).clamp_min(1e-20)
+        # Sorting scores with Gumbel noise gives a Plackett-Luce sample.
+        orders = (self.scores - torch.log(-torch.log(uniform))).argsort(1, descending=True)
+        if len(graph.levels) > 1:
+            orders = orders.gather(1, graph.level_of[orders].argsort(dim=1, stable=True))
+        chosen = torch.rand(batch, len(graph.edges), generator=generator) < self.logits.sigmoid()
+        counted = self._forward_edges(orders)
+        chosen &= counted
+        used = graph.used(chosen)
+        if used is not None:
+            counted &= used[:, graph.listeners]
+            chosen &= counted
+        return Draws(orders, chosen, counted)
 
     def sample(self, batch: int, generator: torch.Generator) -> list[EdgeSample]:
-        """``batch`` independent graphs; equal generator states give equal graphs."""
-        return self.law().sample(batch, generator)
+        """``batch`` independent DAGs by name; equal generator states give equal DAGs."""
+        return self.records(self.draw(batch, generator))
 
-    def draw(self, batch: int, generator: torch.Generator) -> Draws:
-        """The same as tensors, which is faster; ``law().log_prob(draws)`` has the gradient."""
-        return self.law().draw(batch, generator)
+    @torch.no_grad()
+    def records(self, draws: Draws) -> list[EdgeSample]:
+        """A batch of DAGs by name."""
+        log_probs = self.log_prob_draws(draws).tolist()
+        chosen: list[list[int]] = [[] for _ in log_probs]
+        for row, edge in draws.chosen.nonzero().tolist():
+            chosen[row].append(edge)
+        return [
+            self.graph.sample(order, edges, log_prob)
+            for order, edges, log_prob in zip(draws.orders.tolist(), chosen, log_probs, strict=True)
+        ]
+
+    @torch.no_grad()
+    def mode(self) -> EdgeSample:
+        """The most probable (order, edges); a tie goes to the name that sorts first and to no edge.
+
+        With a decision, the edges that lead to it are kept. In a level of more than
+        :data:`~swarm_ui.optim.edges.permutations.MAX_EXACT` nodes: the most probable order, then
+        the most probable edges given this order.
+        """
+        n, graph = len(self.names), self.graph
+        best = torch.maximum(logsigmoid(self.logits), logsigmoid(-self.logits))
+        terms = self.logits.new_zeros(n, n)
+        inside = graph.order_dependent
+        terms[graph.senders[inside], graph.listeners[inside]] = best[inside]
+        order: list[int] = []
+        for level in graph.levels:
+            if len(level) <= MAX_EXACT:
+                found = best_order(self.scores[level], terms[level][:, level])
+                order += [level[i] for i in found]
+            else:
+                order += sorted(level, key=lambda i: -float(self.scores[i]))
+        orders = torch.tensor([order])
+        chosen = (self.logits > 0)[None] & self._forward_edges(orders)
+        used = graph.used(chosen)
+        if used is not None:
+            chosen &= used[:, graph.listeners]
+        return self.records(Draws(orders, chosen))[0]
+
+    # -- log-probability ----------------------------------------------------------------------
+
+    def log_prob_draws(self, draws: Draws) -> Tensor:
+        """Joint log-probability (nats) of orders and edges, ``[B]``, with gradient.
+
+        ``-inf`` where an edge points backwards, or into a node that is not used.
+        """
+        chosen, counted, possible = draws.chosen, draws.counted, None
+        if counted is None:
+            counted = self._forward_edges(draws.orders)
+            used = self.graph.used(chosen)
+            if used is not None:
+                counted = counted & used[:, self.graph.listeners]
+            possible = (chosen <= counted).all(1)
+        kind = self.logits.dtype
+        edges = chosen.to(kind) @ self.logits - counted.to(kind) @ softplus(self.logits)
+        total = self._order_log_prob(draws.orders) + edges
+        if possible is None or bool(possible.all()):
+            return total
+        return torch.where(possible, total, -math.inf)
 
     def log_prob(self, order: Sequence[str], edges: Iterable[EdgeName]) -> Tensor:
         """Joint log-probability (nats) of an order and an edge set, a scalar with gradient.
@@ -119,45 +220,93 @@ class EdgeDistribution(nn.Module):
         Raises:
             ConfigError: not an order of ``names``, or an edge that is not a candidate.
         """
-        return self.law().names_log_prob(order, edges)
+        draws = Draws(self.graph.orders([order]), self.graph.mask([edges]))
+        backward = self.graph.level_of[draws.orders].diff(dim=1) < 0
+        if bool(backward.any()):
+            return self.logits.sum() * 0.0 - math.inf
+        return self.log_prob_draws(draws)[0]
 
     def log_prob_edges(self, edges: Iterable[EdgeName]) -> Tensor:
-        """Log-probability (nats) of an edge set under all orders; ``-inf`` for a cycle.
+        """Log-probability (nats) of an edge set, a scalar; see :meth:`log_prob_edge_sets`."""
+        return self.log_prob_edge_sets(self.graph.mask([edges]))[0]
 
-        Exact by dynamic programming over the 2^n sets of nodes.
+    def log_prob_edge_sets(self, chosen: Tensor) -> Tensor:
+        """Log-probability (nats) of edge sets, summed over all orders, ``[B]``, with gradient.
+
+        Exact, by dynamic programming over the subsets of each cyclic block; ``-inf`` for a cycle.
+
+        Args:
+            chosen: which candidates each set has, ``[B, E]`` bool.
 
         Raises:
-            ConfigError: more than :data:`~swarm_ui.optim.edges.permutations.MAX_EXACT` nodes that
-                may all hear each other, or an edge that is not a candidate.
+            ConfigError: a block of more than
+                :data:`~swarm_ui.optim.edges.permutations.MAX_EXACT` nodes.
         """
-        return self.law().log_prob_sets(self.space.chosen([edges]))[0]
+        graph = self.graph
+        self._check_exact("log_prob_edges", [block.nodes for block in graph.blocks])
+        terms = torch.where(chosen, logsigmoid(self.logits), logsigmoid(-self.logits))
+        used = graph.used(chosen)
+        lost = torch.zeros(len(chosen), dtype=torch.bool)
+        if used is not None:
+            lost = (chosen & ~used[:, graph.listeners]).any(1)
+            terms = torch.where(used[:, graph.listeners], terms, 0.0)
+        total = (terms * ~graph.order_dependent).sum(1)
+        for block in graph.blocks:
+            total = total + edge_set_log_prob(
+                self.scores[block.nodes],
+                _adjacency(block, terms[:, block.edges]),
+                _adjacency(block, chosen[:, block.edges]),
+            )
+        return torch.where(lost, -math.inf, total) if bool(lost.any()) else total
 
     def sample_log_probs(self, samples: Sequence[EdgeSample]) -> Tensor:
         """Log-probability (nats) of each sample, ``[B]``, with gradient.
 
-        That of the edges, the order summed out, where the number of nodes allows it: the order
-        explains the edges only weakly, and summing it out removes that noise.
+        Where the number of nodes allows it, that of the edges, summed over all orders: the order
+        explains the edges only weakly, and the sum removes this noise. Otherwise that of order and
+        edges.
         """
-        return self.law().sample_log_probs(samples)
+        chosen = self.graph.mask([sample.edges for sample in samples])
+        if all(len(block.nodes) <= MAX_EXACT for block in self.graph.blocks):
+            return self.log_prob_edge_sets(chosen)
+        return self.log_prob_draws(Draws(self.graph.orders([s.order for s in samples]), chosen))
 
-    def edge_logits(self, sample: EdgeSample) -> Tensor:
-        """:attr:`logits`, whatever the sample."""
-        return self.logits
+    # -- statistics ---------------------------------------------------------------------------
 
-    def mode(self) -> EdgeSample:
-        """The most probable graph, see
-        :meth:`~swarm_ui.optim.edges.plackett_luce.PlackettLuceEdges.mode`."""
-        return self.law().mode()
-
+    @torch.no_grad()
     def marginals(self) -> dict[EdgeName, float]:
-        """Probability that each candidate is drawn, over all orders (closed form).
+        """Probability of each candidate over all orders (closed form).
 
         With a decision: before edges that do not lead to it are dropped.
         """
-        return self.law().marginals()
+        probability = self._sender_first() * self.logits.sigmoid()
+        return dict(zip(self.candidates, probability.tolist(), strict=True))
+
+    def entropy(self) -> Tensor:
+        """Entropy (nats) of the *joint* of order and edges, a scalar with gradient.
+
+        That of the edge set alone is lower: many orders give the same edges. With a decision:
+        before edges that do not lead to it are dropped.
+
+        Raises:
+            ConfigError: a level of more than :data:`~swarm_ui.optim.edges.permutations.MAX_EXACT`
+                nodes.
+        """
+        self._check_exact("entropy", self.graph.levels)
+        total = self.edge_entropy()
+        for level in self.graph.levels:
+            if len(level) > 1:
+                total = total + order_entropy(self.scores[level])
+        return total
+
+    def edge_entropy(self) -> Tensor:
+        """Expected entropy (nats) of the edges given the order, for any number of nodes."""
+        p = self.logits.sigmoid()
+        each = -(p * logsigmoid(self.logits) + (1 - p) * logsigmoid(-self.logits))
+        return (self._sender_first() * each).sum()
 
     def _repr_svg_(self) -> str:
-        # Drawing is imported only where something is drawn.
+        # Only a notebook needs the drawing code.
         from swarm_ui.viz import edges_svg
 
         likely = self.mode()
@@ -169,15 +318,51 @@ class EdgeDistribution(nn.Module):
 
         return scrolling(self._repr_svg_())
 
-    def entropy(self) -> Tensor:
-        """Entropy (nats) of the joint of order and edges, a scalar with gradient.
+    # -- helpers ------------------------------------------------------------------------------
 
-        Raises:
-            ConfigError: more than :data:`~swarm_ui.optim.edges.permutations.MAX_EXACT` nodes of
-                one level.
-        """
-        return self.law().entropy()
+    def _forward_edges(self, orders: Tensor) -> Tensor:
+        """Which candidates point forward in each order, ``[B, E]`` bool."""
+        batch, n = orders.shape
+        # Ranks as 16-bit integers: the two look-ups below are most of the work on large graphs.
+        rank = torch.empty(batch, n, dtype=torch.int16)
+        rank.scatter_(1, orders, torch.arange(n, dtype=torch.int16).expand(batch, n))
+        first, second = self.graph.senders, self.graph.listeners
+        return rank.index_select(1, first) < rank.index_select(1, second)
 
-    def edge_entropy(self) -> Tensor:
-        """Expected entropy (nats) of the edges once the order is known; any number of nodes."""
-        return self.law().edge_entropy()
+    def _order_log_prob(self, orders: Tensor) -> Tensor:
+        ranked, start = self.scores[orders], 0
+        total = ranked.new_zeros(len(orders))
+        for level in self.graph.levels:
+            part = ranked[:, start : start + len(level)]
+            start += len(level)
+            if len(level) > 1:
+                total = total + (part - part.flip(1).logcumsumexp(1).flip(1)).sum(1)
+        return total
+
+    def _sender_first(self) -> Tensor:
+        """Probability that the sender of each candidate precedes its listener, ``[E]``."""
+        graph = self.graph
+        first = torch.sigmoid(self.scores[graph.senders] - self.scores[graph.listeners])
+        return torch.where(graph.order_dependent, first, 1.0)
+
+    def _check_exact(self, what: str, parts: Sequence[Sequence[int]]) -> None:
+        nodes = max(map(len, parts), default=0)
+        if nodes > MAX_EXACT:
+            raise ConfigError(
+                f"{what} is exact up to {MAX_EXACT} nodes that may all reach each other, this "
+                f"distribution has {nodes}; use log_prob(order, edges) and edge_entropy() instead"
+            )
+
+
+def initial_logits(edges: int, density: float) -> nn.Parameter:
+    """The same log-odds for all edges, ``[E]``. Raises ``ConfigError`` outside (0, 1)."""
+    if not 0.0 < density < 1.0:
+        raise ConfigError(f"edge distribution: density must be in (0, 1), got {density}")
+    return nn.Parameter(torch.full((edges,), math.log(density / (1.0 - density))))
+
+
+def _adjacency(block: CyclicBlock, values: Tensor) -> Tensor:
+    """Values of a block's candidates as ``[B, m, m]``, 0 elsewhere."""
+    m = len(block.nodes)
+    flat = values.new_zeros(len(values), m * m)
+    return flat.index_copy(1, block.ends[0] * m + block.ends[1], values).view(-1, m, m)

@@ -1,4 +1,4 @@
-"""Edge distributions on disk: one safetensors file, matched by edge *name* when read back."""
+"""Edge distributions in safetensors files, matched by edge *name* when they are loaded."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ _FORMAT = "swarm-ui edges 1"
 
 
 class EdgeLoadReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file had to say about a distribution."""
+    """Which edges and nodes a file and a distribution have in common."""
 
     kept: tuple[EdgeName, ...]
     """Edges in both: their log-odds now come from the file."""
     dropped: tuple[EdgeName, ...]
     """Edges of the file that the distribution does not have."""
     missing: tuple[EdgeName, ...]
-    """Edges of the distribution that the file lacks: left as they were."""
+    """Edges of the distribution that are not in the file; their log-odds are unchanged."""
     kept_nodes: tuple[str, ...]
     """Nodes whose order score now comes from the file."""
 
     def __str__(self) -> str:
-        """In words, for a log."""
-        said = f"{len(self.kept)} edges and {len(self.kept_nodes)} nodes taken over"
+        """The report as text, for a log."""
+        text = f"{len(self.kept)} edges and {len(self.kept_nodes)} nodes loaded"
         if self.dropped:
-            said += f"; not in the distribution: {_listed(self.dropped)}"
+            text += f"; not in the distribution: {_listed(self.dropped)}"
         if self.missing:
-            said += f"; not in the file, left as they were: {_listed(self.missing)}"
-        return said
+            text += f"; not in the file, unchanged: {_listed(self.missing)}"
+        return text
 
 
 def _listed(edges: tuple[EdgeName, ...]) -> str:
@@ -62,45 +62,34 @@ def save_edges(distribution: EdgeDistribution, path: Path) -> None:
 
 
 def load_edges(distribution: EdgeDistribution, path: Path) -> EdgeLoadReport:
-    """Take over what a file knows about this distribution's edges and nodes, by name.
+    """Copy the parameters of all edges and nodes that the file and the distribution share.
 
     Raises:
-        ConfigError: no such file, or not a file of :func:`save_edges`.
+        ConfigError: there is no such file, or it was not written by :func:`save_edges`.
     """
-    names, candidates, _, scores, logits = _read(path)
-    place = {name: i for i, name in enumerate(names)}
-    slot = {edge: k for k, edge in enumerate(candidates)}
-    ours = set(distribution.candidates)
+    stored = read_edges(path)
     with torch.no_grad():
         for i, name in enumerate(distribution.names):
-            if name in place:
-                distribution.scores[i] = scores[place[name]]
+            if name in stored.graph.node_index:
+                distribution.scores[i] = stored.scores[stored.graph.node_index[name]]
         for k, edge in enumerate(distribution.candidates):
-            if edge in slot:
-                distribution.logits[k] = logits[slot[edge]]
+            if edge in stored.graph.edge_index:
+                distribution.logits[k] = stored.logits[stored.graph.edge_index[edge]]
+    own, theirs = distribution.graph.edge_index, stored.graph.edge_index
     return EdgeLoadReport(
-        kept=tuple(e for e in distribution.candidates if e in slot),
-        dropped=tuple(e for e in candidates if e not in ours),
-        missing=tuple(e for e in distribution.candidates if e not in slot),
-        kept_nodes=tuple(n for n in distribution.names if n in place),
+        kept=tuple(e for e in own if e in theirs),
+        dropped=tuple(e for e in theirs if e not in own),
+        missing=tuple(e for e in own if e not in theirs),
+        kept_nodes=tuple(n for n in distribution.names if n in stored.graph.node_index),
     )
 
 
 def read_edges(path: Path) -> EdgeDistribution:
-    """The distribution that a file of :func:`save_edges` holds, exactly.
+    """The distribution that :func:`save_edges` wrote.
 
     Raises:
-        ConfigError: no such file, or not a file of :func:`save_edges`.
+        ConfigError: there is no such file, or it was not written by :func:`save_edges`.
     """
-    names, candidates, decision, _, _ = _read(path)
-    distribution = EdgeDistribution(names, candidates=candidates, decision=decision)
-    load_edges(distribution, path)
-    return distribution
-
-
-def _read(
-    path: Path,
-) -> tuple[list[str], list[EdgeName], str | None, torch.Tensor, torch.Tensor]:
     try:
         from safetensors import SafetensorError, safe_open
     except ImportError as error:
@@ -114,7 +103,7 @@ def _read(
                 )
             names = msgspec.json.decode(metadata["names"], type=list[str])
             edges = msgspec.json.decode(metadata["candidates"], type=list[tuple[str, str]])
-            # Files written before there were decisions have none.
+            # Files of early versions have no decision.
             decision = msgspec.json.decode(metadata.get("decision", "null"), type=str | None)
             scores, logits = file.get_tensor("scores"), file.get_tensor("logits")
     except (OSError, KeyError, SafetensorError, msgspec.DecodeError) as error:
@@ -124,4 +113,9 @@ def _read(
             f"{path}: {len(names)} nodes and {len(edges)} edges do not match tensors of shape "
             f"{tuple(scores.shape)} and {tuple(logits.shape)}"
         )
-    return names, edges, decision, scores, logits
+    made = EdgeDistribution(names, candidates=edges, decision=decision)
+    node, edge = made.graph.node_index, made.graph.edge_index
+    with torch.no_grad():
+        made.scores[[node[name] for name in names]] = scores
+        made.logits[[edge[pair] for pair in edges]] = logits
+    return made

@@ -1,29 +1,87 @@
-"""Finding the agents that drag a team down, from credit alone, and taking their voice."""
+"""Find the agents that harm a team, from credit alone, and cut their edges or votes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from statistics import fmean, median
 from typing import Generic, NamedTuple, TypeVar
+
+import msgspec
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.dag import Dag
-from swarm_ui.optim.edges.audit import AgentAudit, find_broken
+from swarm_ui.stats import Interval, over_seeds
 from swarm_ui.trace.records import Episode
 
 G = TypeVar("G", bound=Dag)
 
 
-class Repair(NamedTuple, Generic[G]):
-    """A team without the agents that were found broken, and why."""
+class AgentAudit(msgspec.Struct, frozen=True, kw_only=True):
+    """How one agent compares with the others."""
+
+    agent: str
+    gap: Interval | None
+    """Its credit minus the median credit of the others in the same steps; mean over episodes.
+    ``None``: it was never scored together with another agent."""
+    failed: float
+    """Share of its calls that failed."""
+    broken: bool
+
+
+class PrunedTeam(NamedTuple, Generic[G]):
+    """A team without the agents that were found broken."""
 
     graph: G
     cut: tuple[str, ...]
-    """Names of those cut; none: the graph is as it was."""
+    """Names of the agents that were cut; if there are none, the graph is unchanged."""
     audits: tuple[AgentAudit, ...]
-    """The evidence about every agent, the worst first."""
+    """The comparison of every agent with the others, the worst agent first."""
 
 
-def repair(
+def find_broken(
+    episodes: Iterable[Episode], *, margin: float = 0.15, failures: float = 0.5
+) -> tuple[AgentAudit, ...]:
+    """Find agents that are broken or work against the team, from credit alone.
+
+    An agent is compared with the median of the other agents at the same steps. So a hard step
+    counts against no agent, and several broken agents do not hide each other. The intervals are
+    over episodes, because the steps of one episode are alike.
+
+    Args:
+        episodes: with credit; masked ones (``success`` is ``None``) are left out.
+        margin: an agent is broken if its whole interval lies below minus this. With 0, an agent
+            that is certainly a little worse than the others would be broken.
+        failures: an agent is also broken if more than this share of its calls failed.
+
+    Returns:
+        all agents, the worst first.
+    """
+    gaps: dict[str, list[float]] = {}
+    failed: dict[str, list[bool]] = {}
+    for episode in episodes:
+        if episode.success is None:
+            continue
+        of_episode: dict[str, list[float]] = {}
+        for step in episode.steps:
+            for agent in step.trace.agents:
+                failed.setdefault(agent, [])
+            for call in step.trace.calls:
+                if call.node in failed:
+                    failed[call.node].append(call.error is not None or call.rescued is not None)
+            for agent, gap in _gaps(step.trace.agents, step.credit or ()).items():
+                of_episode.setdefault(agent, []).append(gap)
+        for agent, values in of_episode.items():
+            gaps.setdefault(agent, []).append(fmean(values))
+    audits = []
+    for agent, calls in failed.items():
+        interval = over_seeds(gaps.get(agent, []))
+        share = sum(calls) / len(calls) if calls else 0.0
+        broken = share > failures or (interval is not None and interval.high < -margin)
+        audits.append(AgentAudit(agent=agent, gap=interval, failed=share, broken=broken))
+    return tuple(sorted(audits, key=lambda a: (a.gap.mean if a.gap else 0.0, a.agent)))
+
+
+def prune_agents(
     graph: G,
     episodes: Iterable[Episode],
     *,
@@ -31,37 +89,41 @@ def repair(
     failures: float = 0.5,
     edges: bool = True,
     vote: bool = True,
-) -> Repair[G]:
-    """Finds broken agents in graded episodes of a team and cuts them off.
+) -> PrunedTeam[G]:
+    """Find broken agents in graded episodes of a team, and cut them off.
 
     Args:
-        graph: the team that played, or the same team over other edges.
+        graph: the team that played, or the same team with other edges.
         episodes: with credit.
-        margin, failures: see :func:`~swarm_ui.optim.edges.audit.find_broken`.
-        edges, vote: see :func:`silenced`.
+        margin, failures: see :func:`find_broken`.
+        edges, vote: see :func:`without_voice`.
 
     Raises:
-        ConfigError: all who vote were found broken: then there is no team left to save.
+        ConfigError: all agents were found broken, so that no team would be left.
     """
     audits = find_broken(episodes, margin=margin, failures=failures)
     cut = tuple(sorted(a.agent for a in audits if a.broken and a.agent in graph.agents))
     if cut and set(cut) == set(graph.agents):
-        raise ConfigError(f"repair: all agents are broken: {', '.join(cut)}; nobody is left")
-    return Repair(silenced(graph, cut, edges=edges, vote=vote), cut, audits)
+        raise ConfigError(
+            f"prune_agents: all agents are broken ({', '.join(cut)}), so none would be left; raise "
+            "'margin', or check the credit"
+        )
+    return PrunedTeam(without_voice(graph, cut, edges=edges, vote=vote), cut, audits)
 
 
-def silenced(graph: G, agents: Iterable[str], *, edges: bool = True, vote: bool = True) -> G:
-    """The team in which some agents are no longer heard.
+def without_voice(graph: G, agents: Iterable[str], *, edges: bool = True, vote: bool = True) -> G:
+    """The team without the messages of some agents.
 
     Args:
         graph: the team.
-        agents: who loses the voice.
-        edges: no other agent hears them. With ``vote`` they leave the team, so that their calls
-            are not paid for; else they still listen.
-        vote: no vote (nor another closing node) hears them.
+        agents: the agents whose messages are cut.
+        edges: cut their edges to other agents. Together with ``vote`` the agents leave the team,
+            so that they are not called any more; otherwise they still listen.
+        vote: cut their edges to the vote and to every other closing node.
 
     Raises:
-        GraphError: one is not there, is the output, or a vote would be left with nobody to hear.
+        GraphError: an agent is not in the graph or is its output, or a vote would be left without
+            voters.
     """
     names = tuple(dict.fromkeys(agents))
     if edges and vote:
@@ -69,9 +131,22 @@ def silenced(graph: G, agents: Iterable[str], *, edges: bool = True, vote: bool 
             graph = graph.without_node(name)
         return graph
     closing = frozenset(graph.closing)
-    gone = [
+    return graph.without_edges(
         (sender, listener)
         for sender, listener in graph.edges
         if sender in names and (vote if listener in closing else edges)
-    ]
-    return graph.without_edges(gone)
+    )
+
+
+def _gaps(agents: Sequence[str], credit: Sequence[Sequence[float | None]]) -> dict[str, float]:
+    """Each scored agent's mean credit minus the median of the others'."""
+    means = {}
+    for k, agent in enumerate(agents):
+        values = [v for row in credit if (v := row[k]) is not None]
+        if values:
+            means[agent] = fmean(values)
+    return {
+        agent: mean - median(v for other, v in means.items() if other != agent)
+        for agent, mean in means.items()
+        if len(means) > 1
+    }

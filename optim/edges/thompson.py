@@ -1,14 +1,14 @@
-"""Thompson sampling over edges: a Gaussian posterior over what each edge is worth.
+"""Thompson sampling over edges: a Gaussian posterior over the weight of each edge.
 
-The utility of a graph is modelled as linear in its edges (+1 drawn, -1 not), with Gaussian noise
-and a Gaussian prior around 0. A graph is drawn by drawing the worths from the posterior and taking
-the edges of positive worth, the best first, skipping those that close a cycle. So exploration fades
-as evidence grows, and each edge comes with an interval. Interactions between edges are only seen
-as far as they show on average; cost grows with the cube of the number of candidates, so this is
-for up to a few hundred.
+The utility of a graph is modelled as linear in its edges (+1 present, -1 absent), with Gaussian
+noise and a Gaussian prior around 0. To sample a graph, the weights are sampled from the posterior,
+and the edges of positive weight are taken in descending sequence; an edge that closes a cycle is
+skipped. So exploration decreases as evidence grows, and each edge has an interval. The model sees
+only the mean effect of interactions between edges. The cost grows with the cube of the number of
+candidates, so use it for up to a few hundred.
 
-Samples of one group (same task and seed) are compared with each other only: the difficulty of the
-task cancels.
+Samples of one group (same task and seed) are compared only with each other, so the difficulty of
+the task cancels.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ import torch
 from torch import Tensor
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.edges.optimizer import EdgeUpdate, check_lengths
-from swarm_ui.optim.edges.sequential import acyclic
-from swarm_ui.optim.edges.space import EdgeSample, EdgeSpace
+from swarm_ui.optim.edges.candidate_graph import CandidateGraph, EdgeSample
+from swarm_ui.optim.edges.score_function import EdgeUpdate, check_lengths
+from swarm_ui.optim.edges.sequential import acyclic_subset
 from swarm_ui.stats import Interval
 from swarm_ui.trace.records import EdgeName
 
@@ -30,7 +30,7 @@ _Z = 1.959964
 
 
 class ThompsonEdges:
-    """A posterior over the worth of every edge; draws graphs, and learns from them.
+    """A posterior over the weight of every edge; it samples graphs and learns from them.
 
     Attributes:
         names, candidates, decision: as of
@@ -49,50 +49,51 @@ class ThompsonEdges:
         credit_noise: float = 1.0,
         scale: float = 1.0,
     ) -> None:
-        """Defaults are ours, for utilities of about 0 to 1.
+        """The defaults are ours, for utilities of about 0 to 1.
 
         Args:
             names, candidates, decision: as of
                 :class:`~swarm_ui.optim.edges.distribution.EdgeDistribution`.
             noise: standard deviation of a utility around the linear model.
-            prior: standard deviation of an edge's worth before anything was tried.
-            credit_noise: standard deviation of a credit around an edge's worth.
-            scale: of the posterior's spread when drawing; below 1 explores less.
+            prior: standard deviation of an edge's weight before the first step.
+            credit_noise: standard deviation of a credit around an edge's weight.
+            scale: factor on the posterior's standard deviation when sampling; below 1 explores
+                less.
         """
         for what, value in (("noise", noise), ("prior", prior), ("credit_noise", credit_noise),
                             ("scale", scale)):  # fmt: skip
             if not value > 0.0 or not math.isfinite(value):
                 raise ConfigError(f"thompson edges: {what} must be above 0, got {value}")
-        self.space = EdgeSpace(names, candidates, decision)
-        self.names, self.candidates = self.space.names, self.space.edges
+        self.graph = CandidateGraph(names, candidates, decision)
+        self.names, self.candidates = self.graph.names, self.graph.edges
         self.decision = decision
         self.noise, self.prior, self.credit_noise, self.scale = noise, prior, credit_noise, scale
         self.seen = 0
-        # In double precision: precisions of thousands of samples stand beside the prior's.
+        # In double precision: the precision of thousands of samples is added to the prior's.
         size = len(self.candidates) + 1
-        self._precision = self._start = torch.eye(size, dtype=torch.double) / prior**2
+        self._precision = torch.eye(size, dtype=torch.double) / prior**2
         self._weighted = torch.zeros(size, dtype=torch.double)
         self._solve()
 
     def sample(self, batch: int, generator: torch.Generator) -> list[EdgeSample]:
-        """``batch`` graphs, each from worths of its own; equal generator states give equal
-        graphs. They have no log-probability."""
+        """``batch`` graphs, each from its own sample of the weights; equal generator states give
+        equal graphs. They have no log-probability."""
         noise = torch.randn(batch, len(self._mean), generator=generator, dtype=torch.double)
-        worths = self._mean + self.scale * noise @ self._root.T
-        return [self._best(row) for row in worths[:, 1:]]
+        weights = self._mean + self.scale * noise @ self._root.T
+        return [self._best(row) for row in weights[:, 1:]]
 
     def mode(self) -> EdgeSample:
-        """The graph by the mean worths."""
+        """The graph of the mean weights."""
         return self._best(self._mean[1:])
 
     def marginals(self) -> dict[EdgeName, float]:
-        """Probability that each edge's drawn worth is positive; cycles left aside."""
+        """Probability that the sampled weight of each edge is positive; cycles are ignored."""
         spread = self.scale * self._covariance.diagonal().sqrt()
         chance = torch.special.ndtr(self._mean / spread)[1:]
         return dict(zip(self.candidates, chance.tolist(), strict=True))
 
     def worth(self) -> dict[EdgeName, Interval]:
-        """What having each edge rather than not adds to the utility, with 95 % intervals."""
+        """Difference in utility between having an edge and not, with 95 % intervals."""
         spread = 2.0 * _Z * self._covariance.diagonal().sqrt()
         rows = zip(
             self.candidates, (2.0 * self._mean)[1:].tolist(), spread[1:].tolist(), strict=True
@@ -110,16 +111,16 @@ class ThompsonEdges:
         *,
         groups: Sequence[object] | None = None,
     ) -> EdgeUpdate:
-        """One update, from graphs of any origin.
+        """One update, from graphs of any source.
 
         Args:
             samples, utilities, groups: as of
-                :meth:`~swarm_ui.optim.edges.optimizer.EdgeOptimizer.step`; without ``groups`` the
-                utilities are compared over all steps.
-            credit: for each sample, an observation of single edges' worths.
+                :meth:`~swarm_ui.optim.edges.score_function.ScoreFunctionOptimizer.step`; without
+                ``groups`` the utilities are compared over all steps.
+            credit: for each sample, an observation of the weights of single edges.
         """
         check_lengths(samples, utilities, credit, groups)
-        before = self._chances()
+        before = self._probabilities()
         scored = [k for k, u in enumerate(utilities) if u is not None]
         values = [u for u in utilities if u is not None]
         if scored:
@@ -127,15 +128,15 @@ class ThompsonEdges:
             self._observe([samples[k] for k in scored], values, own)
         for given in credit or ():
             for edge, value in given.items():
-                if edge not in self.space.slot:
+                if edge not in self.graph.edge_index:
                     raise ConfigError(f"edge step: credit for {edge}, which is not a candidate")
-                place, weight = self.space.slot[edge] + 1, 1.0 / self.credit_noise**2
+                at, precision = self.graph.edge_index[edge] + 1, 1.0 / self.credit_noise**2
                 self._precision = self._precision.clone()
-                self._precision[place, place] += weight
-                self._weighted[place] += weight * value
+                self._precision[at, at] += precision
+                self._weighted[at] += precision * value
         self._solve()
         self.seen += len(scored)
-        after = self._chances()
+        after = self._probabilities()
         entropy = -(torch.special.xlogy(after, after) + torch.special.xlogy(1 - after, 1 - after))
         return EdgeUpdate(
             used=len(scored),
@@ -144,56 +145,20 @@ class ThompsonEdges:
             edge_entropy=float(entropy.sum()),
         )
 
-    def discount(self, kept: float) -> None:
-        """Forget a part of the evidence, because the agents changed.
-
-        Args:
-            kept: share of it that stays, in [0, 1]; 0 is the prior again.
-        """
-        if not 0.0 <= kept <= 1.0:
-            raise ConfigError(f"discount: the share kept must be in [0, 1], got {kept}")
-        self._precision = kept * self._precision + (1.0 - kept) * self._start
-        self._weighted = kept * self._weighted
-        self._solve()
-
-    def state_dict(self) -> dict[str, Tensor]:
-        """The evidence so far."""
-        return {
-            "precision": self._precision.clone(),
-            "weighted": self._weighted.clone(),
-            "seen": torch.tensor(self.seen),
-        }
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Take up a :meth:`state_dict` of the same candidates.
-
-        Raises:
-            ConfigError: it is of another number of candidates.
-        """
-        if state["weighted"].shape != self._weighted.shape:
-            raise ConfigError(
-                f"thompson edges: state of {len(state['weighted']) - 1} candidates, "
-                f"expected {len(self.candidates)}"
-            )
-        self._precision = state["precision"].clone()
-        self._weighted = state["weighted"].clone()
-        self.seen = int(state["seen"])
-        self._solve()
-
     def _observe(
         self, samples: Sequence[EdgeSample], values: Sequence[float], groups: list[object] | None
     ) -> None:
-        drawn = self.space.chosen([sample.useful for sample in samples])
+        drawn = self.graph.mask([sample.useful for sample in samples])
         x = torch.ones(len(samples), len(self.candidates) + 1, dtype=torch.double)
         x[:, 1:] = 2.0 * drawn.double() - 1.0
         y = torch.tensor(values, dtype=torch.double)
         members: dict[object, list[int]] = {}
         for k, group in enumerate(groups or ()):
             members.setdefault(group, []).append(k)
-        for places in members.values():
-            # A group's own intercept, with a flat prior, is integrated out by centring.
-            x[places] = x[places] - x[places].mean(0)
-            y[places] = y[places] - y[places].mean()
+        for rows in members.values():
+            # Centring integrates out an intercept of the group with a flat prior.
+            x[rows] = x[rows] - x[rows].mean(0)
+            y[rows] = y[rows] - y[rows].mean()
         self._precision = self._precision + x.T @ x / self.noise**2
         self._weighted = self._weighted + x.T @ y / self.noise**2
 
@@ -203,11 +168,11 @@ class ThompsonEdges:
         self._mean = self._covariance @ self._weighted
         self._root = torch.linalg.cholesky(self._covariance)
 
-    def _chances(self) -> Tensor:
+    def _probabilities(self) -> Tensor:
         return torch.tensor(list(self.marginals().values()), dtype=torch.double)
 
-    def _best(self, worths: Tensor) -> EdgeSample:
-        positive = (worths > 0).nonzero()[:, 0]
-        ranked = positive[worths[positive].argsort(descending=True, stable=True)]
-        slots, order = acyclic(self.space, ranked.tolist())
-        return self.space.sample(order, slots, None)
+    def _best(self, weights: Tensor) -> EdgeSample:
+        positive = (weights > 0).nonzero()[:, 0]
+        ranked = positive[weights[positive].argsort(descending=True, stable=True)]
+        chosen, order = acyclic_subset(self.graph, ranked.tolist())
+        return self.graph.sample(order, chosen, None)

@@ -1,4 +1,25 @@
-"""Stage 1 for any environment and any models: synthesise a corpus, export it, fine-tune on it.
+"""Stage 1: from samples of screens to a base agent, before any team is formed.
+
+A *source* of samples, then three *levels*, then *training*, after CollabUIAgents
+(arXiv 2502.14496). There are two sources, and each has its training:
+
+===============  ================================  ==========================================
+reading order    the small base agent that ships   any language model in any environment
+===============  ================================  ==========================================
+source           invented screens, and an          walks in an environment, described by
+                 environment's expert              language models or scripted roles
+                 (:mod:`.synthesis`)               (:mod:`.corpus`)
+level 1          questions about a screen          questions about a screen
+level 2          instructions of one step          instructions of one step
+level 3          steps of the expert               steps of successful walks against wrong ones
+samples          an endless seeded stream          a corpus on disk, exported to other formats
+training         :mod:`.supervised`                :mod:`.finetune`: SFT, SFT, then SFT and DPO
+                                                   with trl
+held-out tasks   only training templates are       :class:`HeldOut`, checked by every reader
+                 demonstrated
+===============  ================================  ==========================================
+
+The path of a language model:
 
     held_out = HeldOut.of(tasks=test_tasks, seeds=[TEST_SEEDS])
     models = Models(agent=model, adversary=model, critic=model)
@@ -6,9 +27,10 @@
     export(Path("corpus"), "trl", Path("exported"))
     finetune(Path("my-model"), Path("corpus"), Path("base-agent"))
 
-Three levels after CollabUIAgents (arXiv 2502.14496): questions about the screen, invented
-instructions of one step, and preferences from steps of successful walks. The lessons of the small
-base agent that ships are another matter: :mod:`swarm_ui.optim.stage1.synthesis`.
+The path of the small base agent:
+
+    stream = Stream(seed, words, Mix(), demonstrations)
+    train(learner, stream, Stage1Config())
 """
 
 from __future__ import annotations
@@ -16,15 +38,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from swarm_ui.deprecation import renamed_names
-from swarm_ui.optim.stage1.corpus.corpus_config import CorpusConfig
-from swarm_ui.optim.stage1.corpus.corpus_store import Totals, read_corpus, totals
+from swarm_ui.optim.stage1.corpus.config import CorpusConfig
 from swarm_ui.optim.stage1.corpus.exports import FORMATS, export
 from swarm_ui.optim.stage1.corpus.held_out import HeldOut
 from swarm_ui.optim.stage1.corpus.roles import Models
 from swarm_ui.optim.stage1.corpus.samples import Origin, Sample
+from swarm_ui.optim.stage1.corpus.store import Totals, read_corpus, totals
 from swarm_ui.optim.stage1.corpus.synthesize import synthesize
+from swarm_ui.optim.stage1.finetune.config import FinetuneConfig
 from swarm_ui.optim.stage1.finetune.finetune import finetune
-from swarm_ui.optim.stage1.finetune.finetune_config import FinetuneConfig
 
 __all__ = [
     "FORMATS",

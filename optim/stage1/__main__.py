@@ -4,8 +4,8 @@ python -m swarm_ui.optim.stage1 counts   CORPUS
 python -m swarm_ui.optim.stage1 export   CORPUS FORMAT OUT
 python -m swarm_ui.optim.stage1 finetune MODEL CORPUS OUT [--set max_length=8192 --set method=full]
 
-``finetune`` also runs in several processes (--multi_gpu is accelerate's word for that, without
-GPUs too):
+``finetune`` also runs in several processes (``--multi_gpu`` is accelerate's name for that, also
+without GPUs):
 accelerate launch --multi_gpu --num_processes 2 -m swarm_ui.optim.stage1 finetune MODEL CORPUS OUT
 """
 
@@ -20,8 +20,9 @@ from pathlib import Path
 import msgspec
 
 from swarm_ui.errors import ConfigError, SwarmError
-from swarm_ui.optim.stage1 import FORMATS, FinetuneConfig, export, totals
-from swarm_ui.optim.stage1.finetune.finetune import finetune
+from swarm_ui.optim.stage1 import FORMATS, FinetuneConfig, export, finetune, totals
+
+_SETTINGS = ", ".join(FinetuneConfig.__struct_fields__)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,9 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for path in export(options.corpus, options.format, options.out):
                 print(path)
         else:
-            config = settings(options.set)
+            config = _settings(options.set)
             results = finetune(options.model, options.corpus, options.out, config=config)
-            if os.environ.get("RANK", "0") == "0":  # one of several processes speaks
+            if os.environ.get("RANK", "0") == "0":  # only one of several processes prints
                 for result in results:
                     print(msgspec.json.encode(result).decode())
     except SwarmError as error:
@@ -46,14 +47,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def settings(pairs: Sequence[str]) -> FinetuneConfig:
-    """Settings from ``name=value``. Raises ``ConfigError`` for one that is none."""
+def _settings(pairs: Sequence[str]) -> FinetuneConfig:
     given: dict[str, str] = {}
     for pair in pairs:
         name, equal, value = pair.partition("=")
         if not equal or name not in FinetuneConfig.__struct_fields__:
-            known = ", ".join(FinetuneConfig.__struct_fields__)
-            raise ConfigError(f"--set {pair}: expected name=value with a name of {known}")
+            raise ConfigError(f"--set {pair}: expected NAME=VALUE with one of {_SETTINGS}")
         given[name] = value
     try:
         return msgspec.convert(given, FinetuneConfig, strict=False)
@@ -68,7 +67,7 @@ def _options() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    counts = commands.add_parser("counts", help="what a corpus holds, and what was dropped")
+    counts = commands.add_parser("counts", help="count the samples and the dropped items")
     counts.add_argument("corpus", type=Path)
     out = commands.add_parser("export", help="write a corpus for another library")
     out.add_argument("corpus", type=Path)
@@ -78,13 +77,8 @@ def _options() -> argparse.ArgumentParser:
     tune.add_argument("model", type=Path, help="folder of a causal transformer")
     tune.add_argument("corpus", type=Path)
     tune.add_argument("out", type=Path)
-    tune.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help=f"one of {', '.join(FinetuneConfig.__struct_fields__)}",
-    )
+    tune.add_argument("--set", action="append", default=[], metavar="NAME=VALUE",
+                      help=f"one of {_SETTINGS}")  # fmt: skip
     return parser
 
 

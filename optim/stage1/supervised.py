@@ -1,7 +1,7 @@
-"""Stage 1: supervised training of the base agent on synthesised lessons.
+"""Supervised training of the base agent on synthesised samples.
 
-The learner is anything that turns lessons into token ids and exposes a transformers causal
-language model; the loss is taken on replies only. Source of the curriculum: CollabUIAgents
+The learner is any object that turns samples into token ids and exposes a transformers causal
+language model. The loss is taken on replies only. The curriculum follows CollabUIAgents
 (arXiv 2502.14496), section on agentic fine-tuning; sizes and shares are ours.
 """
 
@@ -21,54 +21,54 @@ from torch.nn import functional as F
 from swarm_ui.action import Abstain, Action
 from swarm_ui.errors import LearningError
 from swarm_ui.model import Decision
-from swarm_ui.optim.stage1.synthesis.questions import Quiz
-from swarm_ui.optim.stage1.synthesis.scene import Lesson
-from swarm_ui.optim.stage1.synthesis.window_lessons import Lessons
+from swarm_ui.optim.stage1.synthesis.screens import ActionSample, QuestionSample, SampleSource
 
-Sample = tuple[list[int], list[int]]
+Tokens = tuple[list[int], list[int]]
 """Token ids and a mask of equal length, 1 where the loss is taken."""
 
 
 class Learner(Protocol):
-    """What stage 1 trains."""
+    """A model that can be trained on samples."""
 
     @property
     def network(self) -> nn.Module:
-        """The transformers causal language model, adapters and all."""
+        """The transformers causal language model, with its adapters."""
         ...
 
     @property
     def pad_id(self) -> int: ...
 
-    def lesson(
-        self, decision: Decision, action: Action | Abstain, rng: random.Random
-    ) -> Sample: ...
+    def lesson(self, decision: Decision, action: Action | Abstain, rng: random.Random) -> Tokens:
+        """An :class:`~swarm_ui.optim.stage1.synthesis.screens.ActionSample` as tokens."""
+        ...
 
     def quiz(
         self, decision: Decision, questions: Sequence[tuple[str, int]], rng: random.Random
-    ) -> Sample: ...
+    ) -> Tokens:
+        """A :class:`~swarm_ui.optim.stage1.synthesis.screens.QuestionSample` as tokens."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage1Config:
-    """Settings; the defaults made the checkpoint that ships."""
+    """Settings; the shipped checkpoint was trained with the defaults."""
 
     steps: int = 9_000
     tokens_per_batch: int = 2_200
     learning_rate: float = 4e-3
     warmup_steps: int = 50
     final_share: float = 0.05
-    """Learning rate at the end, as a share of the peak; linear in between."""
+    """Final learning rate as a share of the peak; it falls linearly."""
     weight_decay: float = 0.01
     max_grad_norm: float = 1.0
     questions_first: float = 0.05
-    """Share of the steps, at the start, that are mostly questions about screens."""
+    """Share of the steps, at the start, in which most samples are questions about screens."""
     seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where training stands, for a progress bar."""
+    """State of the training, for a progress bar."""
 
     step: int
     steps: int
@@ -81,25 +81,26 @@ class Progress:
 
 def train(
     learner: Learner,
-    stream: Lessons,
+    stream: SampleSource,
     config: Stage1Config,
     *,
     report: Callable[[Progress], None] | None = None,
     every: int = 50,
     share: Callable[[nn.Module], None] | None = None,
 ) -> Progress:
-    """Train all weights of the learner; returns where it ended.
+    """Train all weights of the learner; returns the final state.
 
     Args:
-        learner: what is trained, in place.
-        stream: where lessons come from; every process of a group has its own.
+        learner: trained in place.
+        stream: source of samples; every process of a group has its own.
         config: settings.
         report: called every ``every`` steps and at the end.
+        every: see ``report``.
         share: called on the network after each backward pass, to average gradients with other
             processes (:func:`swarm_ui.optim.update.parallel.average_gradients`).
 
     Raises:
-        LearningError: the loss became NaN or infinite; the weights are those of the step before.
+        LearningError: the loss is NaN or infinite; the weights are those of the step before.
     """
     network = learner.network
     network.train()
@@ -110,7 +111,7 @@ def train(
         weight_decay=config.weight_decay,
     )
     batches = _Batches(learner, stream, config)
-    begun, cpu = time.monotonic(), time.process_time()
+    start, cpu = time.monotonic(), time.process_time()
     tokens, losses, last = 0, [], Progress(0, config.steps, math.nan, 0, 0.0, 0.0)
     for step in range(1, config.steps + 1):
         ids, mask = batches.next(step / config.steps < config.questions_first)
@@ -126,7 +127,7 @@ def train(
         nn.utils.clip_grad_norm_(network.parameters(), config.max_grad_norm)
         optimizer.step()
         if step % every == 0 or step == config.steps:
-            wall, used = time.monotonic() - begun, time.process_time() - cpu
+            wall, used = time.monotonic() - start, time.process_time() - cpu
             mean = sum(losses) / len(losses)
             last = Progress(step, config.steps, mean, tokens, wall, used)
             losses = []
@@ -137,12 +138,12 @@ def train(
 
 
 def _finite(loss: float, step: int, config: Stage1Config) -> float:
-    """The loss, if it is a number: looked at before any weight moves."""
+    """The loss. Raises ``LearningError`` if it is not finite, before any weight is changed."""
     if not math.isfinite(loss):
         raise LearningError(
             f"stage 1: the loss is {loss} at step {step} of {config.steps}; the weights are those "
-            f"of the step before. Lower learning_rate (it was {_rate(step, config):g}), and look "
-            "for inputs that are not numbers"
+            f"of the step before. Lower learning_rate (it was {_rate(step, config):g}), and check "
+            "the samples for values that are not numbers"
         )
     return loss
 
@@ -161,7 +162,7 @@ def reply_loss(network: nn.Module, ids: Tensor, mask: Tensor) -> Tensor:
     return F.cross_entropy(logits, ids[:, 1:][wanted])
 
 
-def pad(samples: Sequence[Sample], pad_id: int) -> tuple[Tensor, Tensor]:
+def pad(samples: Sequence[Tokens], pad_id: int) -> tuple[Tensor, Tensor]:
     """Samples as two tensors ``[batch, tokens]``, padded on the right."""
     longest = max(len(ids) for ids, _ in samples)
     ids = torch.full((len(samples), longest), pad_id, dtype=torch.long)
@@ -178,24 +179,24 @@ def _rate(step: int, config: Stage1Config) -> float:
 
 
 class _Batches:
-    """Batches of about equal size in tokens, of samples of about equal length."""
+    """Batches with about the same number of tokens, each of samples of about the same length."""
 
-    def __init__(self, learner: Learner, stream: Lessons, config: Stage1Config) -> None:
+    def __init__(self, learner: Learner, stream: SampleSource, config: Stage1Config) -> None:
         self._learner = learner
         self._stream = stream
         self._room = config.tokens_per_batch
         self._rng = random.Random(config.seed)
-        self._ready: list[list[Sample]] = []
+        self._ready: list[list[Tokens]] = []
 
     def next(self, mostly_questions: bool) -> tuple[Tensor, Tensor]:
         if not self._ready:
             self._ready = self._fill(0.6 if mostly_questions else None)
         return pad(self._ready.pop(), self._learner.pad_id)
 
-    def _fill(self, questions: float | None) -> list[list[Sample]]:
+    def _fill(self, questions: float | None) -> list[list[Tokens]]:
         drawn = [self._encode(self._stream.draw(questions)) for _ in range(400)]
         drawn.sort(key=lambda sample: len(sample[0]))
-        batches: list[list[Sample]] = [[]]
+        batches: list[list[Tokens]] = [[]]
         for sample in drawn:
             if batches[-1] and len(sample[0]) * (len(batches[-1]) + 1) > self._room:
                 batches.append([])
@@ -203,7 +204,7 @@ class _Batches:
         self._rng.shuffle(batches)
         return batches
 
-    def _encode(self, drawn: Lesson | Quiz) -> Sample:
-        if isinstance(drawn, Quiz):
+    def _encode(self, drawn: ActionSample | QuestionSample) -> Tokens:
+        if isinstance(drawn, QuestionSample):
             return self._learner.quiz(drawn.decision, drawn.questions, self._rng)
         return self._learner.lesson(drawn.decision, drawn.action, self._rng)

@@ -10,8 +10,7 @@ from swarm_ui.prompts import decision_chat
 
 if TYPE_CHECKING:
     from swarm_ui.optim.preferences.pairs import PreferencePair
-    from swarm_ui.optim.stage1.synthesis.questions import Quiz
-    from swarm_ui.optim.stage1.synthesis.scene import Lesson
+    from swarm_ui.optim.stage1.synthesis.screens import ActionSample, QuestionSample
 
 
 def prompt(decision: Decision) -> list[dict[str, str]]:
@@ -23,13 +22,13 @@ def reply(action: Action | Abstain) -> dict[str, str]:
     return {"role": "assistant", "content": f"Action: {action.json()}"}
 
 
-def lesson(drawn: Lesson) -> dict[str, Any]:
+def lesson(drawn: ActionSample) -> dict[str, Any]:
     """A supervised sample, in the form of TRL's ``messages``."""
     messages = [*prompt(drawn.decision), reply(drawn.action)]
     return {"kind": "action", "level": drawn.level, "messages": messages}
 
 
-def quiz(drawn: Quiz) -> dict[str, Any]:
+def quiz(drawn: QuestionSample) -> dict[str, Any]:
     """Questions about one screen, each with its answer."""
     from swarm_ui.observation import render
 

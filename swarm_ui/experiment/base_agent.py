@@ -16,8 +16,8 @@ from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.stage1.supervised import Progress, Stage1Config, train
 from swarm_ui.optim.stage1.synthesis.curriculum import Mix, Stream
-from swarm_ui.optim.stage1.synthesis.demonstrations import walk
-from swarm_ui.optim.stage1.synthesis.scene import Lesson
+from swarm_ui.optim.stage1.synthesis.demonstrations import demonstrate
+from swarm_ui.optim.stage1.synthesis.screens import ActionSample
 from swarm_ui.optim.update import parallel
 
 
@@ -63,16 +63,16 @@ def make_base_agent(
     parallel.run(_train, _Work(config, folder, start, report), processes=config.processes)
 
 
-def pool(config: BaseAgentConfig) -> list[Lesson]:
+def pool(config: BaseAgentConfig) -> list[ActionSample]:
     """The demonstrated steps: the reference solver on training templates, training parameters."""
 
-    async def show() -> list[Lesson]:
+    async def show() -> list[ActionSample]:
         environment, rng = PhoneEnvironment(), random.Random(config.demonstrations_seed)
-        steps: list[Lesson] = []
+        steps: list[ActionSample] = []
         for task in tasks("train"):
             for _ in range(config.demonstrations):
                 seed = rng.choice(TRAIN_SEEDS)
-                steps += await walk(environment, task=task, seed=seed, rng=rng)
+                steps += await demonstrate(environment, task=task, seed=seed, rng=rng)
         return steps
 
     return asyncio.run(show())

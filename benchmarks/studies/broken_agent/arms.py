@@ -28,8 +28,7 @@ from swarm_ui.node import NodeContext, NodeReply, derive
 from swarm_ui.nodes.agent import AgentNode
 from swarm_ui.observation import Observation
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
-from swarm_ui.optim.edges.audit import AgentAudit, find_broken
-from swarm_ui.optim.edges.prune_agents import silenced
+from swarm_ui.optim.edges.prune_agents import AgentAudit, find_broken, without_voice
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
 from swarm_ui.rollout.episodes import Intervene, Job, rollout_many
@@ -181,7 +180,7 @@ class BrokenCase:
         def draw(task: str, episode: int) -> tuple[CollabGraph, float | None]:
             rng = random.Random(derive(seed, "edges", task, episode))
             drawn = team.with_edges(forward_edges(shuffled(NAMES, rng), arm.density, rng))
-            return silenced(drawn, cut, edges=edges, vote=vote), None
+            return without_voice(drawn, cut, edges=edges, vote=vote), None
 
         return GraphPolicy(draw, name=arm.label)
 

@@ -17,7 +17,7 @@ from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.stage1.synthesis.curriculum import Mix, Stream
-from swarm_ui.optim.stage1.synthesis.scene import Lesson
+from swarm_ui.optim.stage1.synthesis.screens import ActionSample
 from swarm_ui.optim.update.team_update import update_team
 
 _PROBE_STEPS = 12
@@ -43,7 +43,7 @@ class Lessons:
         found: list[PreferencePair] = []
         while len(found) < count:
             lesson = self._stream.draw()
-            if isinstance(lesson, Lesson) and isinstance(lesson.action, Action):
+            if isinstance(lesson, ActionSample) and isinstance(lesson.action, Action):
                 found.append(
                     PreferencePair(
                         node=self._names[len(found) % len(self._names)], decision=lesson.decision,

@@ -17,7 +17,12 @@ from swarm_ui.nodes.models.tiny_agent.tokenizer import PASS
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.stage1.supervised import Progress, Stage1Config, train
 from swarm_ui.optim.stage1.synthesis.curriculum import COLLEAGUES, Mix, Stream
-from swarm_ui.optim.stage1.synthesis.window_lessons import Moment, WindowMix, WindowStream, moments
+from swarm_ui.optim.stage1.synthesis.window_samples import (
+    LabelledScreen,
+    WindowMix,
+    WindowStream,
+    labelled_screens,
+)
 from swarm_ui.storage.run_directory import write_atomic
 
 MEMORY = 1
@@ -67,16 +72,16 @@ def make_window_agent(
     return last
 
 
-def pool(config: WindowAgentConfig) -> list[Moment]:
-    """Moments of the training templates under training parameters."""
+def pool(config: WindowAgentConfig) -> list[LabelledScreen]:
+    """Labelled screens of the training templates with training parameters."""
 
-    async def show() -> list[Moment]:
+    async def show() -> list[LabelledScreen]:
         environment, rng = long_phone(), random.Random(config.seed)
-        found: list[Moment] = []
+        found: list[LabelledScreen] = []
         for task in tasks("train"):
             for _ in range(config.episodes):
                 seed = rng.choice(TRAIN_SEEDS)
-                found += await moments(environment, task=task, seed=seed, rng=rng)
+                found += await labelled_screens(environment, task=task, seed=seed, rng=rng)
         return found
 
     return asyncio.run(show())

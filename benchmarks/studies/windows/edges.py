@@ -17,9 +17,9 @@ from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge
 from swarm_ui.model import ChatModel
+from swarm_ui.optim.edges.candidate_graph import EdgeSample
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.optim.edges.optimizer import EdgeOptimizer, EdgeUpdate
-from swarm_ui.optim.edges.space import EdgeSample
 from swarm_ui.optim.edges.thompson import ThompsonEdges
 from swarm_ui.rollout.episodes import Job, rollout_many
 from swarm_ui.rollout.policy import GraphPolicy
@@ -70,10 +70,10 @@ class _Score:
     """The score-function learner in the form of the other one."""
 
     def __init__(self) -> None:
-        self._law = EdgeDistribution(NAMES)
-        self._optimizer = EdgeOptimizer(self._law, normalise=True)
+        self._edges = EdgeDistribution(NAMES)
+        self._optimizer = EdgeOptimizer(self._edges, normalise=True)
         self.sample, self.mode, self.marginals = (
-            self._law.sample, self._law.mode, self._law.marginals,
+            self._edges.sample, self._edges.mode, self._edges.marginals,
         )  # fmt: skip
 
     def step(

@@ -1,1 +1,5 @@
-"""Corpora of stage 1, synthesised by walking an environment."""
+"""Samples from walks in an environment, in a corpus on disk.
+
+:mod:`.synthesize` walks (:mod:`.walk`) with three :mod:`.roles`, drops bad samples
+(:mod:`.quality`), and stores the others (:mod:`.store`); :mod:`.exports` writes other formats.
+"""

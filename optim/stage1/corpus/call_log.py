@@ -1,5 +1,8 @@
-"""Calls to models, written down before and after they are made: none is paid twice, and the budget
-holds for a corpus however often its making was interrupted."""
+"""A log of calls to models, written before and after each call.
+
+It ensures that no call is paid twice, and that the budget of a corpus holds however often its
+synthesis was interrupted.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -18,33 +22,35 @@ from swarm_ui.optim.stage1.corpus.samples import short_hash
 from swarm_ui.prompts import as_chat, transcript
 from swarm_ui.storage.durable import LineFile
 
+T = TypeVar("T")
 
-class Called(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One line: a call that is about to be made, or one that is over."""
+
+class CallRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One line: the begin or the end of a call."""
 
     key: str
     model: str
     most: Usage | None = None
-    """What it may use; only before it is made."""
+    """The most that the call may use; only at its begin."""
     text: str | None = None
-    """The reply; ``None``: not over, or it failed."""
+    """The reply; ``None`` at the begin, and for a failed call."""
     usage: Usage = Usage()
     prompt: str = ""
-    """Short hash of the transcript of the prompt, as in the provenance of samples."""
+    """Short hash of the transcript of the prompt, as in ``Origin.prompt`` of samples."""
     failed: bool = False
 
 
 class CallLog:
-    """The calls of a corpus, kept in one file, and what they cost."""
+    """The calls of a corpus, in one file, and their cost."""
 
     def __init__(
         self, path: Path, *, budget: Budget | None, prices: Mapping[str, Price] | None
     ) -> None:
         """
         Args:
-            path: where lines are appended; what is there is read.
-            budget: of all calls in the file, those of earlier sessions included; a call without
-                an end counts as all that it might have used.
+            path: the file; existing lines are read.
+            budget: of all calls in the file, also those of earlier sessions; a call without an end
+                counts as the most that it may have used.
             prices: by name of model, for a budget in money.
 
         Raises:
@@ -54,10 +60,10 @@ class CallLog:
         self._budget = budget or Budget()
         self._prices = dict(prices or {})
         self._past: list[tuple[str, Usage]] = []
-        self.known: dict[str, Called] = {}
+        self.known: dict[str, CallRecord] = {}
         """Calls with a reply, by key."""
-        begun: dict[str, list[Called]] = {}
-        for called in read_calls(path):
+        begun: dict[str, list[CallRecord]] = {}
+        for called, _ in read_records(path, CallRecord, "a call"):
             if called.most is not None:
                 begun.setdefault(called.key, []).append(called)
                 continue
@@ -71,10 +77,10 @@ class CallLog:
             self._past += [(line.model, line.most) for line in lines if line.most is not None]
 
     def begin(self, key: str, model: str, most: Usage) -> Hold:
-        """Write down a call that is about to be made; give the result to :meth:`end`.
+        """Record the begin of a call; pass the result to :meth:`end`.
 
         Raises:
-            BudgetExceeded: it could cross the budget; nothing is written.
+            BudgetExceeded: the call could exceed the budget; nothing is written.
         """
         where = f"corpus, call to {model}"
         while self._past:
@@ -83,46 +89,54 @@ class CallLog:
             self._budget.settle(self._budget.reserve(usage, where, price), usage)
             self._past.pop()
         hold = self._budget.reserve(most, where, self._prices.get(model))
-        self._lines.append(msgspec.json.encode(Called(key=key, model=model, most=most)))
+        self._lines.append(msgspec.json.encode(CallRecord(key=key, model=model, most=most)))
         return hold
 
-    def end(self, hold: Hold, called: Called) -> None:
-        """Write down how it ended."""
+    def end(self, hold: Hold, called: CallRecord) -> None:
+        """Record the end of a call."""
         self._budget.settle(hold, None if called.failed else called.usage)
         if not called.failed:
             self.known[called.key] = called
         self._lines.append(msgspec.json.encode(called))
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._lines.close()
 
 
-def read_calls(path: Path) -> Iterator[Called]:
-    """The lines of a log that are whole. Raises ``TraceError`` if one is not a call."""
+def read_records(
+    path: Path, kind: type[T], what: str, *, end: int | None = None
+) -> Iterator[tuple[T, int]]:
+    """The whole lines in the first ``end`` bytes of a file, each with the position of its end.
+
+    Raises:
+        TraceError: a line cannot be decoded; ``what`` says what it should be.
+    """
     if not path.exists():
         return
+    at = 0
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
-            if not line.endswith(b"\n"):
+            if not line.endswith(b"\n") or (end is not None and at >= end):
                 return
+            at += len(line)
             try:
-                yield msgspec.json.decode(line, type=Called)
+                yield msgspec.json.decode(line, type=kind), at
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise TraceError(f"'{path}', line {number}: not a call: {error}") from error
+                raise TraceError(f"'{path}', line {number}: not {what}: {error}") from error
 
 
 def spent(path: Path) -> tuple[int, Usage]:
-    """Calls that were begun, and the tokens of those that gave a reply."""
+    """Number of calls, and the tokens of those with a reply."""
     calls, used = 0, Usage()
-    for called in read_calls(path):
-        calls += called.most is not None
-        used += called.usage
+    for record, _ in read_records(path, CallRecord, "a call"):
+        calls += record.most is not None
+        used += record.usage
     return calls, used
 
 
 class LoggedModel:
-    """A :class:`~swarm_ui.model.ChatModel` that answers from the log what was asked before."""
+    """A :class:`~swarm_ui.model.ChatModel` that takes known replies from the log."""
 
     def __init__(self, model: ChatModel, role: str, log: CallLog) -> None:
         self._model, self._role, self._log = model, role, log
@@ -133,11 +147,11 @@ class LoggedModel:
         return self._model.name
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        """One completion a request. Raises ``ModelError``, ``BudgetExceeded`` among them."""
+        """One completion for each request. Raises ``ModelError``, also for an exceeded budget."""
         return list(await asyncio.gather(*(self._one(request) for request in requests)))
 
     async def close(self) -> None:
-        """The model belongs to whoever gave it."""
+        """Does nothing: the caller of ``synthesize`` owns the model."""
 
     async def _one(self, request: Request) -> Completion:
         read = transcript(as_chat(request))
@@ -157,10 +171,10 @@ class LoggedModel:
     async def _ask(self, key: str, request: Request, read: str) -> Completion:
         most = Usage(prompt_tokens=guess_tokens(read), completion_tokens=request.max_tokens)
         hold = self._log.begin(key, self.name, most)
-        called = Called(key=key, model=self.name, failed=True)
+        called = CallRecord(key=key, model=self.name, failed=True)
         try:
             (reply,) = await self._model.generate([request])
-            called = Called(
+            called = CallRecord(
                 key=key,
                 model=self.name,
                 text=reply.text.encode("utf-8", "replace").decode(),

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.model import ChatMessage
-from swarm_ui.optim.stage1.corpus.corpus_store import read_corpus
 from swarm_ui.optim.stage1.corpus.held_out import HeldOut
-from swarm_ui.optim.stage1.corpus.samples import Sample
+from swarm_ui.optim.stage1.corpus.samples import LEVELS, Sample
+from swarm_ui.optim.stage1.corpus.store import read_corpus
 from swarm_ui.storage.run_directory import write_atomic
 
 Folders = Path | Sequence[Path]
@@ -33,23 +34,23 @@ def export(
     format: str,
     out: Path,
     *,
-    levels: Sequence[int] = (1, 2, 3),
+    levels: Sequence[int] = LEVELS,
     held_out: HeldOut | None = None,
 ) -> list[Path]:
     """Write a corpus for another library.
 
-    Samples of level 3 are written twice: their good sides for supervised training, and the
+    Samples of level 3 are written twice: their chosen responses for supervised training, and the
     preferences.
 
     Args:
-        corpus: folder of a corpus, or several; a sample that two of them hold is written once.
+        corpus: folder of a corpus, or several; a sample that two of them contain is written once.
         format: one of :data:`FORMATS`.
         out: folder to write into; files of the same names are replaced.
         levels: which to write.
-        held_out: checked beside what the corpus itself was to leave out.
+        held_out: checked in addition to the rule that the corpus was made with.
 
     Returns:
-        what was written.
+        the files that were written.
 
     Raises:
         ConfigError: no such format, no corpus, nothing to write, or a sample of a held-out task.
@@ -63,22 +64,25 @@ def export(
     if format == "datasets":
         return [_save_datasets(samples, out)]
     if format == "trl":
-        return [
-            _write(out / f"{name}.jsonl", "".join(_line(row(sample)) for sample in part))
-            for name, part, row in _parts(samples, supervised_row, preference_row)
-        ]
-    rows = _ALPACA if format == "alpaca" else _SHAREGPT
+        written = []
+        for name, part, pair in _parts(samples):
+            row = preference_row if pair else supervised_row
+            lines = [json.dumps(row(sample), ensure_ascii=False) + "\n" for sample in part]
+            written.append(_write(out / f"{name}.jsonl", "".join(lines)))
+        return written
+    form = _alpaca if format == "alpaca" else _sharegpt
     written, info = [], {}
-    for name, part, row in _parts(samples, *rows):
-        listed = json.dumps([row(sample) for sample in part], ensure_ascii=False, indent=1)
+    for name, part, pair in _parts(samples):
+        rows = [form(sample, pair=pair) for sample in part]
+        listed = json.dumps(rows, ensure_ascii=False, indent=1)
         written.append(_write(out / f"{name}.json", listed))
-        info[name] = _INFO[format, name.startswith("preference")] | {"file_name": f"{name}.json"}
+        info[name] = _INFO[format, pair] | {"file_name": f"{name}.json"}
     written.append(_write(out / "dataset_info.json", json.dumps(info, indent=2)))
     return written
 
 
 def gather(
-    corpus: Folders, *, levels: Sequence[int] = (1, 2, 3), held_out: HeldOut | None = None
+    corpus: Folders, *, levels: Sequence[int] = LEVELS, held_out: HeldOut | None = None
 ) -> list[Sample]:
     """The samples of some levels in one or several corpora, each once. Raises as ``export``."""
     found: dict[str, Sample] = {}
@@ -103,58 +107,39 @@ def preference_row(sample: Sample) -> Row:
     }
 
 
-def _parts(
-    samples: Sequence[Sample],
-    supervised: Callable[[Sample], Row],
-    preference: Callable[[Sample], Row],
-) -> Iterator[tuple[str, list[Sample], Callable[[Sample], Row]]]:
-    """File name, samples and form of each part that is not empty."""
-    for level in (1, 2, 3):
+def _parts(samples: Sequence[Sample]) -> Iterator[tuple[str, list[Sample], bool]]:
+    """File name and samples of each part that is not empty, and whether they are preferences."""
+    for level in LEVELS:
         part = [sample for sample in samples if sample.level == level]
         if part:
-            yield f"sft_level{level}", part, supervised
+            yield f"sft_level{level}", part, False
     pairs = [sample for sample in samples if sample.rejected is not None]
     if pairs:
-        yield "preference_level3", pairs, preference
+        yield "preference_level3", pairs, True
 
 
 # -- LLaMA-Factory ----------------------------------------------------------------------------
 
 
-def _alpaca(sample: Sample) -> Row:
-    system, user = _two(sample)
-    return {"system": system, "instruction": user, "input": "", "output": sample.response}
+def _alpaca(sample: Sample, *, pair: bool) -> Row:
+    system, user = sample.chat  # every prompt has these two turns
+    row = {"system": system.content, "instruction": user.content, "input": ""}
+    if pair:
+        return row | {"chosen": sample.response, "rejected": sample.rejected or ""}
+    return row | {"output": sample.response}
 
 
-def _alpaca_pair(sample: Sample) -> Row:
-    system, user = _two(sample)
-    return {
-        "system": system,
-        "instruction": user,
-        "input": "",
-        "chosen": sample.response,
-        "rejected": sample.rejected or "",
-    }
+def _sharegpt(sample: Sample, *, pair: bool) -> Row:
+    system, user = sample.chat
+    turns = [{"from": "human", "value": user.content}]
+    response = {"from": "gpt", "value": sample.response}
+    if not pair:
+        return {"system": system.content, "conversations": [*turns, response]}
+    rejected = {"from": "gpt", "value": sample.rejected or ""}
+    return {"system": system.content, "conversations": turns, "chosen": response,
+            "rejected": rejected}  # fmt: skip
 
 
-def _sharegpt(sample: Sample) -> Row:
-    system, user = _two(sample)
-    turns = [{"from": "human", "value": user}, {"from": "gpt", "value": sample.response}]
-    return {"system": system, "conversations": turns}
-
-
-def _sharegpt_pair(sample: Sample) -> Row:
-    system, user = _two(sample)
-    return {
-        "system": system,
-        "conversations": [{"from": "human", "value": user}],
-        "chosen": {"from": "gpt", "value": sample.response},
-        "rejected": {"from": "gpt", "value": sample.rejected or ""},
-    }
-
-
-_ALPACA = (_alpaca, _alpaca_pair)
-_SHAREGPT = (_sharegpt, _sharegpt_pair)
 _PAIR = {"chosen": "chosen", "rejected": "rejected"}
 _PLAIN = {"system": "system", "prompt": "instruction", "query": "input"}
 _TALK = {"system": "system", "messages": "conversations"}
@@ -164,12 +149,6 @@ _INFO: dict[tuple[str, bool], Row] = {
     ("sharegpt", False): {"formatting": "sharegpt", "columns": _TALK},
     ("sharegpt", True): {"formatting": "sharegpt", "ranking": True, "columns": _TALK | _PAIR},
 }
-
-
-def _two(sample: Sample) -> tuple[str, str]:
-    """System and user turn of a prompt; all samples have just these."""
-    system, user = sample.chat
-    return system.content, user.content
 
 
 # -- datasets ---------------------------------------------------------------------------------
@@ -185,16 +164,9 @@ def _save_datasets(samples: Sequence[Sample], out: Path) -> Path:
         )
     except ImportError:
         raise MissingExtra("train", "the export to datasets", "datasets") from None
-    text, number, score = Value("string"), Value("int64"), Value("float64")
-    turns = [{"role": text, "content": text}]
-    features = Features(
-        {
-            "id": text, "level": number, "kind": text, "prompt": turns, "response": text,
-            "rejected": text, "score": score, "rejected_score": score, "heard": number,
-            "environment": text, "task": text, "seed": number, "step": number, "agent": text,
-            "adversary": text, "critic": text, "prompt_hash": text,
-        }
-    )  # fmt: skip
+    kinds = {str: Value("string"), int: Value("int64"), float: Value("float64")}
+    features = Features({name: kinds[kind] for name, (kind, _) in _COLUMNS.items()})
+    features["prompt"] = [{"role": kinds[str], "content": kinds[str]}]
     levels = sorted({sample.level for sample in samples})
     splits = {
         f"level{level}": Dataset.from_list(
@@ -214,16 +186,21 @@ def _save_datasets(samples: Sequence[Sample], out: Path) -> Path:
     return out
 
 
+_COLUMNS: dict[str, tuple[type, str]] = {
+    "id": (str, "id"), "level": (int, "level"), "kind": (str, "kind"), "prompt": (str, "chat"),
+    "response": (str, "response"), "rejected": (str, "rejected"), "score": (float, "score"),
+    "rejected_score": (float, "rejected_score"), "heard": (int, "heard"),
+    "environment": (str, "origin.environment"), "task": (str, "origin.task"),
+    "seed": (int, "origin.seed"), "step": (int, "origin.step"), "agent": (str, "origin.agent"),
+    "adversary": (str, "origin.adversary"), "critic": (str, "origin.critic"),
+    "prompt_hash": (str, "origin.prompt"),
+}  # fmt: skip
+"""Type and attribute of a sample, by name of the column."""
+
+
 def _flat(sample: Sample) -> Row:
-    origin = sample.origin
-    return {
-        "id": sample.id, "level": sample.level, "kind": sample.kind,
-        "prompt": _turns(sample.chat), "response": sample.response, "rejected": sample.rejected,
-        "score": sample.score, "rejected_score": sample.rejected_score, "heard": sample.heard,
-        "environment": origin.environment, "task": origin.task, "seed": origin.seed,
-        "step": origin.step, "agent": origin.agent, "adversary": origin.adversary,
-        "critic": origin.critic, "prompt_hash": origin.prompt,
-    }  # fmt: skip
+    row = {name: attrgetter(path)(sample) for name, (_, path) in _COLUMNS.items()}
+    return row | {"prompt": _turns(sample.chat)}
 
 
 # -- files ------------------------------------------------------------------------------------
@@ -235,10 +212,6 @@ def _turns(chat: Sequence[ChatMessage]) -> list[dict[str, str]]:
 
 def _turn(role: str, content: str) -> dict[str, str]:
     return {"role": role, "content": content}
-
-
-def _line(row: Row) -> str:
-    return json.dumps(row, ensure_ascii=False) + "\n"
 
 
 def _write(path: Path, text: str) -> Path:

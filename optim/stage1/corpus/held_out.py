@@ -1,4 +1,4 @@
-"""What a corpus must not be made from, and the check that it was not."""
+"""Test and validation splits that a corpus must not contain."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.optim.stage1.corpus.samples import short_hash
 
 TEST_ONLY = ("mind2web test_", "autowebbench ")
-"""Beginnings of the names of environments all of whose tasks are for testing."""
+"""Prefixes of the names of environments that are only for testing."""
 
 
 class HeldOut(msgspec.Struct, frozen=True, kw_only=True):
-    """Test and validation splits: a walk of one of their tasks or seeds is refused.
+    """Test and validation splits; a walk of one of their tasks or seeds is an error.
 
     >>> held_out = HeldOut.of(tasks=["recipes-add"], seeds=[range(20_000_000, 30_000_000)])
     >>> held_out.why("phone (simulated)", "recipes-add", 3)
@@ -23,9 +23,9 @@ class HeldOut(msgspec.Struct, frozen=True, kw_only=True):
 
     tasks: frozenset[str] = frozenset()
     seeds: tuple[tuple[int, int], ...] = ()
-    """First seed of each range, and the one after its last."""
+    """First seed of each range, and its last seed plus 1."""
     goals: frozenset[str] = frozenset()
-    """Digests of goals of test tasks."""
+    """Hashes of goals of test tasks."""
     environments: tuple[str, ...] = TEST_ONLY
 
     @staticmethod
@@ -38,11 +38,11 @@ class HeldOut(msgspec.Struct, frozen=True, kw_only=True):
     ) -> HeldOut:
         """
         Args:
-            tasks: templates that are not to be trained on with any seed.
-            seeds: ranges of seeds that are not to be trained on in any task.
-            goals: wordings of test tasks; a sample with the same goal (but for case and spaces)
-                is dropped and counted, since small parameter spaces repeat themselves.
-            environments: beginnings of the names of environments that are for testing only.
+            tasks: templates that are held out with all seeds.
+            seeds: ranges of seeds that are held out in all tasks.
+            goals: goals of test tasks; a sample with the same goal (up to case and spaces) is
+                dropped and counted, because small parameter spaces contain repeated goals.
+            environments: prefixes of the names of environments that are only for testing.
 
         Raises:
             ConfigError: a range of seeds has a step.
@@ -59,7 +59,7 @@ class HeldOut(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def why(self, environment: str, task: str, seed: int) -> str | None:
-        """Why an episode is not for training; ``None`` if it is."""
+        """Why an episode is held out; ``None`` if it is not."""
         if environment.startswith(self.environments):
             return f"environment '{environment}' is for testing only"
         if task in self.tasks:
@@ -70,7 +70,7 @@ class HeldOut(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
     def check(self, environment: str, jobs: Iterable[tuple[str, int]], where: str) -> None:
-        """Raises ``ConfigError``, which names the task, if one of the jobs is held out."""
+        """Raises ``ConfigError`` if one of the jobs is held out; the message names its task."""
         for task, seed in jobs:
             why = self.why(environment, task, seed)
             if why is not None:

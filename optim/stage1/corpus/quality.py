@@ -1,4 +1,4 @@
-"""Which items are good enough: every rule drops with a reason, and reasons are counted."""
+"""The rules that drop bad items. Every rule gives a reason, and reasons are counted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from swarm_ui.action import Action, Unparsed, parse_action
 from swarm_ui.observation import Observation, render
 from swarm_ui.optim.preferences.adversary import fits, with_label
-from swarm_ui.optim.stage1.corpus.corpus_config import CorpusConfig
+from swarm_ui.optim.stage1.corpus.config import CorpusConfig
 from swarm_ui.optim.stage1.corpus.samples import Sample, short_hash
 from swarm_ui.prompts import summary, utterance
 
@@ -24,8 +24,8 @@ _POINTER = re.compile(r'(?<="index":)\s*\d+')
 Reason = str
 
 
-class Dropped(Counter[str]):
-    """Counts of what was left out, by level and reason."""
+class DropCounts(Counter[str]):
+    """Counts of dropped items, by level and reason."""
 
     def note(self, level: int, reason: Reason, times: int = 1) -> None:
         if times:
@@ -33,7 +33,7 @@ class Dropped(Counter[str]):
 
 
 def answer_fault(observation: Observation, question: str, answer: str) -> Reason | None:
-    """Why a question with its answer is no good; ``None`` if it may be."""
+    """Why a question with its answer is dropped; ``None`` if it is not."""
     asked, said = " ".join(question.split()), " ".join(answer.split())
     if not asked or not said:
         return "empty"
@@ -48,10 +48,10 @@ def answer_fault(observation: Observation, question: str, answer: str) -> Reason
 
 
 def canonical(reply: str, observation: Observation) -> tuple[str, Action] | Reason:
-    """A reply in the form that agents are asked for, with its action; or why it is no good.
+    """A reply in canonical form, with its action; or why it is dropped.
 
-    Good and bad replies get the same form, so that they differ in what they say alone: the reason,
-    then the action with the label of the element that it points at.
+    The form is a reason, then the action with the label of its element. Good and bad replies get
+    the same form, so that they differ only in their content.
     """
     action = parse_action(reply)
     if isinstance(action, Unparsed):
@@ -82,7 +82,7 @@ def size_fault(sample: Sample, config: CorpusConfig) -> Reason | None:
 
 
 def score_fault(score: float | None, config: CorpusConfig) -> Reason | None:
-    """Why an item with this score is not right; ``None`` if it is."""
+    """Why an item with this score is dropped; ``None`` if it is not."""
     if score is None:
         return "the critic did not say"
     if score > config.good_above:
@@ -93,13 +93,13 @@ def score_fault(score: float | None, config: CorpusConfig) -> Reason | None:
 def likeness(
     level: int, observation: Observation, said: Sequence[str], responses: Sequence[str]
 ) -> str:
-    """What samples of one screen have in common, whatever the order of its elements.
+    """A hash that is equal for samples that differ only in the sequence of the elements.
 
     Args:
         level: of the sample.
-        observation: the screen in its context, goal and history included.
-        said: what else the prompt holds: the question, or the words of neighbours.
-        responses: one, or the chosen and the rejected.
+        observation: the screen with its goal and history.
+        said: the other texts of the prompt: the question, or the messages of neighbours.
+        responses: one, or the chosen and the rejected one.
     """
     lines = sorted(_LINE.sub("", render(observation)).splitlines())
     past = [summary(event) for event in observation.history]
@@ -108,8 +108,8 @@ def likeness(
     return short_hash("\x1e".join(map(_plain, parts)))
 
 
-class Unique:
-    """Takes each sample once, and of those that are alike only so many."""
+class Deduplicator:
+    """Accepts each sample once, and at most ``repeats`` samples that are alike."""
 
     def __init__(self, repeats: int) -> None:
         self._repeats = repeats
@@ -117,7 +117,7 @@ class Unique:
         self._alike: Counter[str] = Counter()
 
     def fault(self, sample: Sample) -> Reason | None:
-        """Why it is one too many; ``None``: it is taken, and remembered."""
+        """Why the sample is dropped; ``None``: it is accepted and remembered."""
         if _same_text(sample) in self._seen:
             return "a duplicate"
         if self._alike[sample.alike] >= self._repeats:
@@ -126,13 +126,13 @@ class Unique:
         return None
 
     def remember(self, sample: Sample) -> None:
-        """Count a sample that was taken before."""
+        """Count a sample that was accepted before."""
         self._seen.add(_same_text(sample))
         self._alike[sample.alike] += 1
 
 
 def _same_text(sample: Sample) -> str:
-    """Equal for samples with one prompt and one response, whatever is rejected."""
+    """Equal for samples with the same prompt and response, for any rejected response."""
     turns = [turn.content for turn in sample.chat]
     return short_hash(_plain("\x1e".join([str(sample.level), *turns, sample.response])))
 

@@ -1,8 +1,7 @@
-"""The three who make a corpus: a UI agent, an adversary and a critic.
+"""The three roles that make a corpus: a UI agent, an adversary and a critic.
 
 Each may be any :class:`~swarm_ui.model.ChatModel`, or an object of one of these protocols, such as
-those of :mod:`swarm_ui.optim.stage1.corpus.scripted_roles`, which know the world instead of a
-language.
+the classes of :mod:`swarm_ui.optim.stage1.corpus.scripted_roles`, which need no language model.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from swarm_ui.model import ChatModel, Decision
 from swarm_ui.observation import Observation
 
 
-class Said(NamedTuple):
-    """A reply, and the short hash of the prompt it answers (empty: none was read)."""
+class Reply(NamedTuple):
+    """A reply, and the short hash of its prompt (empty for a role without prompts)."""
 
     text: str
     prompt: str = ""
@@ -32,85 +31,102 @@ class Item(NamedTuple):
     kind: str = ""
 
 
-class Written(NamedTuple):
+class Items(NamedTuple):
     """What a UI agent wrote about a screen."""
 
     items: list[Item]
     malformed: int = 0
-    """Pieces of the reply that could not be read."""
+    """Number of parts of the reply that could not be parsed."""
     prompt: str = ""
 
 
-class Scene(NamedTuple):
-    """A step of a walk, which may be taken up again."""
+class WalkState(NamedTuple):
+    """The state of the environment at one step of a walk."""
 
     environment: Environment
     observation: Observation
-    state: object | None
-    """Snapshot of the environment; ``None`` where it can make none."""
+    snapshot: object | None
+    """``None`` if the environment has no snapshots."""
 
 
 class UIAgent(Protocol):
-    """Walks, and writes about what it sees."""
+    """Acts in the environment, and writes about its screens."""
 
     @property
     def name(self) -> str: ...
 
-    async def act(self, scene: Scene, decision: Decision, *, seed: int, temperature: float) -> Said:
+    async def act(
+        self, state: WalkState, decision: Decision, *, seed: int, temperature: float
+    ) -> Reply:
         """A reason and an action, in the decision's own indices."""
         ...
 
-    async def questions(self, scene: Scene, *, seed: int) -> Written:
+    async def questions(self, state: WalkState, *, seed: int) -> Items:
         """Questions about the screen, of the kinds ``"screen"`` and ``"element"``."""
         ...
 
-    async def instructions(self, scene: Scene, *, seed: int) -> Written:
+    async def instructions(self, state: WalkState, *, seed: int) -> Items:
         """Instructions of one step; each answer is a reason and an action."""
         ...
 
 
-class Opponent(Protocol):
-    """The adversary: writes plausible wrong replies."""
+class Adversary(Protocol):
+    """Writes plausible wrong replies."""
 
     @property
     def name(self) -> str: ...
 
-    async def oppose(self, scene: Scene, good: Action, *, seed: int) -> Said | None:
-        """A reason and another action than ``good``; ``None`` if nothing came."""
+    async def oppose(self, state: WalkState, good: Action, *, seed: int) -> Reply | None:
+        """A reason and another action than ``good``; ``None`` if there is none."""
         ...
 
 
 class Judge(Protocol):
-    """The critic: scores in [0, 1], ``None`` where it cannot say."""
+    """The critic. It gives scores in [0, 1], or ``None`` where it cannot tell."""
 
     @property
     def name(self) -> str: ...
 
-    async def answers(self, scene: Scene, items: Sequence[Item]) -> list[float | None]:
-        """Of questions, or instructions, and their answers."""
+    async def score_answers(self, state: WalkState, items: Sequence[Item]) -> list[float | None]:
+        """Scores of questions, or instructions, with their answers."""
         ...
 
-    async def acts(self, scene: Scene, replies: Sequence[str], *, seed: int) -> list[float | None]:
-        """Of replies to the screen's own goal."""
+    async def score_actions(
+        self, state: WalkState, replies: Sequence[str], *, seed: int
+    ) -> list[float | None]:
+        """Scores of replies to the screen's own goal."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """The objects that play the three roles."""
+
+    agent: UIAgent
+    adversary: Adversary
+    critic: Judge | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Models:
-    """Who makes a corpus.
+    """The models, or objects, for the three roles.
 
-    One model may play all parts: ``Models(agent=model, adversary=model, critic=model)``.
+    One model may play all three: ``Models(agent=model, adversary=model, critic=model)``.
     """
 
     agent: ChatModel | UIAgent
-    adversary: ChatModel | Opponent
+    adversary: ChatModel | Adversary
     critic: ChatModel | Judge | None
     """``None``: nothing is judged, and nothing is dropped for being wrong."""
 
     @staticmethod
     def scripted() -> Models:
-        """No language model at all: for environments that know how to do their tasks
-        (:class:`~swarm_ui.environment.Graded`), such as the embedded phone."""
-        from swarm_ui.optim.stage1.corpus.scripted_roles import Expert, Grader, Mistaken
+        """Roles without a language model, for environments that are
+        :class:`~swarm_ui.environment.Graded`, such as the embedded phone."""
+        from swarm_ui.optim.stage1.corpus.scripted_roles import (
+            ScriptedAgent,
+            ScriptedJudge,
+            ScriptedOpponent,
+        )
 
-        return Models(agent=Expert(), adversary=Mistaken(), critic=Grader())
+        return Models(agent=ScriptedAgent(), adversary=ScriptedOpponent(), critic=ScriptedJudge())

@@ -1,4 +1,4 @@
-"""What a corpus holds: samples of three levels, each with where it comes from."""
+"""Records of a corpus: samples of three levels, each with its origin."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from swarm_ui.model import ChatMessage
 
 CORPUS_VERSION = 1
 
+Level = Literal[1, 2, 3]
+LEVELS: tuple[Level, ...] = (1, 2, 3)
+"""1: questions about screens; 2: instructions of one step; 3: preferences."""
+
 Job = tuple[str, int]
 """Task and seed of a walk."""
 
@@ -19,64 +23,66 @@ Kind = Literal["screen", "element", "instruction", "preference"]
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where a sample comes from."""
+    """The origin of a sample."""
 
     environment: str
     task: str
     seed: int
     step: int
-    """Step of the walk whose screen this is, from 0."""
+    """Step of the walk with this screen, from 0."""
     agent: str
     """Model that wrote the response."""
     adversary: str = ""
     """Model that wrote the rejected response."""
     critic: str = ""
-    """Who gave the scores."""
+    """Name of the critic that gave the scores."""
     prompt: str = ""
     """First 16 hex digits of the SHA-256 of the transcript of the prompt that the agent answered,
-    as in ``calls.jsonl``; empty for an agent that reads none."""
+    as in ``calls.jsonl``; empty for an agent without prompts."""
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing to learn: in this context, say this (and not that)."""
+    """A prompt, a response to learn, and for preferences a rejected response."""
 
     version: int
     id: str
-    """Of level, context and responses: equal for equal samples."""
-    level: Literal[1, 2, 3]
+    """Hash of level, prompt and responses: equal for equal samples."""
+    level: Level
     """1: a question about the screen; 2: an instruction of one step; 3: a preference."""
     kind: Kind
     chat: tuple[ChatMessage, ...]
-    """The prompt, without the response; for levels 2 and 3 as an agent reads it when it acts."""
+    """The prompt; for levels 2 and 3 it is the prompt of an agent that acts."""
     response: str
     rejected: str | None = None
     """The adversary's response to the same prompt; level 3 only."""
     score: float | None = None
-    """The critic's, in [0, 1]; ``None``: nobody judged it."""
+    """The critic's, in [0, 1]; ``None``: without a critic."""
     rejected_score: float | None = None
     heard: int = 0
-    """Messages of neighbours in the context."""
+    """Number of messages of neighbours in the prompt."""
     alike: str
-    """Equal for samples that differ in the order of the screen's elements at most."""
+    """Hash that is equal for samples that differ only in the sequence of the elements."""
     origin: Origin
 
 
-class Walked(msgspec.Struct, frozen=True, kw_only=True):
-    """What one walk through an environment gave."""
+class WalkResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The samples of one walk through an environment."""
 
     task: str
     seed: int
     success: bool | None
-    """``None``: the environment or an endpoint broke."""
+    """``None``: the environment or an endpoint failed."""
     steps: int
     fault: str | None = None
     samples: tuple[Sample, ...] = ()
     dropped: dict[str, int] = {}
-    """How many items were left out, by ``"level <n>: <reason>"``."""
+    """Number of dropped items, by ``"level <n>: <reason>"``."""
 
 
-def sample_id(level: int, chat: Iterable[ChatMessage], response: str, rejected: str | None) -> str:
-    """A name that depends on what is learned alone."""
+def sample_id(
+    level: Level, chat: Iterable[ChatMessage], response: str, rejected: str | None
+) -> str:
+    """Hash of the level, the prompt and the responses."""
     texts = [str(level), *(f"{turn.role}\x1f{turn.content}" for turn in chat), response]
     return short_hash("\x1e".join([*texts, rejected or ""]))
 

@@ -1,4 +1,4 @@
-"""The three roles without a language model, for worlds that know how to do their tasks."""
+"""The three roles without a language model, for environments that can solve their own tasks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
-from swarm_ui.optim.stage1.corpus.roles import Item, Said, Scene, Written
+from swarm_ui.optim.stage1.corpus.roles import Item, Items, Reply, WalkState
 
 _WORDINGS = 3
 _REASONS = (
@@ -24,76 +24,80 @@ _REASONS = (
 )
 
 
-class Expert:
-    """The environment's own expert as UI agent; questions and instructions come from what the
-    elements say of themselves."""
+class ScriptedAgent:
+    """The environment's expert as UI agent. Questions and instructions are templates that are
+    filled in from the elements of the screen."""
 
     name = "expert (scripted)"
 
-    async def act(self, scene: Scene, decision: Decision, *, seed: int, temperature: float) -> Said:
+    async def act(
+        self, state: WalkState, decision: Decision, *, seed: int, temperature: float
+    ) -> Reply:
         """Raises ``ConfigError`` if the environment has no expert."""
-        world = _graded(scene.environment)
-        if scene.state is not None:
-            world.restore(scene.state)
-        return Said(reply(world.expert(), scene.observation, random.Random(seed)))
+        graded = _graded(state.environment)
+        if state.snapshot is not None:
+            graded.restore(state.snapshot)
+        return Reply(reply_text(graded.expert(), state.observation, random.Random(seed)))
 
-    async def questions(self, scene: Scene, *, seed: int) -> Written:
+    async def questions(self, state: WalkState, *, seed: int) -> Items:
         """In random order."""
-        items = [*about_screen(scene.observation), *about_elements(scene.observation)]
+        items = [*about_screen(state.observation), *about_elements(state.observation)]
         random.Random(seed).shuffle(items)
-        return Written(items)
+        return Items(items)
 
-    async def instructions(self, scene: Scene, *, seed: int) -> Written:
+    async def instructions(self, state: WalkState, *, seed: int) -> Items:
         """In random order."""
         rng = random.Random(seed)
-        items = list(one_step(scene.observation, rng))
+        items = list(one_step(state.observation, rng))
         rng.shuffle(items)
-        return Written(items)
+        return Items(items)
 
 
-class Mistaken:
+class ScriptedOpponent:
     """The mistakes of :class:`~swarm_ui.optim.preferences.scripted_adversary.ScriptedAdversary`,
-    with reasons in the same words as the expert's."""
+    with reasons in the same words as the agent's."""
 
     name = "adversary (scripted)"
 
-    async def oppose(self, scene: Scene, good: Action, *, seed: int) -> Said | None:
-        """Always finds one."""
-        decision = Decision(observation=scene.observation)
+    async def oppose(self, state: WalkState, good: Action, *, seed: int) -> Reply | None:
+        """A wrong action, with a reason."""
+        decision = Decision(observation=state.observation)
         action = await ScriptedAdversary().oppose(decision, good, seed=seed)
         if action is None:
             return None
-        return Said(reply(action, scene.observation, random.Random(seed)))
+        return Reply(reply_text(action, state.observation, random.Random(seed)))
 
 
-class Grader:
-    """The world's own verdict on actions; answers are right if the screen itself says so, and
-    without a score where it does not say."""
+class ScriptedJudge:
+    """The environment's grade of actions. An answer is right if the screen says the same; where
+    the screen does not tell, there is no score."""
 
     name = "grader (scripted)"
 
-    async def answers(self, scene: Scene, items: Sequence[Item]) -> list[float | None]:
-        """1.0 or 0.0 for questions that :class:`Expert` asks too; ``None`` for others."""
-        screen = scene.observation
-        right = {(i.asked, _say(i)) for i in (*about_screen(screen), *about_elements(screen))}
+    async def score_answers(self, state: WalkState, items: Sequence[Item]) -> list[float | None]:
+        """1.0 or 0.0 for questions that :class:`ScriptedAgent` also asks; ``None`` for others."""
+        screen = state.observation
+        right = {(i.asked, _content(i)) for i in (*about_screen(screen), *about_elements(screen))}
         for draw in range(_WORDINGS):
-            right |= {(i.asked, _say(i)) for i in one_step(screen, random.Random(0), draw)}
+            right |= {(i.asked, _content(i)) for i in one_step(screen, random.Random(0), draw)}
         known = {asked for asked, _ in right}
         return [
-            (1.0 if (item.asked, _say(item)) in right else 0.0) if item.asked in known else None
+            (1.0 if (item.asked, _content(item)) in right else 0.0) if item.asked in known else None
             for item in items
         ]
 
-    async def acts(self, scene: Scene, replies: Sequence[str], *, seed: int) -> list[float | None]:
+    async def score_actions(
+        self, state: WalkState, replies: Sequence[str], *, seed: int
+    ) -> list[float | None]:
         """Raises ``ConfigError`` if the environment cannot grade."""
-        world = _graded(scene.environment)
-        world.restore(scene.state)
+        graded = _graded(state.environment)
+        graded.restore(state.snapshot)
         actions = [parse_action(text) for text in replies]
-        return [0.0 if isinstance(a, Unparsed) else float(world.grade(a)) for a in actions]
+        return [0.0 if isinstance(a, Unparsed) else float(graded.grade(a)) for a in actions]
 
 
-def reply(action: Action, observation: Observation, rng: random.Random) -> str:
-    """An action with a reason, in the form that agents are asked for."""
+def reply_text(action: Action, observation: Observation, rng: random.Random) -> str:
+    """An action with a reason, in the form of an agent's reply."""
     element = observation.element(action.index)
     what = action.action_type.replace("_", " ")
     if element is not None and element.label:
@@ -107,7 +111,7 @@ def reply(action: Action, observation: Observation, rng: random.Random) -> str:
 
 
 def about_screen(observation: Observation) -> Iterator[Item]:
-    """Questions that the screen as a whole answers."""
+    """Questions about the screen as a whole."""
     if observation.app:
         yield Item("What is in front?", f'It is "{observation.app}".', "screen")
     fields = [_name(e) for e in observation.elements if e.editable]
@@ -119,7 +123,7 @@ def about_screen(observation: Observation) -> Iterator[Item]:
 
 
 def about_elements(observation: Observation) -> Iterator[Item]:
-    """Questions about one element each, of those with a label of their own."""
+    """Questions about single elements that have a unique label."""
     for element in _named(observation):
         label = " ".join(element.label.split())
         where = f'Where is "{label}", and what kind of element is it?'
@@ -138,28 +142,29 @@ def about_elements(observation: Observation) -> Iterator[Item]:
 def one_step(
     observation: Observation, rng: random.Random, wording: int | None = None
 ) -> Iterator[Item]:
-    """Instructions that take one action, with that action.
+    """Instructions of one step, with the correct action.
 
     Args:
         observation: the screen.
         rng: draws wordings, texts and reasons.
-        wording: all instructions in this wording, with every text; ``None``: one of each.
+        wording: index of the wording, for all instructions with every text; ``None``: a random
+            wording and text for each.
     """
     for element in _named(observation):
         if not element.enabled:
             continue
         label = " ".join(element.label.split())
-        draw = rng.randrange(_WORDINGS) if wording is None else wording
+        which = rng.randrange(_WORDINGS) if wording is None else wording
         for wordings, action in _acts(element, observation, rng, wording is not None):
             if _allowed(action.action_type, observation):
-                asked = wordings[draw % len(wordings)].format(label=label, text=action.text)
-                yield Item(asked, reply(action, observation, rng))
+                asked = wordings[which % len(wordings)].format(label=label, text=action.text)
+                yield Item(asked, reply_text(action, observation, rng))
 
 
 def _acts(
     element: Element, observation: Observation, rng: random.Random, every: bool
 ) -> Iterator[tuple[tuple[str, ...], Action]]:
-    """Wordings of what can be done with an element, and the action."""
+    """Wordings of an instruction about an element, and the action."""
     here = Action(action_type="click", target=element.label, index=element.index)
     if element.editable:
         words = _words(observation)
@@ -180,14 +185,14 @@ def _acts(
         yield ("What does {label} say?",), Action(action_type="answer", text=element.value)
 
 
-def _say(item: Item) -> str:
-    """What an answer says: its action if it has one, whatever the reason."""
+def _content(item: Item) -> str:
+    """The content of an answer: its action without the reason, if it has one."""
     action = parse_action(item.answer)
     return item.answer if isinstance(action, Unparsed) else action.json()
 
 
 def _named(observation: Observation) -> list[Element]:
-    """Elements whose label no other one has."""
+    """Elements with a unique label."""
     times = Counter(element.label.casefold() for element in observation.elements)
     return [e for e in observation.elements if e.label.strip() and times[e.label.casefold()] == 1]
 
@@ -209,6 +214,6 @@ def _graded(environment: Environment) -> Graded:
     if not isinstance(environment, Graded):
         raise ConfigError(
             f"scripted roles need an environment with expert() and grade(); {environment.name} "
-            "has none. Give language models for the roles"
+            "has none. Use language models for the roles"
         )
     return environment

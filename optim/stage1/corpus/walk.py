@@ -1,4 +1,4 @@
-"""One walk through an environment, and the samples of three levels that come of it."""
+"""One walk through an environment, and the samples of three levels that come from it."""
 
 from __future__ import annotations
 
@@ -10,78 +10,84 @@ import msgspec
 
 from swarm_ui.action import Action, parse_action
 from swarm_ui.environment import Environment, Restorable
-from swarm_ui.model import ChatMessage, Decision
+from swarm_ui.model import Decision
 from swarm_ui.node import derive
 from swarm_ui.observation import Observation
-from swarm_ui.optim.stage1.corpus.corpus_config import CorpusConfig
-from swarm_ui.optim.stage1.corpus.corpus_prompts import question_chat
+from swarm_ui.optim.stage1.corpus.config import CorpusConfig
 from swarm_ui.optim.stage1.corpus.held_out import HeldOut
+from swarm_ui.optim.stage1.corpus.preferences import PreferenceMaker
+from swarm_ui.optim.stage1.corpus.prompts import question_chat
 from swarm_ui.optim.stage1.corpus.quality import (
-    Dropped,
+    DropCounts,
     answer_fault,
     canonical,
     likeness,
     score_fault,
     size_fault,
 )
-from swarm_ui.optim.stage1.corpus.roles import Item, Judge, Opponent, Said, Scene, UIAgent, Written
+from swarm_ui.optim.stage1.corpus.roles import Item, Items, Reply, Roles, WalkState
 from swarm_ui.optim.stage1.corpus.samples import (
     CORPUS_VERSION,
     Kind,
+    Level,
     Origin,
     Sample,
-    Walked,
+    WalkResult,
     sample_id,
 )
-from swarm_ui.optim.stage1.corpus.step_preferences import Preferences
 from swarm_ui.prompts import decision_chat
 from swarm_ui.rollout.episodes import SOLVED, WAIT
 
 _MOST = {"complete": 2, "answer": 1}
-"""Instructions of one screen that end with these; after the method's released code."""
+"""Most instructions of one screen that end with these; as in the method's released code."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
-    """Who plays the three roles."""
-
-    agent: UIAgent
-    adversary: Opponent
-    critic: Judge | None
-
-
-@dataclass(frozen=True, slots=True)
-class Trodden:
-    """A step of a walk."""
+class WalkStep:
+    """One step of a walk."""
 
     index: int
-    scene: Scene
-    said: Said
+    state: WalkState
+    reply: Reply
     strayed: bool
+    """Whether a random action was executed instead of the agent's."""
+
+
+class WalkFault(Exception):
+    """The environment failed during a walk, after ``steps`` complete steps."""
+
+    def __init__(self, fault: str, steps: int) -> None:
+        super().__init__(fault)
+        self.fault, self.steps = fault, steps
 
 
 class Walk:
-    """Walks once, then writes about where it was."""
+    """Walks once, then makes samples of the screens and steps."""
 
     def __init__(
         self,
         environment: Environment,
-        cast: Cast,
+        roles: Roles,
         config: CorpusConfig,
         held_out: HeldOut,
         task: str,
         seed: int,
     ) -> None:
-        self.environment, self.cast, self.config = environment, cast, config
+        self.environment, self.roles, self.config = environment, roles, config
         self.held_out = held_out
         self.task, self.seed = task, seed
-        self.dropped = Dropped()
+        self.dropped = DropCounts()
 
-    async def run(self) -> Walked:
-        """All of it. Raises ``EnvironmentFault`` and ``ModelError`` as those it asks do."""
-        steps, success = await self._tread()
+    async def run(self) -> WalkResult:
+        """Walk and make the samples.
+
+        Raises:
+            WalkFault, EnvironmentFault: the environment failed.
+            ModelError: a model failed.
+        """
+        steps, success = await self._walk()
         samples: list[Sample] = []
-        for step in self._shown(steps):
+        for step in self._distinct_screens(steps):
             if 1 in self.config.levels:
                 samples += await self._questions(step)
             if 2 in self.config.levels:
@@ -91,7 +97,7 @@ class Walk:
                 samples += await self._preferences(steps)
             else:
                 self.dropped.note(3, "the walk did not succeed", len(steps))
-        return Walked(
+        return WalkResult(
             task=self.task,
             seed=self.seed,
             success=success,
@@ -102,36 +108,35 @@ class Walk:
 
     # -- walking ------------------------------------------------------------------------------
 
-    async def _tread(self) -> tuple[list[Trodden], bool]:
-        """The steps, and whether the world says that the task was done."""
-        world, config = self.environment, self.config
-        observation = await world.reset(task=self.task, seed=self.seed)
-        steps: list[Trodden] = []
+    async def _walk(self) -> tuple[list[WalkStep], bool]:
+        """The steps, and whether the environment says that the task was solved."""
+        environment, config = self.environment, self.config
+        observation = await environment.reset(task=self.task, seed=self.seed)
+        steps: list[WalkStep] = []
         while True:
             index = len(steps)
-            state = world.snapshot() if isinstance(world, Restorable) else None
-            scene = Scene(world, observation, state)
+            snapshot = environment.snapshot() if isinstance(environment, Restorable) else None
+            state = WalkState(environment, observation, snapshot)
             seed = self._seed("act", index)
             decision = Decision(observation=observation)
-            said = await self.cast.agent.act(scene, decision, seed=seed, temperature=0.0)
-            action = parse_action(said.text)
+            reply = await self.roles.agent.act(state, decision, seed=seed, temperature=0.0)
+            action = parse_action(reply.text)
             rng = random.Random(self._seed("stray", index))
-            astray = random_act(observation, rng) if rng.random() < config.stray else None
-            steps.append(Trodden(index, scene, said, astray is not None))
-            chosen = astray or (action if isinstance(action, Action) else WAIT)
-            step = await world.step(chosen)
+            stray = random_click(observation, rng) if rng.random() < config.stray else None
+            steps.append(WalkStep(index, state, reply, stray is not None))
+            step = await environment.step(stray or (action if isinstance(action, Action) else WAIT))
             if step.fault is not None:
-                raise Broken(step.fault, index)
+                raise WalkFault(step.fault, index)
             if step.ended or len(steps) == config.max_steps:
                 return steps, step.reward >= SOLVED
             observation = step.observation
 
-    def _shown(self, steps: list[Trodden]) -> list[Trodden]:
-        """Steps with a screen of their own, the first one seldom, as many as are asked about."""
+    def _distinct_screens(self, steps: list[WalkStep]) -> list[WalkStep]:
+        """At most ``config.screens`` steps with different screens, seldom the first one."""
         rng = random.Random(self._seed("screens"))
-        different: dict[object, Trodden] = {}
+        different: dict[object, WalkStep] = {}
         for step in steps:
-            screen = step.scene.observation
+            screen = step.state.observation
             different.setdefault((screen.app, screen.elements), step)
         found = list(different.values())
         if rng.random() >= self.config.first_screen:
@@ -142,29 +147,28 @@ class Walk:
 
     # -- levels -------------------------------------------------------------------------------
 
-    async def _questions(self, step: Trodden) -> list[Sample]:
-        screen = step.scene.observation
-        seed = self._seed("questions", step.index)
-        written = await self.cast.agent.questions(step.scene, seed=seed)
+    async def _questions(self, step: WalkStep) -> list[Sample]:
+        written = await self.roles.agent.questions(
+            step.state, seed=self._seed("questions", step.index)
+        )
         self.dropped.note(1, "malformed", written.malformed)
         items = []
         for item in written.items:
-            fault = answer_fault(screen, item.asked, item.answer)
+            fault = answer_fault(step.state.observation, item.asked, item.answer)
             if fault is None:
                 items.append(Item(item.asked.strip(), item.answer.strip(), item.kind))
             else:
                 self.dropped.note(1, fault)
-        self.dropped.note(1, "more than asked for", max(0, len(items) - self.config.questions))
-        return await self._judged(1, step, written, items[: self.config.questions])
+        return await self._judged(1, step, written, items, self.config.questions)
 
-    async def _instructions(self, step: Trodden) -> list[Sample]:
-        screen = step.scene.observation
-        seed = self._seed("instructions", step.index)
-        written = await self.cast.agent.instructions(step.scene, seed=seed)
+    async def _instructions(self, step: WalkStep) -> list[Sample]:
+        written = await self.roles.agent.instructions(
+            step.state, seed=self._seed("instructions", step.index)
+        )
         self.dropped.note(2, "malformed", written.malformed)
         items, ends = [], Counter[str]()
         for item in written.items:
-            read = canonical(item.answer, screen)
+            read = canonical(item.answer, step.state.observation)
             if isinstance(read, str) or not item.asked.strip():
                 self.dropped.note(2, read if isinstance(read, str) else "empty")
                 continue
@@ -177,140 +181,112 @@ class Walk:
                 self.dropped.note(2, "goal of a held-out task")
             else:
                 items.append(Item(item.asked.strip(), text))
-        self.dropped.note(2, "more than asked for", max(0, len(items) - self.config.instructions))
-        return await self._judged(2, step, written, items[: self.config.instructions])
+        return await self._judged(2, step, written, items, self.config.instructions)
 
     async def _judged(
-        self, level: int, step: Trodden, written: Written, items: list[Item]
+        self, level: Level, step: WalkStep, written: Items, items: list[Item], most: int
     ) -> list[Sample]:
-        critic = self.cast.critic
+        """The samples of at most ``most`` items that the critic finds right."""
+        self.dropped.note(level, "more than asked for", max(0, len(items) - most))
+        items = items[:most]
+        critic = self.roles.critic
         if not items:
             return []
-        none: list[float | None] = [None] * len(items)
-        scores = none if critic is None else await critic.answers(step.scene, items)
-        samples = []
+        scores: list[float | None] = [None] * len(items)
+        if critic is not None:
+            scores = await critic.score_answers(step.state, items)
+        samples: list[Sample] = []
         for item, score in zip(items, scores, strict=True):
             fault = None if critic is None else score_fault(score, self.config)
             if fault is not None:
                 self.dropped.note(level, fault)
                 continue
-            sample = self._answered(level, step, item, score, written.prompt)
-            fault = size_fault(sample, self.config)
-            if fault is None:
-                samples.append(sample)
-            else:
-                self.dropped.note(level, fault)
+            self._keep(samples, self._answered(level, step, item, score, written.prompt))
         return samples
 
     def _answered(
-        self, level: int, step: Trodden, item: Item, score: float | None, prompt: str
+        self, level: Level, step: WalkStep, item: Item, score: float | None, prompt: str
     ) -> Sample:
-        screen = msgspec.structs.replace(step.scene.observation, goal="", history=())
-        kind: Kind = "instruction" if level == 2 else "element"
+        screen = msgspec.structs.replace(step.state.observation, goal="", history=())
+        kind: Kind = "instruction"
         if level == 1:
             chat = question_chat(screen, item.asked)
             kind = "element" if item.kind == "element" else "screen"
         else:
-            given = msgspec.structs.replace(screen, goal=item.asked)
-            chat = decision_chat(Decision(observation=given))
-        alike = likeness(level, screen, [item.asked], [item.answer])
-        return self._sample(
-            level, kind, chat, item.answer, alike, self._origin(step, prompt), score=score
+            with_goal = msgspec.structs.replace(screen, goal=item.asked)
+            chat = decision_chat(Decision(observation=with_goal))
+        return Sample(
+            version=CORPUS_VERSION,
+            id=sample_id(level, chat, item.answer, None),
+            level=level,
+            kind=kind,
+            chat=chat,
+            response=item.answer,
+            score=score,
+            alike=likeness(level, screen, [item.asked], [item.answer]),
+            origin=self._origin(step, prompt),
         )
 
-    async def _preferences(self, steps: list[Trodden]) -> list[Sample]:
-        maker = Preferences(self.cast.agent, self.cast.adversary, self.cast.critic, self.config)
-        samples = []
+    async def _preferences(self, steps: list[WalkStep]) -> list[Sample]:
+        maker = PreferenceMaker(self.roles, self.config)
+        samples: list[Sample] = []
         for step in steps:
+            screen = step.state.observation
             if step.strayed:
                 self.dropped.note(3, "the act was not executed")
                 continue
-            if self.held_out.has_goal(step.scene.observation.goal):
+            if self.held_out.has_goal(screen.goal):
                 self.dropped.note(3, "goal of a held-out task")
                 continue
-            made = await maker.make(step.scene, step.said, self._seed("preference", step.index))
+            made = await maker.make(step.state, step.reply, self._seed("preference", step.index))
             if isinstance(made, str):
                 self.dropped.note(3, made)
                 continue
-            screen = step.scene.observation
-            words = [heard.content for heard in made.heard]
-            sample = self._sample(
-                3,
-                "preference",
-                decision_chat(Decision(observation=screen, heard=made.heard)),
-                made.chosen,
-                likeness(3, screen, words, [made.chosen, made.rejected]),
-                self._origin(step, step.said.prompt, adversary=self.cast.adversary.name),
+            chat = decision_chat(Decision(observation=screen, heard=made.heard))
+            messages = [heard.content for heard in made.heard]
+            sample = Sample(
+                version=CORPUS_VERSION,
+                id=sample_id(3, chat, made.chosen, made.rejected),
+                level=3,
+                kind="preference",
+                chat=chat,
+                response=made.chosen,
                 rejected=made.rejected,
                 score=made.score,
                 rejected_score=made.rejected_score,
                 heard=len(made.heard),
+                alike=likeness(3, screen, messages, [made.chosen, made.rejected]),
+                origin=self._origin(step, step.reply.prompt, self.roles.adversary.name),
             )
-            fault = size_fault(sample, self.config)
-            if fault is None:
-                samples.append(sample)
-            else:
-                self.dropped.note(3, fault)
+            self._keep(samples, sample)
         return samples
 
-    # -- records ------------------------------------------------------------------------------
+    def _keep(self, samples: list[Sample], sample: Sample) -> None:
+        fault = size_fault(sample, self.config)
+        if fault is None:
+            samples.append(sample)
+        else:
+            self.dropped.note(sample.level, fault)
 
-    def _origin(self, step: Trodden, prompt: str, adversary: str = "") -> Origin:
-        critic = self.cast.critic
+    def _origin(self, step: WalkStep, prompt: str, adversary: str = "") -> Origin:
+        critic = self.roles.critic
         return Origin(
             environment=self.environment.name,
             task=self.task,
             seed=self.seed,
             step=step.index,
-            agent=self.cast.agent.name,
+            agent=self.roles.agent.name,
             adversary=adversary,
             critic="" if critic is None else critic.name,
             prompt=prompt,
-        )
-
-    def _sample(
-        self,
-        level: int,
-        kind: Kind,
-        chat: tuple[ChatMessage, ...],
-        response: str,
-        alike: str,
-        origin: Origin,
-        *,
-        rejected: str | None = None,
-        score: float | None = None,
-        rejected_score: float | None = None,
-        heard: int = 0,
-    ) -> Sample:
-        return Sample(
-            version=CORPUS_VERSION,
-            id=sample_id(level, chat, response, rejected),
-            level=level,  # type: ignore[arg-type]
-            kind=kind,
-            chat=chat,
-            response=response,
-            rejected=rejected,
-            score=score,
-            rejected_score=rejected_score,
-            heard=heard,
-            alike=alike,
-            origin=origin,
         )
 
     def _seed(self, *purpose: str | int) -> int:
         return derive(self.config.seed, self.task, self.seed, *purpose)
 
 
-class Broken(Exception):
-    """The environment broke during a walk; carries why, and after how many whole steps."""
-
-    def __init__(self, fault: str, steps: int) -> None:
-        super().__init__(fault)
-        self.fault, self.steps = fault, steps
-
-
-def random_act(observation: Observation, rng: random.Random) -> Action | None:
-    """A click on something, or a step back, to see more of the world than the way to the goal."""
+def random_click(observation: Observation, rng: random.Random) -> Action | None:
+    """A random click, or a step back, so that a walk sees more screens than those to the goal."""
     able = [e for e in observation.elements if e.clickable and e.enabled and not e.editable]
     back = not observation.actions or "navigate_back" in observation.actions
     if back and (not able or rng.random() < 0.2):

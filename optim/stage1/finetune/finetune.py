@@ -1,6 +1,6 @@
-r"""The curriculum of stage 1 on any causal language model: SFT, SFT, then SFT and DPO.
+r"""The curriculum of stage 1 for any causal language model: SFT, SFT, then SFT and DPO.
 
-After CollabUIAgents (arXiv 2502.14496); by trl and peft. Run it in one process, or in several:
+After CollabUIAgents (arXiv 2502.14496), with trl and peft. Run it in one process, or in several:
 
     accelerate launch --multi_gpu --num_processes 2 \
         -m swarm_ui.optim.stage1 finetune MODEL CORPUS OUT
@@ -24,14 +24,14 @@ from swarm_ui.optim.stage1.corpus.exports import (
     supervised_row,
 )
 from swarm_ui.optim.stage1.corpus.held_out import HeldOut
-from swarm_ui.optim.stage1.corpus.samples import Sample, short_hash
-from swarm_ui.optim.stage1.finetune.finetune_config import FinetuneConfig
+from swarm_ui.optim.stage1.corpus.samples import LEVELS, Sample, short_hash
+from swarm_ui.optim.stage1.finetune.config import FinetuneConfig
 from swarm_ui.storage.run_directory import installed, write_atomic
 
 if TYPE_CHECKING:
     from accelerate import PartialState  # type: ignore[import-untyped]
 
-    from swarm_ui.optim.stage1.finetune.finetune_stage import Result
+    from swarm_ui.optim.stage1.finetune.stage import Result
 
 STAGES = ("1-questions", "2-instructions", "3-supervised", "4-preferences")
 FINAL = "final"
@@ -39,7 +39,7 @@ _PACKAGES = ("swarm-ui", "torch", "transformers", "peft", "trl", "accelerate", "
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a fine-tuning is of; it cannot change when one goes on."""
+    """The inputs of a fine-tuning; they cannot change when it is continued."""
 
     model: str
     samples: str
@@ -56,24 +56,23 @@ def finetune(
     config: FinetuneConfig | None = None,
     held_out: HeldOut | None = None,
 ) -> list[Result]:
-    """Train a model on a corpus, level by level; a stage without samples is left out.
+    """Train a model on a corpus, level by level; a stage without samples is skipped.
 
-    Each stage starts from what the one before it saved, and DPO's reference is the model as it
-    was before DPO. Stages that are done are not done again; an interrupted one goes on from its
-    last checkpoint. Prompts are rendered by the model's own chat template; a model without one
-    gets the plain one that :class:`swarm_ui.nodes.models.transformers.causal_model.CausalModel`
-    uses.
+    Each stage starts from the weights of the stage before it, and DPO's reference is the model
+    before DPO. Finished stages are not repeated; an interrupted stage continues from its last
+    checkpoint. Prompts are rendered with the model's chat template; a model without one gets the
+    plain template that :class:`swarm_ui.nodes.models.transformers.causal_model.CausalModel` uses.
 
     Args:
         model: folder of any causal transformer with its tokenizer, as transformers saves them.
         corpus: folder of a corpus, or several.
-        out: one folder a stage, with ``metrics.jsonl``; and ``final``: the model, or with
-            ``method="lora"`` the adapter in peft's format.
+        out: gets one folder for each stage, with ``metrics.jsonl``; and ``final``: the model, or
+            with ``method="lora"`` the adapter in peft's format.
         config: settings.
-        held_out: checked beside what the corpus itself was to leave out.
+        held_out: checked in addition to the rule that the corpus was made with.
 
     Returns:
-        one result a stage; of stages done earlier, as they were written then.
+        one result for each stage, also for stages that were finished earlier.
 
     Raises:
         ConfigError: the model, corpus, settings or ``out`` do not fit together, or a sample is of
@@ -86,34 +85,28 @@ def finetune(
         import trl
 
         del peft, trl
-        from swarm_ui.optim.stage1.finetune import finetune_stage
+        from swarm_ui.optim.stage1.finetune import stage
     except ModuleNotFoundError as error:
         raise MissingExtra("train", "fine-tuning", error.name or "trl") from None
     settings = config or FinetuneConfig()
     samples = gather(corpus, held_out=held_out)
     if not samples:
         raise ConfigError(f"finetune: no samples in '{corpus}'")
-    group = finetune_stage.processes()
-    tokenizer = finetune_stage.load_tokenizer(model)
+    group = stage.processes()
+    tokenizer = stage.load_tokenizer(model)
     _begin(Plan(model=str(model), samples=_digest(samples), config=settings), out, group)
     results: list[Result] = []
     before: Path | None = None
     for name, part in _curriculum(samples):
         rows = [_row(name, sample) for sample in part]
-        skipped = finetune_stage.too_long(rows, tokenizer, settings, f"finetune, stage {name}")
+        skipped = stage.too_long(rows, tokenizer, settings, f"finetune, stage {name}")
         rows = [row for k, row in enumerate(rows) if k not in skipped]
         if rows:
-            one = finetune_stage.Stage(name, model, before, out / name, settings)
+            one = stage.Stage(name, model, before, out / name, settings)
             results.append(one.run(rows, tokenizer, group, skipped=len(skipped)))
             before = out / name
     _finish(before, out / FINAL, group)
     return results
-
-
-def _curriculum(samples: Sequence[Sample]) -> list[tuple[str, list[Sample]]]:
-    parts = [[s for s in samples if s.level == level] for level in (1, 2, 3)]
-    parts.append([s for s in samples if s.rejected is not None])
-    return [(name, part) for name, part in zip(STAGES, parts, strict=True) if part]
 
 
 def _row(stage: str, sample: Sample) -> Row:
@@ -124,8 +117,14 @@ def _digest(samples: Sequence[Sample]) -> str:
     return short_hash("\n".join(sample.id for sample in samples))
 
 
+def _curriculum(samples: Sequence[Sample]) -> list[tuple[str, list[Sample]]]:
+    parts = [[s for s in samples if s.level == level] for level in LEVELS]
+    parts.append([s for s in samples if s.rejected is not None])
+    return [(name, part) for name, part in zip(STAGES, parts, strict=True) if part]
+
+
 def _begin(plan: Plan, out: Path, group: PartialState) -> None:
-    """Write down what is about to be done, or check that it is what was begun."""
+    """Write the plan, or check that it equals the one of an interrupted run."""
     place = out / "finetune.json"
     if place.exists():
         before = msgspec.json.decode(place.read_bytes(), type=Plan)
@@ -133,7 +132,7 @@ def _begin(plan: Plan, out: Path, group: PartialState) -> None:
             if getattr(before, field) != getattr(plan, field):
                 raise ConfigError(
                     f"'{out}' was begun with another '{field}': {getattr(before, field)!r}, now "
-                    f"{getattr(plan, field)!r}; go on with the same, or choose another folder"
+                    f"{getattr(plan, field)!r}; use the same, or choose another folder"
                 )
     elif out.exists() and any(out.iterdir()):
         raise ConfigError(f"'{out}' is not empty and holds no fine-tuning; choose another folder")
@@ -145,7 +144,7 @@ def _begin(plan: Plan, out: Path, group: PartialState) -> None:
 
 
 def _finish(last: Path | None, final: Path, group: PartialState) -> None:
-    """The last stage's weights, under a name that does not depend on the stages."""
+    """Copy the weights of the last stage to ``final``."""
     if last is None:
         raise ConfigError("finetune: every sample is longer than 'max_length'; raise it")
     if group.is_main_process and not final.exists():

@@ -1,6 +1,8 @@
-"""Stage 1's data: three levels of lessons, synthesised without any model or download.
+"""The samples of the base agent's stage 1, from invented screens and demonstrations.
 
 1. questions about a screen (:mod:`.questions`);
 2. one-step instructions on invented screens of random words (:mod:`.pages`, :mod:`.devices`);
-3. steps of successful trajectories in an environment (:mod:`.demonstrations`).
+3. steps of an expert in an environment (:mod:`.demonstrations`).
+
+:mod:`.curriculum` mixes them into one endless stream. No language model and no download is needed.
 """

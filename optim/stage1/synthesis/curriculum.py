@@ -1,4 +1,4 @@
-"""The stream of stage 1: what share of each level, and which families."""
+"""The stream of samples for the base agent: the share of each level, and the page families."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from swarm_ui.optim.stage1.synthesis import clicking, filling
-from swarm_ui.optim.stage1.synthesis.demonstrations import overhear
-from swarm_ui.optim.stage1.synthesis.devices import device_lesson
-from swarm_ui.optim.stage1.synthesis.questions import Quiz, quiz
-from swarm_ui.optim.stage1.synthesis.random_words import Bag
-from swarm_ui.optim.stage1.synthesis.scene import Lesson, Scene, stage
+from swarm_ui.optim.stage1.synthesis.demonstrations import with_messages
+from swarm_ui.optim.stage1.synthesis.devices import device_sample
+from swarm_ui.optim.stage1.synthesis.questions import question_sample
+from swarm_ui.optim.stage1.synthesis.random_words import WordSampler
+from swarm_ui.optim.stage1.synthesis.screens import ActionSample, QuestionSample, Screen, to_sample
 
-Family = Callable[[Bag], Scene]
+Family = Callable[[WordSampler], Screen]
 
 PAGE_FAMILIES: dict[Family, float] = {
     clicking.labelled: 2.5,
@@ -34,7 +34,7 @@ PAGE_FAMILIES: dict[Family, float] = {
     filling.look_up_click: 1.0,
     filling.search_then_open: 0.7,
 }
-"""Families of page instructions and their weights; a documented default of ours."""
+"""Families of page instructions and their weights, which are defaults of ours."""
 
 COLLEAGUES = ("agent_0", "agent_1", "agent_2", "agent_3")
 
@@ -47,44 +47,49 @@ class Mix:
     pages: float = 0.52
     devices: float = 0.15
     demonstrations: float = 0.25
-    overheard_lessons: float = 0.15
-    """Share of invented lessons that carry colleagues' messages."""
-    overheard_steps: float = 0.4
-    """Share of demonstrated steps that carry colleagues' messages."""
+    invented_with_messages: float = 0.15
+    """Share of the samples on invented screens that contain messages of colleagues."""
+    demonstrations_with_messages: float = 0.4
+    """The same for demonstrations."""
 
 
 class Stream:
-    """An endless, seeded stream of lessons and quizzes."""
+    """An endless, seeded stream of samples;
+    a :class:`~swarm_ui.optim.stage1.synthesis.screens.SampleSource`."""
 
     def __init__(
-        self, seed: int, known: Sequence[str], mix: Mix, demonstrations: Sequence[Lesson] = ()
+        self, seed: int, known: Sequence[str], mix: Mix, demonstrations: Sequence[ActionSample] = ()
     ) -> None:
-        """``demonstrations`` is a fixed pool, drawn from with replacement."""
+        """
+        Args:
+            seed: equal seeds give equal streams.
+            known: ordinary words to mix into invented screens.
+            mix: shares.
+            demonstrations: a fixed pool that is sampled with replacement.
+        """
         self.rng = random.Random(seed)
         self.mix = mix
         self._known = tuple(known)
-        self._pool = demonstrations
-        self._families = list(PAGE_FAMILIES)
-        self._weights = list(PAGE_FAMILIES.values())
+        self._demonstrations = demonstrations
 
-    def draw(self, questions: float | None = None) -> Lesson | Quiz:
+    def draw(self, questions: float | None = None) -> ActionSample | QuestionSample:
         """The next sample; ``questions`` overrides the share of level 1."""
         mix, rng = self.mix, self.rng
         if rng.random() < (mix.questions if questions is None else questions):
-            return quiz(rng, self._known)
-        shares = (mix.pages, mix.devices, mix.demonstrations if self._pool else 0.0)
-        level = rng.choices(("page", "device", "step"), shares)[0]
-        if level == "step":
-            return self._overheard(rng.choice(self._pool), mix.overheard_steps)
-        bag = Bag(rng, self._known)
-        if level == "device":
-            return self._overheard(device_lesson(bag), mix.overheard_lessons)
-        return self._overheard(self.page(bag), mix.overheard_lessons)
+            return question_sample(rng, self._known)
+        shares = (mix.pages, mix.devices, mix.demonstrations if self._demonstrations else 0.0)
+        source = rng.choices(("page", "device", "demonstration"), shares)[0]
+        with_share = mix.invented_with_messages
+        if source == "demonstration":
+            sample = rng.choice(self._demonstrations)
+            with_share = mix.demonstrations_with_messages
+        elif source == "device":
+            sample = device_sample(WordSampler(rng, self._known))
+        else:
+            sample = self.page(WordSampler(rng, self._known))
+        return with_messages(sample, rng, COLLEAGUES) if rng.random() < with_share else sample
 
-    def page(self, bag: Bag, family: Family | None = None) -> Lesson:
-        """A lesson on an invented page."""
-        chosen = family or self.rng.choices(self._families, self._weights)[0]
-        return stage(chosen(bag), self.rng)
-
-    def _overheard(self, lesson: Lesson, share: float) -> Lesson:
-        return overhear(lesson, self.rng, COLLEAGUES) if self.rng.random() < share else lesson
+    def page(self, words: WordSampler, family: Family | None = None) -> ActionSample:
+        """A sample on an invented page; by default of a random family."""
+        chosen = family or self.rng.choices(list(PAGE_FAMILIES), list(PAGE_FAMILIES.values()))[0]
+        return to_sample(chosen(words), self.rng)

@@ -1,4 +1,4 @@
-"""Random words for invented screens: made-up ones mostly, so that nothing but matching helps."""
+"""Random words for invented screens. Most are made up, so that only matching them helps."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _SYLLABLES = [a + b for a in _ONSETS for b in _VOWELS]
 _CHARACTERS = string.ascii_letters + string.digits
 
 
-class Bag:
-    """Draws words without repeating one, so that a label means one thing on a screen."""
+class WordSampler:
+    """Samples words without repeating one, so that a label has one meaning on a screen."""
 
     def __init__(self, rng: random.Random, known: Sequence[str]) -> None:
         """``known``: ordinary words to mix in; the rest is made up."""
@@ -22,7 +22,7 @@ class Bag:
         self._used: set[str] = set()
 
     def word(self) -> str:
-        """A word not drawn before."""
+        """A word that was not sampled before."""
         for _ in range(50):
             drawn = self.any_word()
             if drawn.lower() not in self._used:
@@ -31,7 +31,7 @@ class Bag:
         return drawn
 
     def any_word(self) -> str:
-        """A word that may have been drawn before."""
+        """A word that may have been sampled before."""
         rng, kind = self.rng, self.rng.random()
         if kind < 0.4:
             made = "".join(rng.choice(_SYLLABLES) for _ in range(rng.randint(1, 3)))
@@ -49,21 +49,23 @@ class Bag:
         return " ".join(self.word() for _ in range(count))
 
     def sentence(self, least: int, most: int) -> str:
-        """Running text."""
+        """``least`` to ``most`` words, which may repeat."""
         return " ".join(self.any_word() for _ in range(self.rng.randint(least, most)))
 
     def number(self) -> str:
-        """Digits as screens show them: a count, a time, an amount, a telephone number."""
+        """A count, a time, an amount or a telephone number, as screens show them."""
         rng = self.rng
-        return rng.choice(
-            [
-                str(rng.randint(0, 99)),
-                f"{rng.randint(0, 23):02d}:{rng.randint(0, 59):02d}",
-                f"{rng.randint(1, 99)}.{rng.randint(0, 99):02d}",
-                f"555-{rng.randint(1000, 9999)}",
-            ]
+        return self.one_of(
+            str(rng.randint(0, 99)),
+            f"{rng.randint(0, 23):02d}:{rng.randint(0, 59):02d}",
+            f"{rng.randint(1, 99)}.{rng.randint(0, 99):02d}",
+            f"555-{rng.randint(1000, 9999)}",
         )
 
+    def one_of(self, *texts: str) -> str:
+        """One of the texts."""
+        return self.rng.choice(texts)
+
     def quoted(self, text: str) -> str:
-        """The text, more often than not in quotes, as instructions write it."""
+        """The text, in quotes with probability 0.6."""
         return f'"{text}"' if self.rng.random() < 0.6 else text

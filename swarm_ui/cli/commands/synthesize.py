@@ -76,7 +76,7 @@ def _invented(level: Level, count: int, seed: int, bar: Bar) -> Iterator[dict[st
     """Samples of one kind, of invented screens."""
     from swarm_ui.nodes.models.tiny_agent.vocabulary import GENERAL_WORDS
     from swarm_ui.optim.stage1.synthesis.curriculum import Mix, Stream
-    from swarm_ui.optim.stage1.synthesis.questions import Quiz
+    from swarm_ui.optim.stage1.synthesis.screens import QuestionSample
 
     words = [word for word in GENERAL_WORDS if word.isalpha() and len(word) > 2]
     mix = Mix(
@@ -88,7 +88,7 @@ def _invented(level: Level, count: int, seed: int, bar: Bar) -> Iterator[dict[st
     stream = Stream(seed, words, mix)
     for number in range(count):
         drawn = stream.draw()
-        yield chats.quiz(drawn) if isinstance(drawn, Quiz) else chats.lesson(drawn)
+        yield chats.quiz(drawn) if isinstance(drawn, QuestionSample) else chats.lesson(drawn)
         bar.update(number + 1)
 
 
@@ -107,7 +107,7 @@ async def _steps(place: EnvironmentSection, count: int, bar: Bar) -> list[dict[s
 async def _walks(
     place: EnvironmentSection, world: worlds.World, count: int
 ) -> AsyncIterator[list[dict[str, Any]]]:
-    from swarm_ui.optim.stage1.synthesis.demonstrations import walk
+    from swarm_ui.optim.stage1.synthesis.demonstrations import demonstrate
 
     rng = random.Random(place.seed)
     names = () if place.name == "phone" else await worlds.tasks_of(place, world)
@@ -115,7 +115,7 @@ async def _walks(
     environment = await made if hasattr(made, "__await__") else made
     try:
         for task, seed in worlds.training_jobs(place, names, count, rng):
-            steps = await walk(environment, task=task, seed=seed, rng=rng)
+            steps = await demonstrate(environment, task=task, seed=seed, rng=rng)
             yield [{**chats.lesson(step), "task": task, "seed": seed} for step in steps]
     finally:
         await environment.close()

@@ -18,17 +18,16 @@ from swarm_ui.nodes.models.tiny_agent.tokenizer import MAX_PROMPT, SLOTS, Screen
 from swarm_ui.nodes.models.tiny_agent.vocabulary import GENERAL_WORDS
 from swarm_ui.observation import Element, Observation, Past
 from swarm_ui.optim.stage1.synthesis.curriculum import PAGE_FAMILIES, Mix, Stream
-from swarm_ui.optim.stage1.synthesis.questions import Quiz
-from swarm_ui.optim.stage1.synthesis.scene import Lesson
+from swarm_ui.optim.stage1.synthesis.screens import ActionSample, QuestionSample
 
 CODEC = ScreenTokenizer(["wardrobe"])
 KNOWN = tuple(w for w in GENERAL_WORDS if w.isalpha() and len(w) > 2)
 
 
-def lessons(count: int, seed: int) -> list[Lesson]:
+def lessons(count: int, seed: int) -> list[ActionSample]:
     stream = Stream(seed, KNOWN, Mix())
     drawn = [stream.draw(questions=0.0) for _ in range(count)]
-    return [lesson for lesson in drawn if isinstance(lesson, Lesson)]
+    return [lesson for lesson in drawn if isinstance(lesson, ActionSample)]
 
 
 def allows(grammar: Trie, free: set[int], reply: list[int], eos: int) -> bool:
@@ -169,7 +168,7 @@ def test_quizzes_mark_exactly_their_answers() -> None:
     stream = Stream(1, KNOWN, Mix())
     for _ in range(40):
         drawn = stream.draw(questions=1.0)
-        assert isinstance(drawn, Quiz)
+        assert isinstance(drawn, QuestionSample)
         ids, mask = CODEC.quiz(CODEC.encode(drawn.decision), drawn.questions)
         assert len(ids) == len(mask)
         ends = [i for i, token in enumerate(ids) if token == CODEC.eos_id]
@@ -183,12 +182,12 @@ def test_quizzes_mark_exactly_their_answers() -> None:
 
 
 def test_every_family_of_pages_makes_lessons_that_point_at_something() -> None:
-    from swarm_ui.optim.stage1.synthesis.random_words import Bag
+    from swarm_ui.optim.stage1.synthesis.random_words import WordSampler
 
     stream = Stream(7, KNOWN, Mix())
     for family in PAGE_FAMILIES:
         for _ in range(30):
-            lesson = stream.page(Bag(stream.rng, KNOWN), family)
+            lesson = stream.page(WordSampler(stream.rng, KNOWN), family)
             element = lesson.decision.observation.element(lesson.action.index)
             assert element is not None, family
             if lesson.action.action_type == "input_text":

@@ -7,7 +7,7 @@ import pytest
 from swarm_ui.errors import ConfigError
 from swarm_ui.message import Message
 from swarm_ui.observation import Observation
-from swarm_ui.optim.edges.credit import edge_credit, episode_edge_credit, mean_edge_credit
+from swarm_ui.optim.edges.credit import edge_credit, episode_edge_credit
 from swarm_ui.optim.edges.distribution import EdgeDistribution, EdgeSample
 from swarm_ui.optim.edges.optimizer import EdgeOptimizer
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
@@ -74,11 +74,6 @@ def test_the_baseline_may_be_the_decisions_mean() -> None:
     assert earned["b", "c"] == pytest.approx(-0.1)
 
 
-def test_means_are_over_the_decisions_that_know() -> None:
-    both = mean_edge_credit([{("a", "b"): 1.0, ("b", "c"): 0.5}, {("a", "b"): 0.0}])
-    assert both == {("a", "b"): 0.5, ("b", "c"): 0.5}
-
-
 def played(*credit: list[list[float | None]] | None, success: bool | None = True) -> Episode:
     steps = tuple(
         StepRecord(trace=trace(), credit=None if c is None else tuple(map(tuple, c)))
@@ -114,3 +109,9 @@ def test_another_shape_is_refused() -> None:
         edge_credit(trace(), [[1.0, 0.0]])
     with pytest.raises(ConfigError, match="discount must be"):
         edge_credit(trace(), [[1.0, 0.0, 1.0]], discount=1.0)
+
+
+def test_the_old_name_of_the_discount_warns() -> None:
+    with pytest.warns(DeprecationWarning, match="discount"):
+        old = edge_credit(trace(), [[None, None, 1.0]], back=0.25)
+    assert old == edge_credit(trace(), [[None, None, 1.0]], discount=0.25)

@@ -1,4 +1,4 @@
-"""Broken agents lose their voice: edges, vote, or their place in the team."""
+"""Broken agents are found from credit, and cut off: edges, vote, or the whole agent."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from swarm_ui import CollabGraph
 from swarm_ui.action import Action
 from swarm_ui.errors import ConfigError, GraphError
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
-from swarm_ui.optim.edges.prune_agents import repair, silenced
-from swarm_ui.trace.records import Episode, StepRecord, Trace
+from swarm_ui.optim.edges.prune_agents import find_broken, prune_agents, without_voice
+from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 
 NAMES = tuple(f"agent_{k}" for k in range(4))
 REPLY = Action(action_type="navigate_back").json()
@@ -39,38 +39,100 @@ def episodes(right: dict[str, float]) -> list[Episode]:
 
 def test_edges_and_vote_are_cut_apart_or_together() -> None:
     graph = team()
-    mute = silenced(graph, ["agent_1"], vote=False)
+    mute = without_voice(graph, ["agent_1"], vote=False)
     assert ("agent_0", "agent_1") in mute.edges and ("agent_1", "vote") in mute.edges
     assert ("agent_1", "agent_2") not in mute.edges
-    voteless = silenced(graph, ["agent_1"], edges=False)
+    voteless = without_voice(graph, ["agent_1"], edges=False)
     assert ("agent_1", "agent_2") in voteless.edges and ("agent_1", "vote") not in voteless.edges
-    gone = silenced(graph, ["agent_1"])
+    gone = without_voice(graph, ["agent_1"])
     assert gone.agents == ("agent_0", "agent_2", "agent_3")
-    assert silenced(graph, ["agent_1"], edges=False, vote=False).edges == graph.edges
+    assert without_voice(graph, ["agent_1"], edges=False, vote=False).edges == graph.edges
     with pytest.raises(GraphError, match="agent_9"):
-        silenced(graph, ["agent_9"])
+        without_voice(graph, ["agent_9"])
 
 
 async def test_who_is_cut_is_not_heard_and_not_paid_for() -> None:
-    mute = await silenced(team(), ["agent_1"], vote=False).run(BLANK)
+    mute = await without_voice(team(), ["agent_1"], vote=False).run(BLANK)
     assert all("agent_1" not in id for c in mute.calls if c.node in ("agent_2", "agent_3")
                for id in c.heard)  # fmt: skip
-    gone = await silenced(team(), ["agent_1"]).run(BLANK)
+    gone = await without_voice(team(), ["agent_1"]).run(BLANK)
     assert {call.node for call in gone.calls} == {"agent_0", "agent_2", "agent_3", "vote"}
     assert gone.action is not None
 
 
-def test_repair_cuts_who_was_found_and_shows_why() -> None:
+def test_pruning_cuts_who_was_found_and_shows_why() -> None:
     graph = team()
-    found = repair(graph, episodes(dict.fromkeys(NAMES, 0.8) | {"agent_2": 0.1}))
+    found = prune_agents(graph, episodes(dict.fromkeys(NAMES, 0.8) | {"agent_2": 0.1}))
     assert found.cut == ("agent_2",)
     assert found.graph.agents == ("agent_0", "agent_1", "agent_3")
     worst = found.audits[0]
     assert worst.agent == "agent_2" and worst.gap is not None and worst.gap.high < -0.15
-    healthy = repair(graph, episodes(dict.fromkeys(NAMES, 0.8)))
+    healthy = prune_agents(graph, episodes(dict.fromkeys(NAMES, 0.8)))
     assert healthy.cut == () and healthy.graph.edges == graph.edges
 
 
-def test_a_team_of_broken_agents_is_not_repaired() -> None:
+def test_a_team_of_broken_agents_is_not_pruned() -> None:
     with pytest.raises(ConfigError, match="all agents are broken"):
-        repair(team(), episodes({"agent_0": 0.9} | dict.fromkeys(NAMES[1:], 0.1)), margin=-2.0)
+        prune_agents(
+            team(), episodes({"agent_0": 0.9} | dict.fromkeys(NAMES[1:], 0.1)), margin=-2.0
+        )
+
+
+# -- finding them ------------------------------------------------------------------------------
+
+AGENTS = ("ada", "bo", "cy", "dee")
+
+
+def graded(seed: int, quality: dict[str, float], *, masked: bool = False) -> Episode:
+    """Four steps of differing difficulty; an agent is right with its quality less that."""
+    rng = random.Random(seed)
+    steps = []
+    for _ in range(4):
+        hard = rng.choice([0.0, 0.4])
+        row = tuple(
+            None if rng.random() < 0.1 else float(rng.random() < quality[a] - hard) for a in AGENTS
+        )
+        calls = tuple(
+            Call(message=f"{a}:0", node=a, round=0, error="down" if quality[a] < 0 else None)
+            for a in AGENTS
+        )
+        trace = Trace(
+            run=f"e{seed}", seed=seed, observation=BLANK, agents=AGENTS, rounds=1, calls=calls
+        )
+        steps.append(StepRecord(trace=trace, credit=(row,)))
+    success = None if masked else True
+    return Episode(environment="e", task="t", seed=seed, steps=tuple(steps), success=success)
+
+
+def test_a_broken_agent_is_found_and_healthy_ones_are_not() -> None:
+    quality = dict.fromkeys(AGENTS, 0.8) | {"cy": 0.1}
+    found = find_broken([graded(k, quality) for k in range(30)])
+    assert [a.agent for a in found if a.broken] == ["cy"]
+    assert found[0].agent == "cy"
+    assert found[0].gap is not None and found[0].gap.high < -0.15 and found[0].gap.n == 30
+
+
+def test_two_broken_of_four_do_not_hide_each_other() -> None:
+    quality = dict.fromkeys(AGENTS, 0.9) | {"cy": 0.05, "ada": 0.05}
+    found = find_broken([graded(k, quality) for k in range(40)])
+    assert {a.agent for a in found if a.broken} == {"ada", "cy"}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_equal_agents_are_all_kept(seed: int) -> None:
+    quality = dict.fromkeys(AGENTS, 0.7)
+    found = find_broken([graded(1000 * seed + k, quality) for k in range(20)])
+    assert not any(a.broken for a in found)
+
+
+def test_one_episode_and_masked_episodes_prove_nothing() -> None:
+    quality = dict.fromkeys(AGENTS, 0.9) | {"cy": 0.0}
+    assert not any(a.broken for a in find_broken([graded(1, quality)]))
+    assert find_broken([graded(k, quality, masked=True) for k in range(30)]) == ()
+
+
+def test_an_agent_whose_calls_fail_is_broken() -> None:
+    quality = dict.fromkeys(AGENTS, 0.9) | {"bo": -1.0}
+    found = {a.agent: a for a in find_broken([graded(1, quality)])}
+    assert found["bo"].broken and found["bo"].failed == 1.0
+    assert not found["ada"].broken

@@ -32,9 +32,9 @@ from swarm_ui.optim.stage1 import (
 )
 from swarm_ui.optim.stage1.__main__ import main
 from swarm_ui.optim.stage1.corpus.exports import supervised_row
-from swarm_ui.optim.stage1.finetune import finetune_stage
+from swarm_ui.optim.stage1.finetune import stage as stage_module
 from swarm_ui.optim.stage1.finetune.finetune import STAGES
-from swarm_ui.optim.stage1.finetune.finetune_stage import Stage, _Finite, load_tokenizer
+from swarm_ui.optim.stage1.finetune.stage import Stage, _Finite, load_tokenizer
 
 ROOT = Path(__file__).resolve().parents[3]
 QUICK = {"max_steps": 2, "batch_size": 2, "accumulate": 1, "max_length": 2048,
@@ -186,8 +186,8 @@ def test_stages_done_are_not_done_again(
     model: Path, corpus: Path, tuned: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
-    monkeypatch.setattr(finetune_stage, "SFTTrainer", None)
-    monkeypatch.setattr(finetune_stage, "DPOTrainer", None)
+    monkeypatch.setattr(stage_module, "SFTTrainer", None)
+    monkeypatch.setattr(stage_module, "DPOTrainer", None)
     results = finetune(model, corpus, tuned, config=quick(method="full"))
     assert [result.steps for result in results] == [2, 2, 2, 2]
     with pytest.raises(ConfigError, match="begun with another 'config'"):
@@ -216,7 +216,7 @@ def test_an_interrupted_stage_goes_on(
                 raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("swarm_ui.optim.stage1.finetune.finetune_stage._Finite", Cut)
+        patch.setattr(stage_module, "_Finite", Cut)
         with pytest.raises(KeyboardInterrupt):
             finetune(model, questions, tmp_path / "cut", config=config)
     assert not (tmp_path / "cut" / "final").exists()
@@ -301,7 +301,7 @@ def test_the_command(
     assert main(["finetune", str(model), str(questions), str(tmp_path / "f"), *settings]) == 0
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["steps"] == 2
     assert main(["finetune", str(model), str(questions), str(tmp_path / "g"), "--set", "x=1"]) == 2
-    assert "expected name=value" in capsys.readouterr().err
+    assert "expected NAME=VALUE" in capsys.readouterr().err
 
 
 @pytest.mark.slow

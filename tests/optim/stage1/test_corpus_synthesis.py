@@ -25,7 +25,7 @@ from swarm_ui.optim.stage1 import (
     synthesize,
     totals,
 )
-from swarm_ui.optim.stage1.corpus.quality import Unique, answer_fault, canonical
+from swarm_ui.optim.stage1.corpus.quality import Deduplicator, answer_fault, canonical
 from swarm_ui.optim.stage1.corpus.samples import sample_id
 from swarm_ui.prompts import decision_chat
 
@@ -338,7 +338,7 @@ def test_answers_that_teach_nothing(question: str, answer: str, why: str | None)
 async def test_duplicates_and_samples_alike(tmp_path: Path) -> None:
     await scripted_corpus(tmp_path / "c", 2)
     sample = next(iter(read_corpus(tmp_path / "c")))
-    unique = Unique(repeats=2)
+    unique = Deduplicator(repeats=2)
 
     def again(response: str) -> Sample:
         return msgspec.structs.replace(sample, response=response)

@@ -16,13 +16,13 @@ from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer
 from swarm_ui.nodes.models.tiny_agent.vocabulary import GENERAL_WORDS
 from swarm_ui.optim.stage1.supervised import Progress, Stage1Config, pad, reply_loss, train
 from swarm_ui.optim.stage1.synthesis.curriculum import COLLEAGUES, Mix, Stream
-from swarm_ui.optim.stage1.synthesis.demonstrations import overhear, walk
-from swarm_ui.optim.stage1.synthesis.scene import Lesson
+from swarm_ui.optim.stage1.synthesis.demonstrations import demonstrate, with_messages
+from swarm_ui.optim.stage1.synthesis.screens import ActionSample
 
 KNOWN = tuple(w for w in GENERAL_WORDS if w.isalpha() and len(w) > 2)
 
 
-def exact(model: LocalModel, lessons: list[Lesson]) -> float:
+def exact(model: LocalModel, lessons: list[ActionSample]) -> float:
     asked = [Request(decision=lesson.decision) for lesson in lessons]
     done = asyncio.run(model.generate(asked))
     hits = [c.text == lesson.action.json() for c, lesson in zip(done, lessons, strict=True)]
@@ -30,11 +30,11 @@ def exact(model: LocalModel, lessons: list[Lesson]) -> float:
 
 
 def test_training_learns_to_act_on_screens_it_has_not_seen() -> None:
-    mix = Mix(questions=0.1, pages=0.0, devices=1.0, demonstrations=0.0, overheard_lessons=0.0)
+    mix = Mix(questions=0.1, pages=0.0, devices=1.0, demonstrations=0.0, invented_with_messages=0.0)
     model = LocalModel.untrained(ScreenTokenizer(), width=48, layers=2, heads=4, seed=0)
     unseen = Stream(999, KNOWN, mix)
     lessons = [unseen.draw(questions=0.0) for _ in range(100)]
-    assert all(isinstance(lesson, Lesson) for lesson in lessons)
+    assert all(isinstance(lesson, ActionSample) for lesson in lessons)
     before = exact(model, lessons)  # type: ignore[arg-type]
     told: list[Progress] = []
     end = train(
@@ -88,9 +88,13 @@ def test_demonstrations_are_right_and_recover_from_stray_steps() -> None:
     environment = PhoneEnvironment()
     task = tasks("train")[0]
 
-    async def both() -> tuple[list[Lesson], list[Lesson]]:
-        straight = await walk(environment, task=task, seed=3, rng=random.Random(0), stray=0.0)
-        wandering = await walk(environment, task=task, seed=3, rng=random.Random(0), stray=0.4)
+    async def both() -> tuple[list[ActionSample], list[ActionSample]]:
+        straight = await demonstrate(
+            environment, task=task, seed=3, rng=random.Random(0), stray=0.0
+        )
+        wandering = await demonstrate(
+            environment, task=task, seed=3, rng=random.Random(0), stray=0.4
+        )
         return straight, wandering
 
     straight, wandering = asyncio.run(both())
@@ -100,13 +104,13 @@ def test_demonstrations_are_right_and_recover_from_stray_steps() -> None:
 
 
 def test_overheard_lessons_keep_their_target_and_hear_right_and_wrong() -> None:
-    stream = Stream(4, KNOWN, Mix(overheard_lessons=0.0, overheard_steps=0.0))
+    stream = Stream(4, KNOWN, Mix(invented_with_messages=0.0, demonstrations_with_messages=0.0))
     rng = random.Random(0)
     right = wrong = 0
     for _ in range(200):
         lesson = stream.draw(questions=0.0)
-        assert isinstance(lesson, Lesson)
-        told = overhear(lesson, rng, COLLEAGUES)
+        assert isinstance(lesson, ActionSample)
+        told = with_messages(lesson, rng, COLLEAGUES)
         assert told.action == lesson.action
         for heard in told.decision.heard:
             assert heard.action is not None
@@ -121,4 +125,4 @@ def test_demonstrations_need_an_environment_with_an_expert() -> None:
         name = "blind"
 
     with pytest.raises(ConfigError, match="expert"):
-        asyncio.run(walk(Blind(), task="t", seed=0, rng=random.Random(0)))  # type: ignore[arg-type]
+        asyncio.run(demonstrate(Blind(), task="t", seed=0, rng=random.Random(0)))  # type: ignore[arg-type]

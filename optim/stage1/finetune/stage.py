@@ -1,4 +1,4 @@
-"""One stage of fine-tuning: a trainer of trl, its data, and what it leaves behind."""
+"""One stage of fine-tuning with a trainer of trl."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer  # type: ignore[att
 
 from swarm_ui.errors import ConfigError, LearningError
 from swarm_ui.optim.stage1.corpus.exports import Row
-from swarm_ui.optim.stage1.finetune.finetune_config import FinetuneConfig
+from swarm_ui.optim.stage1.finetune.config import FinetuneConfig
 from swarm_ui.storage.run_directory import write_atomic
 
 _UNLOADABLE = (OSError, ValueError, KeyError, RuntimeError, ImportError)
@@ -36,37 +36,37 @@ _PLAIN = (
     "{% else %}{{ turn['role'] | capitalize }}: {{ turn['content'] }}{{ '\n\n' }}{% endif %}"
     "{% endfor %}{% if add_generation_prompt %}Assistant:{% endif %}"
 )
-"""The prompt that :class:`swarm_ui.nodes.models.transformers.causal_model.CausalModel` builds
-where a tokenizer has no template, and after it the reply with the end token."""
+"""The prompt that :class:`swarm_ui.nodes.models.transformers.causal_model.CausalModel` builds for a
+tokenizer without a template, followed by the reply and the end token."""
 
 
 _CHECKPOINTING = (
-    "activation_checkpointing"  # the newer name
+    "activation_checkpointing"  # the newer name of the setting
     if "activation_checkpointing" in SFTConfig.__dataclass_fields__
     else "gradient_checkpointing"
 )
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What a stage did."""
+    """The result of a stage."""
 
     stage: str
     samples: int
     skipped: int
-    """Samples that were too long."""
+    """Number of samples that were too long."""
     steps: int
     """Optimiser steps."""
     loss: float
     """Mean over the stage."""
     processes: int
     seconds: float
-    """Wall time of this stage in the process that finished it."""
+    """Wall time of this stage, in the process that finished it."""
     peak_bytes: int
-    """Most memory resident in the main process so far."""
+    """Peak resident memory of the main process."""
 
 
 def processes() -> accelerate.PartialState:
-    """This process among those that ``accelerate launch`` started; alone without it."""
+    """The group of processes that ``accelerate launch`` started; without it, this process alone."""
     return accelerate.PartialState(cpu=not torch.accelerator.is_available())
 
 
@@ -74,7 +74,7 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     """The model's tokenizer, with a plain chat template if it has none.
 
     Raises:
-        ConfigError: there is none, or it knows no end token.
+        ConfigError: there is none, or it has no end token.
     """
     if not folder.is_dir():
         raise ConfigError(f"finetune: no model in '{folder}': there is no such folder")
@@ -83,7 +83,7 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     except _UNLOADABLE as error:
         raise ConfigError(f"finetune: no tokenizer in '{folder}': {error}") from error
     if tokenizer.eos_token is None:
-        raise ConfigError(f"finetune: the tokenizer in '{folder}' names no end token (eos_token)")
+        raise ConfigError(f"finetune: the tokenizer in '{folder}' has no end token (eos_token)")
     if tokenizer.chat_template is None:
         tokenizer.chat_template = _PLAIN
     if tokenizer.pad_token is None:
@@ -94,10 +94,11 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
 def too_long(
     rows: list[Row], tokenizer: PreTrainedTokenizerBase, config: FinetuneConfig, where: str
 ) -> frozenset[int]:
-    """Places of the rows that do not fit; none if they are to be an error.
+    """Indices of the rows that are longer than ``max_length``.
 
     Raises:
-        ConfigError: a row is too long, or the chat template cannot say the prompt alone.
+        ConfigError: a row is too long and ``too_long`` is ``"error"``, or the chat template gives
+            another prompt without a reply than with one.
     """
     found = []
     for place, row in enumerate(rows):
@@ -107,21 +108,21 @@ def too_long(
         if any(ids[: len(prompt)] != prompt for ids in whole):
             raise ConfigError(
                 f"{where}: the tokenizer's chat template does not begin a chat with the prompt "
-                "that it gives before a reply (add_generation_prompt), so the model would learn "
-                "from other prompts than it will see; give the tokenizer another template"
+                "that it gives before a reply (add_generation_prompt), so the model would be "
+                "trained on other prompts than it gets later; use another chat template"
             )
         if max(map(len, whole)) > config.max_length:
             found.append(place)
     if found and config.too_long == "error":
         raise ConfigError(
             f"{where}: {len(found)} of {len(rows)} samples have more than {config.max_length} "
-            "tokens; raise 'max_length', or set too_long='skip' to leave them out"
+            "tokens; raise 'max_length', or set too_long='skip' to skip them"
         )
     return frozenset(found)
 
 
 class Stage:
-    """Trains what the stage before left, and saves it."""
+    """Trains the model of the stage before, and saves it."""
 
     def __init__(
         self, name: str, model: Path, before: Path | None, out: Path, config: FinetuneConfig
@@ -138,11 +139,11 @@ class Stage:
         *,
         skipped: int,
     ) -> Result:
-        """Train, unless it was done before. Raises ``LearningError`` if a loss is no number."""
+        """Train, unless the stage is finished. Raises ``LearningError`` for a non-finite loss."""
         done = self.out / "stage.json"
         if done.exists():
             return msgspec.json.decode(done.read_bytes(), type=Result)
-        begun = time.monotonic()
+        start = time.monotonic()
         data = Dataset.from_list(rows)
         trainer = (self._preferring if "chosen" in rows[0] else self._supervised)(data, tokenizer)
         trainer.remove_callback(PrinterCallback)
@@ -159,7 +160,7 @@ class Stage:
             steps=outcome.global_step,
             loss=outcome.training_loss,
             processes=group.num_processes,
-            seconds=time.monotonic() - begun,
+            seconds=time.monotonic() - start,
             peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         )
         if group.is_main_process:
@@ -189,9 +190,9 @@ class Stage:
             loss_type=["sigmoid", "sft"] if both else ["sigmoid"],
             loss_weights=[1.0, config.supervised] if both else None,
         )
-        # With an adapter, trl copies it into a frozen one named "ref"; both names are its own.
-        # With full weights it would load the reference from the path in the model's config; here
-        # it is given what that path holds, so that nothing hangs on the path.
+        # With an adapter, trl copies it into a frozen adapter named "ref". With full weights, trl
+        # would load the reference from the path in the model's config; passing the reference here
+        # makes it independent of this path.
         reference = None if config.method == "lora" else self._weights()
         return DPOTrainer(
             model=self._network(),
@@ -248,7 +249,7 @@ class Stage:
             return get_peft_model(network, adapter)
 
     def _weights(self) -> Any:
-        """The base model, or with full weights what the stage before saved."""
+        """The base model, or for full fine-tuning the model of the stage before."""
         config = self._config
         full = config.method == "full"
         folder = self._before if full and self._before is not None else self._model
@@ -266,30 +267,34 @@ class Stage:
             ) from error
         network, found = loaded
         lost = sorted(found["missing_keys"])
-        if lost:  # transformers would go on with random numbers in their place
-            raise ConfigError(f"finetune: the weights in '{folder}' lack some, such as {lost[0]}")
+        if lost:  # transformers would initialise them at random
+            raise ConfigError(
+                f"finetune: some weights are missing in '{folder}', such as {lost[0]}"
+            )
         return network
 
     def _save(self, trainer: Any, group: accelerate.PartialState) -> None:
-        """Weights and tokenizer, in place at once."""
+        """Save weights and tokenizer; the folder appears only when it is complete."""
         network = trainer.accelerator.unwrap_model(trainer.model)
         if "ref" in getattr(network, "peft_config", {}):
             network.delete_adapter("ref")
         fresh = self.out.with_name(f".{self.out.name}.part")
         if group.is_main_process:
             shutil.rmtree(fresh, ignore_errors=True)
-            shutil.rmtree(self.out, ignore_errors=True)  # without stage.json it was cut off
+            shutil.rmtree(self.out, ignore_errors=True)  # without stage.json it is incomplete
         group.wait_for_everyone()
         trainer.save_model(str(fresh))
         group.wait_for_everyone()
         if group.is_main_process:
-            (fresh / "training_args.bin").unlink(missing_ok=True)  # a pickle, and full of paths
+            (fresh / "training_args.bin").unlink(
+                missing_ok=True
+            )  # a pickle that contains local paths
             fresh.rename(self.out)
         group.wait_for_everyone()
 
 
 class _Finite(TrainerCallback):
-    """Stops at a loss that is not a number, which transformers by itself goes on with."""
+    """Raises ``LearningError`` for a non-finite loss; transformers would continue."""
 
     def __init__(self, stage: str) -> None:
         self._stage = stage
@@ -299,7 +304,7 @@ class _Finite(TrainerCallback):
         if loss is not None and not math.isfinite(loss):
             raise LearningError(
                 f"finetune, stage {self._stage}: the loss is {loss} at step {state.global_step}; "
-                "lower the learning rate. The stages before are saved"
+                "lower the learning rate. The earlier stages are saved"
             )
 
 
@@ -313,7 +318,7 @@ def _ids(
             add_generation_prompt=add_generation_prompt,
             return_dict=True,
         )
-    except Exception as error:  # a template is a program, and may raise what it likes
+    except Exception as error:  # a template may raise any exception
         raise ConfigError(f"{where}: the tokenizer's chat template fails: {error}") from error
     ids: list[int] = read["input_ids"]
     return ids

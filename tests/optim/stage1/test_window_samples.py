@@ -21,27 +21,27 @@ from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import PASS, ScreenTokenizer
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.stage1.synthesis.curriculum import COLLEAGUES, Mix, Stream
-from swarm_ui.optim.stage1.synthesis.scene import Lesson
-from swarm_ui.optim.stage1.synthesis.window_lessons import (
-    Moment,
+from swarm_ui.optim.stage1.synthesis.screens import ActionSample
+from swarm_ui.optim.stage1.synthesis.window_samples import (
+    LabelledScreen,
     WindowMix,
     WindowStream,
-    moments,
-    window_lesson,
+    labelled_screens,
+    window_sample,
 )
 
 CODEC = ScreenTokenizer([PASS, *COLLEAGUES, "notes"])
 TASKS = ("notes-create", "contacts-add", "tasks-check-two", "settings-network", "calendar-when")
 
 
-def shown() -> list[Moment]:
+def shown() -> list[LabelledScreen]:
     phone, rng = PhoneEnvironment(long=True, memory=1), random.Random(0)
 
-    async def show() -> list[Moment]:
-        found: list[Moment] = []
+    async def show() -> list[LabelledScreen]:
+        found: list[LabelledScreen] = []
         for task in TASKS:
             for seed in (1, 2):
-                found += await moments(phone, task=task, seed=seed, rng=rng)
+                found += await labelled_screens(phone, task=task, seed=seed, rng=rng)
         return found
 
     return asyncio.run(show())
@@ -50,19 +50,21 @@ def shown() -> list[Moment]:
 POOL = shown()
 
 
-def lessons(count: int, mix: WindowMix | None = None, seed: int = 0) -> list[Lesson]:
+def lessons(count: int, mix: WindowMix | None = None, seed: int = 0) -> list[ActionSample]:
     rng = random.Random(seed)
-    return [window_lesson(rng.choice(POOL), rng, mix or WindowMix()) for _ in range(count)]
+    return [window_sample(rng.choice(POOL), rng, mix or WindowMix()) for _ in range(count)]
 
 
 def test_fields_and_boxes_are_right_in_any_order_but_not_the_button_that_sends() -> None:
     phone = PhoneEnvironment(long=True)
 
-    async def first_form() -> Moment:
-        found = await moments(phone, task="contacts-add", seed=3, rng=random.Random(0), stray=0.0)
+    async def first_form() -> LabelledScreen:
+        found = await labelled_screens(
+            phone, task="contacts-add", seed=3, rng=random.Random(0), stray=0.0
+        )
         return next(m for m in found if m.observation.app == "contacts new")
 
-    right = asyncio.run(first_form()).right
+    right = asyncio.run(first_form()).correct
     assert [a.action_type for a in right] == ["input_text", "input_text"]
     assert [a.target for a in right] == ["name", "phone"]
 
@@ -71,12 +73,12 @@ def test_every_right_action_brings_the_phone_nearer() -> None:
     phone = PhoneEnvironment(long=True)
     screen = phone.begin("tasks-check-two", 4)
     rng = random.Random(1)
-    found = asyncio.run(moments(phone, task="tasks-check-two", seed=4, rng=rng, stray=0.0))
+    found = asyncio.run(labelled_screens(phone, task="tasks-check-two", seed=4, rng=rng, stray=0.0))
     assert found[0].observation == screen
-    assert any(len(moment.right) > 1 for moment in found)
+    assert any(len(moment.correct) > 1 for moment in found)
     phone.begin("tasks-check-two", 4)
     for moment in found:
-        for action in moment.right:
+        for action in moment.correct:
             assert phone.grade(action) == 1.0
         break
 
@@ -108,7 +110,7 @@ def test_colleagues_err_about_as_often_as_asked() -> None:
             for h in lesson.decision.heard
             if h.action is not None and h.action.index is not None
         ]
-        own = {a.target for m in POOL for a in m.right}
+        own = {a.target for m in POOL for a in m.correct}
         return sum(target not in own for target in told) / len(told)
 
     clean = WindowMix(errors=(0.0,), broken=0.0)
@@ -123,7 +125,9 @@ def test_few_of_the_passes_are_kept() -> None:
     def share(passes: float) -> float:
         stream = WindowStream(0, POOL, others, WindowMix(share=1.0, passes=passes))
         drawn = [stream.draw() for _ in range(400)]
-        return sum(isinstance(d, Lesson) and isinstance(d.action, Abstain) for d in drawn) / 400
+        return (
+            sum(isinstance(d, ActionSample) and isinstance(d.action, Abstain) for d in drawn) / 400
+        )
 
     assert share(0.1) < 0.6 * share(1.0)
 
@@ -135,7 +139,7 @@ def test_the_stream_mixes_and_is_the_same_for_a_seed() -> None:
 
     first = drawn(3)
     assert first == drawn(3) != drawn(4)
-    own = [isinstance(d, Lesson) and d.decision.partial for d in first]
+    own = [isinstance(d, ActionSample) and d.decision.partial for d in first]
     assert 5 < sum(own) < 35
 
 
@@ -153,7 +157,7 @@ def test_an_environment_without_an_expert_is_refused() -> None:
         async def close(self) -> None: ...
 
     with pytest.raises(ConfigError, match="plain has none"):
-        asyncio.run(moments(Plain(), task="press", seed=0, rng=random.Random(0)))
+        asyncio.run(labelled_screens(Plain(), task="press", seed=0, rng=random.Random(0)))
 
 
 # -- tokens -----------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""Chat text of the synthesis: what the UI agent is asked for, and how its answers are judged.
+"""Prompts of the synthesis: requests to the UI agent, and the critic's prompt for answers.
 
-The method (CollabUIAgents, arXiv 2502.14496) says what to ask for; the wording is our own. What
-the adversary and the critic of actions read is in :mod:`swarm_ui.optim.credit.judging_prompts`.
+The method (CollabUIAgents, arXiv 2502.14496) says what to ask for; the wording is ours. The prompts
+of the adversary and of the critic for actions are in :mod:`swarm_ui.optim.credit.judging_prompts`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ object that maps every item's name to its score."""
 
 
 def screen_text(observation: Observation) -> str:
-    """The screen alone, without goal and history, in a block that its texts cannot leave."""
+    """The screen without goal and history, in a block that its own texts cannot close."""
     plain = context(msgspec.structs.replace(observation, goal="", history=()))
     return plain[plain.index("On the screen, as") :]
 
@@ -82,14 +82,14 @@ def question_chat(observation: Observation, question: str) -> tuple[ChatMessage,
     return (ChatMessage("system", _ANSWERER), ChatMessage("user", user))
 
 
-def asking_chat(observation: Observation, count: int) -> tuple[ChatMessage, ...]:
-    """Asks the UI agent for questions about a screen."""
+def questions_chat(observation: Observation, count: int) -> tuple[ChatMessage, ...]:
+    """The request for questions about a screen."""
     system = _QUESTIONS.format(rule=_DATA_RULE, count=count)
     return (ChatMessage("system", system), ChatMessage("user", screen_text(observation)))
 
 
-def inventing_chat(observation: Observation, count: int) -> tuple[ChatMessage, ...]:
-    """Asks the UI agent for instructions of one step."""
+def instructions_chat(observation: Observation, count: int) -> tuple[ChatMessage, ...]:
+    """The request for instructions of one step."""
     rules = decision_chat(Decision(observation=observation))[0].content
     system = _INSTRUCTIONS.format(rules=rules, count=count)
     known = f"\n\nKinds of action here: {', '.join(observation.actions)}" * bool(
@@ -101,7 +101,7 @@ def inventing_chat(observation: Observation, count: int) -> tuple[ChatMessage, .
 def judging_chat(
     observation: Observation, items: Sequence[tuple[str, str]], names: Sequence[str]
 ) -> tuple[ChatMessage, ...]:
-    """What a critic reads about questions, or instructions, and their answers on one screen."""
+    """The critic's prompt for questions, or instructions, and their answers on one screen."""
     listed = "\n\n".join(
         said(name, f"{asked}\nAnswer: {answer}", _act(answer))
         for name, (asked, answer) in zip(names, items, strict=True)

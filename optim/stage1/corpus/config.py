@@ -1,55 +1,56 @@
-"""Settings of a synthesis. The paper gives no sizes: every number here is a default of ours."""
+"""Settings of a synthesis. The paper gives no sizes; every default here is ours."""
 
 from __future__ import annotations
 
 import msgspec
 
 from swarm_ui.errors import ConfigError
+from swarm_ui.optim.stage1.corpus.samples import LEVELS
 
 
 class CorpusConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What is made of a walk, and what is good enough to be kept."""
+    """Which samples are made from a walk, and which are kept."""
 
-    levels: tuple[int, ...] = (1, 2, 3)
+    levels: tuple[int, ...] = LEVELS
     seed: int = 0
     max_steps: int | None = 30
-    """Most steps of a walk, if the environment does not end it before."""
+    """Most steps of a walk; the environment may end it earlier."""
     stray: float = 0.0
-    """Probability that a random act is executed in a walk instead of the agent's, so that the way
-    back is walked too. Needs a world whose damage can be undone."""
+    """Probability of a random action instead of the agent's, so that walks also show the way back.
+    Use it only where actions can be undone."""
     screens: int = 4
     """Most different screens of a walk that levels 1 and 2 ask about."""
     first_screen: float = 0.2
-    """Probability that a walk's first screen is among them: it is much the same in all walks.
-    The value in the method's released code."""
+    """Probability that a walk's first screen is among them, because it is similar in all walks.
+    This is the value in the method's released code."""
     questions: int = 8
     """Most questions about a screen."""
     instructions: int = 6
     """Most instructions for a screen."""
     messages: float = 0.5
-    """Share of the preferences with neighbours' messages in their context."""
+    """Share of the preferences with messages of neighbours in their prompt."""
     neighbours: int = 3
-    """Most of them."""
+    """Most messages of neighbours."""
     wrong_neighbours: float = 0.4
     """Share of the neighbours' messages that the adversary wrote."""
     attempts: int = 4
-    """Most proposals asked of the adversary for one preference."""
+    """Most replies of the adversary for one preference."""
     good_above: float = 0.5
-    """A score above it is right."""
+    """An item with a score above it is right."""
     bad_below: float = 0.5
-    """A score below it is wrong."""
+    """An item with a score below it is wrong."""
     repeats: int = 8
-    """Most samples that differ in the order of the screen's elements alone."""
+    """Most samples that differ only in the sequence of the screen's elements."""
     longest_prompt: int = 40_000
-    """Characters; what is longer is dropped."""
+    """Characters; longer samples are dropped."""
     longest_response: int = 2_000
     temperature: float = 0.7
-    """Of questions, instructions, neighbours and adversary; walks and verdicts are greedy."""
+    """For questions, instructions, neighbours and adversary; walks and verdicts use 0."""
     max_tokens: int = 1024
-    """Longest list of questions or instructions; a reply to act is a quarter of it at most."""
+    """Of a list of questions or instructions; a reply with an action may have a quarter of it."""
 
     def __post_init__(self) -> None:
-        if not self.levels or not set(self.levels) <= {1, 2, 3}:
+        if not self.levels or not set(self.levels) <= set(LEVELS):
             raise ConfigError(f"corpus: 'levels' must be some of 1, 2 and 3, got {self.levels}")
         for name in ("stray", "first_screen", "messages", "wrong_neighbours"):
             value = getattr(self, name)

@@ -8,15 +8,15 @@ from typing import NamedTuple
 from swarm_ui.action import Action
 from swarm_ui.message import Heard
 from swarm_ui.model import Decision
-from swarm_ui.optim.stage1.corpus.corpus_config import CorpusConfig
+from swarm_ui.optim.stage1.corpus.config import CorpusConfig
 from swarm_ui.optim.stage1.corpus.quality import Reason, canonical, score_fault
-from swarm_ui.optim.stage1.corpus.roles import Judge, Opponent, Said, Scene, UIAgent
+from swarm_ui.optim.stage1.corpus.roles import Reply, Roles, WalkState
 
 NEIGHBOURS = ("agent_0", "agent_1", "agent_2", "agent_3")
 
 
 class Preference(NamedTuple):
-    """What is preferred to what, after hearing whom."""
+    """A chosen and a rejected reply, and the messages in their context."""
 
     chosen: str
     rejected: str
@@ -25,48 +25,46 @@ class Preference(NamedTuple):
     heard: tuple[Heard, ...]
 
 
-class Preferences:
-    """Makes preferences of steps."""
+class PreferenceMaker:
+    """Makes preferences from steps."""
 
-    def __init__(
-        self, agent: UIAgent, adversary: Opponent, critic: Judge | None, config: CorpusConfig
-    ) -> None:
-        self._agent, self._adversary, self._critic = agent, adversary, critic
-        self._config = config
+    def __init__(self, roles: Roles, config: CorpusConfig) -> None:
+        self._roles, self._config = roles, config
 
-    async def make(self, scene: Scene, said: Said, seed: int) -> Preference | Reason:
-        """The preference of a step, or why there is none.
+    async def make(self, state: WalkState, reply: Reply, seed: int) -> Preference | Reason:
+        """The preference of a step, or the reason why there is none.
 
         Args:
-            scene: the step.
-            said: what the agent replied there.
-            seed: of everything that is drawn.
+            state: the step.
+            reply: the agent's reply at this step.
+            seed: of all random choices.
         """
-        chosen = canonical(said.text, scene.observation)
+        chosen = canonical(reply.text, state.observation)
         if isinstance(chosen, str):
             return f"chosen: {chosen}"
         rng = random.Random(seed)
-        found = await self._opposed(scene, chosen, rng.getrandbits(31))
+        found = await self._rejected(state, chosen, rng.getrandbits(31))
         if isinstance(found, str):
             return found
-        rejected, score, against = found
+        rejected, score, rejected_score = found
         heard: tuple[Heard, ...] = ()
         if rng.random() < self._config.messages:
-            heard = await self._neighbours(scene, chosen[1], rng)
-        return Preference(chosen[0], rejected, score, against, heard)
+            heard = await self._neighbours(state, chosen[1], rng)
+        return Preference(chosen[0], rejected, score, rejected_score, heard)
 
-    async def _opposed(
-        self, scene: Scene, chosen: tuple[str, Action], seed: int
+    async def _rejected(
+        self, state: WalkState, chosen: tuple[str, Action], seed: int
     ) -> tuple[str, float | None, float | None] | Reason:
-        """Rejection sampling: a reply that is possible here, another act, and wrong."""
-        rng, config = random.Random(seed), self._config
+        """Rejection sampling: a possible reply with another action that is judged wrong."""
+        rng, config, critic = random.Random(seed), self._config, self._roles.critic
         tried = {chosen[1].key}
         reason = "no negative: the adversary wrote nothing"
         for _ in range(config.attempts):
-            said = await self._adversary.oppose(scene, chosen[1], seed=rng.getrandbits(31))
-            if said is None:
+            seed = rng.getrandbits(31)
+            reply = await self._roles.adversary.oppose(state, chosen[1], seed=seed)
+            if reply is None:
                 continue
-            read = canonical(said.text, scene.observation)
+            read = canonical(reply.text, state.observation)
             if isinstance(read, str):
                 reason = f"no negative: {read}"
                 continue
@@ -75,10 +73,10 @@ class Preferences:
                 reason = "no negative: always the same act"
                 continue
             tried.add(action.key)
-            if self._critic is None:
+            if critic is None:
                 return text, None, None
             both = [chosen[0], text]
-            good, bad = await self._critic.acts(scene, both, seed=rng.getrandbits(31))
+            good, bad = await critic.score_actions(state, both, seed=rng.getrandbits(31))
             fault = score_fault(good, config)
             if fault is not None:
                 return f"chosen: {fault}"
@@ -88,24 +86,26 @@ class Preferences:
         return reason
 
     async def _neighbours(
-        self, scene: Scene, good: Action, rng: random.Random
+        self, state: WalkState, good: Action, rng: random.Random
     ) -> tuple[Heard, ...]:
-        """Messages of others about this screen: some the agent's own samples, right or wrong as
-        they come, and some the adversary's."""
+        """Messages of other agents about this screen.
+
+        Some are samples of the agent itself, correct or wrong; the others are the adversary's.
+        """
         config = self._config
         count = rng.randint(1, min(config.neighbours, len(NEIGHBOURS)))
         heard = []
         for sender in sorted(rng.sample(NEIGHBOURS, count)):
             seed, wrong = rng.getrandbits(31), rng.random() < config.wrong_neighbours
-            said: Said | None
+            reply: Reply | None
             if wrong:
-                said = await self._adversary.oppose(scene, good, seed=seed)
+                reply = await self._roles.adversary.oppose(state, good, seed=seed)
             else:
-                decision = Decision(observation=scene.observation)
-                said = await self._agent.act(
-                    scene, decision, seed=seed, temperature=config.temperature
+                decision = Decision(observation=state.observation)
+                reply = await self._roles.agent.act(
+                    state, decision, seed=seed, temperature=config.temperature
                 )
-            read = "nothing" if said is None else canonical(said.text, scene.observation)
+            read = "nothing" if reply is None else canonical(reply.text, state.observation)
             if not isinstance(read, str):
                 heard.append(Heard(sender=sender, round=0, content=read[0], action=read[1]))
         return tuple(heard)

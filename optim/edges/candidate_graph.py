@@ -1,4 +1,4 @@
-"""Which edges a distribution is about, and what of their order is free."""
+"""The nodes and candidate edges of a distribution over DAGs, and one sample of it."""
 
 from __future__ import annotations
 
@@ -16,22 +16,20 @@ from swarm_ui.trace.records import EdgeName
 
 
 class EdgeSample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One drawn graph."""
+    """One sampled DAG."""
 
     order: tuple[str, ...]
-    """Nodes, first speaker first."""
+    """All nodes; the first one speaks first."""
     edges: tuple[EdgeName, ...]
-    """(sender, listener), sorted by listener's then sender's place in ``order``."""
+    """(sender, listener), sorted by the listener's and then the sender's position in ``order``."""
     log_prob: float | None
-    """Log-probability (nats) when it was drawn, of what its distribution says it draws; ``None``
-    where there is none (a fixed graph, a draw from a posterior over weights)."""
+    """Log-probability (nats) under the parameters it was sampled with; ``None`` if the
+    distribution has none (a sample from a posterior over weights)."""
     used: tuple[str, ...] | None = None
-    """Nodes from which a path leads to the decision, and the decision, sorted; ``None`` if the
-    distribution knows no decision: then all are."""
+    """Names of the nodes with a path to the decision, and the decision itself, sorted; ``None`` if
+    the distribution has no decision, so that all nodes are used."""
     enumeration: int | None = None
-    """Seed of the sequence in which a sequential distribution looked at its candidates."""
-    condition: tuple[float, ...] | None = None
-    """Features the graph was drawn for."""
+    """Seed of the sequence in which a sequential distribution visited its candidates."""
 
     @property
     def useful(self) -> tuple[EdgeName, ...]:
@@ -42,30 +40,34 @@ class EdgeSample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return tuple(edge for edge in self.edges if edge[1] in used)
 
 
-class Knot(NamedTuple):
-    """Nodes whose order decides which of the candidates between them may occur."""
+class CyclicBlock(NamedTuple):
+    """Nodes of one level and the candidates between them, which can form cycles."""
 
     nodes: list[int]
-    slots: list[int]
-    """Candidates between two of them."""
+    edges: list[int]
+    """Indices of the candidates between two of the nodes."""
     ends: tuple[Tensor, Tensor]
-    """Sender and listener of each slot, as places in ``nodes``."""
+    """Sender and listener of each of these edges, as positions in ``nodes``."""
 
 
-class EdgeSpace:
-    """Named nodes and candidate edges.
+class CandidateGraph:
+    """Named nodes and the edges that may occur between them.
 
-    Nodes stand in *levels*: a candidate from one level to a later one never closes a cycle, so
-    only inside a level does the order matter. Two nodes that may talk in both directions, directly
-    or through others, are in the same level; one that only listens, such as a final decision, is
-    in a later level than those it hears.
+    Nodes stand in *levels*, the topological generations of the strongly connected components. A
+    candidate from one level to a later one never closes a cycle, so the order of the nodes matters
+    only within a level. A node that only listens, such as a final decision, is in a later level
+    than the nodes it listens to.
 
     Attributes:
         names: nodes, sorted.
         edges: candidates, sorted.
-        decision: the node all others must reach to be used, or ``None``.
-        levels: places in ``names`` by level, first level first.
-        knots: nodes of one level with candidates between them.
+        decision: the node that every used node reaches, or ``None``.
+        node_index, edge_index: position in ``names`` and in ``edges``.
+        senders, listeners: node indices of each candidate, ``[E]``.
+        levels: node indices by level, first level first.
+        level_of: level of each node, ``[n]``.
+        order_dependent: whether a candidate stays within a level, ``[E]`` bool.
+        blocks: the levels with candidates inside.
     """
 
     def __init__(
@@ -76,7 +78,7 @@ class EdgeSpace:
     ) -> None:
         """
         Raises:
-            ConfigError: a repeated or unknown name, a self-loop, or a decision that speaks.
+            ConfigError: a repeated or unknown name, a self-loop, or a decision that sends.
         """
         listed = list(names)
         self.names = tuple(sorted(set(listed)))
@@ -88,9 +90,8 @@ class EdgeSpace:
             )
         pairs = {(a, b) for a in self.names for b in self.names if a != b}
         if candidates is None:
-            self.edges = tuple(sorted(edge for edge in pairs if edge[0] != decision))
-        else:
-            self.edges = tuple(sorted(set(candidates)))
+            candidates = (edge for edge in pairs if edge[0] != decision)
+        self.edges = tuple(sorted(set(candidates)))
         unknown = set(self.edges) - pairs
         if unknown:
             raise ConfigError(
@@ -99,52 +100,50 @@ class EdgeSpace:
         if any(sender == decision for sender, _ in self.edges):
             raise ConfigError(f"edge distribution: the decision {decision!r} only listens")
         self.decision = decision
-        self.place = {name: i for i, name in enumerate(self.names)}
-        self.slot = {edge: k for k, edge in enumerate(self.edges)}
-        ends = [(self.place[a], self.place[b]) for a, b in self.edges]
+        self.node_index = {name: i for i, name in enumerate(self.names)}
+        self.edge_index = {edge: k for k, edge in enumerate(self.edges)}
+        ends = [(self.node_index[a], self.node_index[b]) for a, b in self.edges]
         self.senders = torch.tensor([a for a, _ in ends], dtype=torch.long)
         self.listeners = torch.tensor([b for _, b in ends], dtype=torch.long)
-        self.levels, self.knots = self._layout(ends)
-        level_of = torch.zeros(len(self.names), dtype=torch.long)
+        self.levels = self._levels(ends)
+        self.level_of = torch.zeros(len(self.names), dtype=torch.long)
         for number, level in enumerate(self.levels):
-            level_of[level] = number
-        self.level_of = level_of
-        self.tied = level_of[self.senders] == level_of[self.listeners]
-        """Candidates that only an order decides about, ``[E]`` bool."""
+            self.level_of[level] = number
+        self.order_dependent = self.level_of[self.senders] == self.level_of[self.listeners]
+        self.blocks = self._blocks(ends)
 
-    def _layout(self, ends: list[tuple[int, int]]) -> tuple[list[list[int]], list[Knot]]:
+    def _levels(self, ends: list[tuple[int, int]]) -> list[list[int]]:
         graph = nx.DiGraph(ends)
         graph.add_nodes_from(range(len(self.names)))
-        parts = nx.condensation(graph)
-        levels = [
-            sorted(node for part in parts_ for node in parts.nodes[part]["members"])
-            for parts_ in nx.topological_generations(parts)
+        components = nx.condensation(graph)
+        return [
+            sorted(node for part in generation for node in components.nodes[part]["members"])
+            for generation in nx.topological_generations(components)
         ]
-        level_of = {node: k for k, level in enumerate(levels) for node in level}
-        inner: dict[int, list[int]] = {}
-        for slot, (a, b) in enumerate(ends):
-            if level_of[a] == level_of[b]:
-                inner.setdefault(level_of[a], []).append(slot)
-        knots = []
-        for _, slots in sorted(inner.items()):
-            nodes = sorted({node for slot in slots for node in ends[slot]})
-            here = {node: i for i, node in enumerate(nodes)}
-            first = torch.tensor([here[ends[slot][0]] for slot in slots])
-            second = torch.tensor([here[ends[slot][1]] for slot in slots])
-            knots.append(Knot(nodes, slots, (first, second)))
-        return levels, knots
 
-    def chosen(self, sets: Sequence[Iterable[EdgeName]]) -> Tensor:
-        """Edge sets as ``[B, E]`` bool. Raises ``ConfigError`` for one that is no candidate."""
-        mask = torch.zeros(len(sets), len(self.edges), dtype=torch.bool)
-        for row, edges in enumerate(sets):
+    def _blocks(self, ends: list[tuple[int, int]]) -> list[CyclicBlock]:
+        by_level: dict[int, list[int]] = {}
+        for k in self.order_dependent.nonzero()[:, 0].tolist():
+            by_level.setdefault(int(self.level_of[ends[k][0]]), []).append(k)
+        blocks = []
+        for _, edges in sorted(by_level.items()):
+            nodes = sorted({node for k in edges for node in ends[k]})
+            position = {node: i for i, node in enumerate(nodes)}
+            first = torch.tensor([position[ends[k][0]] for k in edges])
+            second = torch.tensor([position[ends[k][1]] for k in edges])
+            blocks.append(CyclicBlock(nodes, edges, (first, second)))
+        return blocks
+
+    def mask(self, edge_sets: Sequence[Iterable[EdgeName]]) -> Tensor:
+        """Edge sets as ``[B, E]`` bool. Raises ``ConfigError`` for an edge that is no candidate."""
+        mask = torch.zeros(len(edge_sets), len(self.edges), dtype=torch.bool)
+        for row, edges in enumerate(edge_sets):
             try:
-                slots = [self.slot[edge] for edge in edges]
+                mask[row, [self.edge_index[edge] for edge in edges]] = True
             except KeyError as missing:
                 raise ConfigError(
                     f"edge distribution: {missing.args[0]} is not a candidate edge"
                 ) from None
-            mask[row, slots] = True
         return mask
 
     def orders(self, orders: Sequence[Sequence[str]]) -> Tensor:
@@ -154,7 +153,7 @@ class EdgeSpace:
                 raise ConfigError(
                     f"edge distribution: {list(order)} is not an order of {self.names}"
                 )
-        rows = [[self.place[name] for name in order] for order in orders]
+        rows = [[self.node_index[name] for name in order] for order in orders]
         return torch.tensor(rows, dtype=torch.long).view(len(orders), len(self.names))
 
     def used(self, chosen: Tensor) -> Tensor | None:
@@ -162,7 +161,7 @@ class EdgeSpace:
         if self.decision is None:
             return None
         used = torch.zeros(len(chosen), len(self.names), dtype=torch.bool)
-        used[:, self.place[self.decision]] = True
+        used[:, self.node_index[self.decision]] = True
         senders = self.senders.expand(len(chosen), -1)
         while True:
             carried = chosen & used[:, self.listeners]
@@ -174,16 +173,15 @@ class EdgeSpace:
     def sample(
         self,
         order: Sequence[int],
-        slots: Sequence[int],
+        chosen: Sequence[int],
         log_prob: float | None,
         *,
         enumeration: int | None = None,
-        condition: tuple[float, ...] | None = None,
     ) -> EdgeSample:
-        """A record of a graph given by places and slots."""
+        """The record of a DAG that is given by node indices and edge indices."""
         rank = {node: r for r, node in enumerate(order)}
-        ends = [self.edges[k] for k in slots]
-        ranked = sorted((rank[self.place[b]], rank[self.place[a]], a, b) for a, b in ends)
+        ends = [self.edges[k] for k in chosen]
+        ranked = sorted((rank[self.node_index[b]], rank[self.node_index[a]], a, b) for a, b in ends)
         edges = tuple((a, b) for _, _, a, b in ranked)
         used = None
         if self.decision is not None:
@@ -195,5 +193,4 @@ class EdgeSpace:
             log_prob=log_prob,
             used=used,
             enumeration=enumeration,
-            condition=condition,
         )

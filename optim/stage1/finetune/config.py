@@ -1,4 +1,4 @@
-"""Settings of fine-tuning. The paper gives none: every number here is a default of ours."""
+"""Settings of fine-tuning. The paper gives none; every default here is ours."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from swarm_ui.errors import ConfigError
 
 
 class FinetuneConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """How a model is trained on a corpus; the same for all stages but where it says otherwise."""
+    """How a model is trained on a corpus, in all stages unless a setting says otherwise."""
 
     method: Literal["lora", "full"] = "lora"
     rank: int = 16
@@ -22,31 +22,31 @@ class FinetuneConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_steps: int = -1
     """Optimiser steps of each stage; -1: as many as the epochs take."""
     learning_rate: float = 1e-4
-    """Of the supervised stages, warmed up over a tenth and then linear to zero. For all weights
-    of a large model, 1e-5 is usual."""
+    """Of the supervised stages; warm-up over a tenth of the steps, then linear to zero. For full
+    fine-tuning of a large model, 1e-5 is usual."""
     preference_learning_rate: float = 1e-5
-    """Of DPO; for all weights of a large model, 5e-7 is usual."""
+    """Of DPO; for full fine-tuning of a large model, 5e-7 is usual."""
     batch_size: int = 4
-    """Samples at once in each process."""
+    """Samples in a batch of each process."""
     accumulate: int = 4
-    """Batches for one optimiser step."""
+    """Batches in one optimiser step."""
     beta: float = 0.1
-    """Of DPO: how dearly leaving the reference is paid for."""
+    """Of DPO: strength of the constraint to stay close to the reference."""
     supervised: float = 0.2
-    """Weight of a supervised term beside DPO's loss, against a falling likelihood of the chosen
-    response; 0: none."""
+    """Weight of a supervised loss that is added to DPO's, so that the likelihood of the chosen
+    response does not fall; 0: none."""
     max_length: int = 4096
-    """Tokens of prompt and response together; nothing is ever cut off."""
+    """Tokens of prompt and response together; samples are never truncated."""
     too_long: Literal["error", "skip"] = "error"
-    """What becomes of longer samples; skipped ones are counted."""
+    """What happens to longer samples; skipped ones are counted."""
     bf16: bool = False
-    """Compute in bfloat16; the weights that are trained stay in float32."""
+    """Compute in bfloat16; the trained weights stay in float32."""
     checkpointing: bool = False
     """Recompute activations in the backward pass: less memory, more time."""
     weight_decay: float = 0.0
     seed: int = 0
     save_steps: int = 200
-    """Optimiser steps between checkpoints, from which an interrupted stage goes on."""
+    """Optimiser steps between checkpoints; an interrupted stage continues from the last one."""
 
     def __post_init__(self) -> None:
         if self.method not in ("lora", "full"):

@@ -1,0 +1,214 @@
+"""What both edge optimisers share: advantages of samples, and the score-function objective.
+
+The gradient is that of the log-probability of a sample: of its edge set, with the order summed
+out, where this can be done.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Generic, Literal, Protocol
+
+import msgspec
+import torch
+from torch import Tensor, nn
+from typing_extensions import TypeVar  # PyTorch needs it too; typing has no defaults before 3.13
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.optim.edges.candidate_graph import CandidateGraph, EdgeSample
+from swarm_ui.optim.edges.distribution import EdgeDistribution
+from swarm_ui.trace.records import EdgeName
+
+Baseline = Literal["others", "average", "none"] | float
+MOMENTUM = 0.9
+"""Of the moving average of utilities."""
+
+
+class DifferentiableEdges(Protocol):
+    """A distribution over DAGs whose log-probability has a gradient."""
+
+    logits: nn.Parameter
+    """Log-odds of each candidate, ``[E]``."""
+
+    @property
+    def graph(self) -> CandidateGraph: ...
+
+    def parameters(self) -> Iterator[nn.Parameter]: ...
+
+    def sample_log_probs(self, samples: Sequence[EdgeSample]) -> Tensor:
+        """Log-probability of each sample, ``[B]``, with gradient."""
+        ...
+
+    def edge_entropy(self) -> Tensor: ...
+
+
+D = TypeVar("D", bound=DifferentiableEdges, default=EdgeDistribution)
+
+
+class EdgeUpdate(msgspec.Struct, frozen=True, kw_only=True):
+    """What one step did."""
+
+    used: int
+    """Number of samples with a utility; the others were masked."""
+    baseline: float
+    """Mean of these utilities."""
+    moved: float
+    """Largest change of an edge's probability."""
+    edge_entropy: float
+    """Nats, after the step."""
+
+
+class ScoreFunctionOptimizer(ABC, Generic[D]):
+    """Moves a distribution over DAGs towards samples of higher utility.
+
+    Attributes:
+        average: moving average of utilities; ``None`` before the first step.
+        seen: number of samples with a utility so far; the warm-up counts them.
+    """
+
+    steps_without_gradient = False
+    """Whether a step is made although all advantages are 0, because the optimiser has momentum."""
+
+    def __init__(
+        self,
+        distribution: D,
+        *,
+        lr: float,
+        first_lr: float | None,
+        warmup: int,
+        credit_weight: float,
+        normalise: bool,
+        baseline: Baseline,
+    ) -> None:
+        if warmup < 0:
+            raise ConfigError(f"warmup must be a number of samples, got {warmup}")
+        if isinstance(baseline, str) and baseline not in ("others", "average", "none"):
+            raise ConfigError(
+                f"baseline must be 'others', 'average', 'none' or a number, got {baseline!r}"
+            )
+        self.distribution = distribution
+        self.lr = lr
+        self.first_lr = lr if first_lr is None else first_lr
+        self.warmup = warmup
+        self.credit_weight = credit_weight
+        self.normalise = normalise
+        self.baseline = baseline
+        self.average: float | None = None
+        self.seen = 0
+
+    def step(
+        self,
+        samples: Sequence[EdgeSample],
+        utilities: Sequence[float | None],
+        credit: Sequence[Mapping[EdgeName, float]] | None = None,
+        *,
+        groups: Sequence[object] | None = None,
+    ) -> EdgeUpdate:
+        """One update.
+
+        Args:
+            samples: drawn from the distribution as it is now.
+            utilities: one for each sample; ``None`` masks a sample: the others are compared as if
+                it had not been drawn.
+            credit: for each sample, an advantage of single edges, such as a critic's; edges
+                without an entry are unscored. It counts even where the utility is ``None``.
+            groups: for each sample, an identifier of the task and seed it was tried on; samples
+                are compared within their group. Default: all are one group.
+        """
+        check_lengths(samples, utilities, credit, groups)
+        scored = [k for k, u in enumerate(utilities) if u is not None]
+        credited = [] if credit is None else [k for k in range(len(samples)) if credit[k]]
+        values = [u for u in utilities if u is not None]
+        mean = sum(values) / len(values) if values else self.average or 0.0
+        before = self.distribution.logits.detach().sigmoid()
+        objective = torch.zeros(())
+        if scored:
+            own = [None if groups is None else groups[k] for k in scored]
+            advantages = torch.tensor(self._advantages(values, own))
+            if self.steps_without_gradient or bool(advantages.any()):
+                log_probs = self.distribution.sample_log_probs([samples[k] for k in scored])
+                objective = objective + (advantages * log_probs).sum() / len(scored)
+        for k in credited:
+            assert credit is not None
+            term = self._credit_term(samples[k], credit[k])
+            objective = objective + term / len(credited)
+        if objective.requires_grad:
+            self._ascend(objective)
+        self.seen += len(scored)
+        with torch.no_grad():
+            change = (self.distribution.logits.sigmoid() - before).abs()
+            return EdgeUpdate(
+                used=len(scored),
+                baseline=mean,
+                moved=float(change.max()) if change.numel() else 0.0,
+                edge_entropy=float(self.distribution.edge_entropy()),
+            )
+
+    @property
+    def rate(self) -> float:
+        """The present learning rate as a share of ``lr``; below 1 during the warm-up."""
+        done = min(1.0, self.seen / self.warmup) if self.warmup else 1.0
+        return (self.first_lr + (self.lr - self.first_lr) * done) / self.lr
+
+    @abstractmethod
+    def _ascend(self, objective: Tensor) -> None:
+        """Change the parameters so that the objective grows."""
+
+    def _advantages(self, values: Sequence[float], groups: Sequence[object]) -> list[float]:
+        mean = sum(values) / len(values)
+        known = self.average
+        self.average = mean if known is None else MOMENTUM * known + (1.0 - MOMENTUM) * mean
+        if self.baseline == "none":
+            return list(values)
+        if isinstance(self.baseline, float | int):
+            return [v - self.baseline for v in values]
+        if self.baseline == "average":
+            return [v - (mean if known is None else known) for v in values]
+        members: dict[object, list[int]] = {}
+        for k, group in enumerate(groups):
+            members.setdefault(group, []).append(k)
+        out = [0.0] * len(values)
+        for indices in members.values():
+            compared = self._leave_one_out([values[k] for k in indices], known)
+            for k, advantage in zip(indices, compared, strict=True):
+                out[k] = advantage
+        return out
+
+    def _leave_one_out(self, values: Sequence[float], known: float | None) -> list[float]:
+        """Each value minus the mean of the others; alone, minus the moving average."""
+        if len(values) == 1:
+            return [0.0 if known is None else values[0] - known]
+        total, others = sum(values), len(values) - 1
+        mean = total / len(values)
+        spread = math.sqrt(sum((v - mean) ** 2 for v in values) / others)
+        scale = spread if self.normalise and spread > 1e-9 else 1.0
+        return [(v - (total - v) / others) / scale for v in values]
+
+    def _credit_term(self, sample: EdgeSample, credit: Mapping[EdgeName, float]) -> Tensor:
+        drawn = set(sample.edges)
+        unknown = [edge for edge in credit if edge not in drawn]
+        if unknown:
+            raise ConfigError(f"edge step: credit for {unknown[0]}, which its sample does not have")
+        chosen = [self.distribution.graph.edge_index[edge] for edge in credit]
+        values = torch.tensor(list(credit.values()))
+        log_probs = nn.functional.logsigmoid(self.distribution.logits[chosen])
+        return self.credit_weight * (values * log_probs).sum()
+
+
+def check_lengths(
+    samples: Sequence[EdgeSample],
+    utilities: Sequence[float | None],
+    credit: Sequence[Mapping[EdgeName, float]] | None,
+    groups: Sequence[object] | None,
+) -> None:
+    """Raises ``ConfigError`` unless each argument has one entry for every sample."""
+    for what, given in (("utilities", utilities), ("credit", credit), ("groups", groups)):
+        if given is not None and len(given) != len(samples):
+            raise ConfigError(
+                f"edge step: {what} and samples differ in length: {len(given)} and {len(samples)}"
+            )
+    bad = [u for u in utilities if u is not None and not math.isfinite(u)]
+    if bad:
+        raise ConfigError(f"edge step: a utility is {bad[0]}; give None for a sample that failed")

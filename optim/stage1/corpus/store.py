@@ -1,0 +1,251 @@
+"""A corpus on disk.
+
+    corpus/
+    ├── corpus.json     settings, models, what is held out, versions
+    ├── samples.jsonl   one sample a line
+    ├── journal.jsonl   one finished walk a line: number of samples, and what was dropped and why
+    └── calls.jsonl     calls to models, so that none is made, or paid, twice
+
+The samples of a walk are written first and its line of the journal after them. If a ``kill -9``
+leaves samples without this line, they are removed when the corpus is opened again, and the walk is
+repeated.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from swarm_ui.errors import ConfigError, TraceError
+from swarm_ui.optim.stage1.corpus.call_log import read_records, spent
+from swarm_ui.optim.stage1.corpus.config import CorpusConfig
+from swarm_ui.optim.stage1.corpus.held_out import HeldOut
+from swarm_ui.optim.stage1.corpus.quality import Deduplicator, DropCounts
+from swarm_ui.optim.stage1.corpus.samples import CORPUS_VERSION, Job, Sample, WalkResult
+from swarm_ui.storage.durable import LineFile
+from swarm_ui.storage.run_directory import installed, write_atomic
+
+_PACKAGES = ("swarm-ui", "msgspec", "openai", "torch", "transformers")
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True):
+    """How a corpus is made; it cannot change while the corpus grows."""
+
+    version: int = CORPUS_VERSION
+    environment: str
+    agent: str
+    adversary: str
+    critic: str
+    """Empty if there was no critic."""
+    config: CorpusConfig
+    held_out: HeldOut
+    packages: dict[str, str] = {}
+    """Versions when the corpus was begun."""
+
+
+class JournalEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A finished walk."""
+
+    task: str
+    seed: int
+    success: bool | None
+    """``None``: there was a fault, no sample was kept, and the walk will be repeated."""
+    steps: int
+    samples: int = 0
+    dropped: dict[str, int] = {}
+    fault: str | None = None
+    end: int
+    """Size of ``samples.jsonl`` in bytes, after the samples of this walk."""
+
+
+class Totals(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts of a corpus."""
+
+    walks: int
+    """Finished without a fault."""
+    successes: int
+    faults: int
+    samples: dict[str, int]
+    """By ``"level <n>"``."""
+    dropped: dict[str, int]
+    """By ``"level <n>: <reason>"``."""
+    calls: int
+    """To models, failed ones too."""
+    tokens: int
+    """Of the calls with a reply."""
+
+
+class Corpus:
+    """A folder of samples that grows walk by walk."""
+
+    def __init__(self, folder: Path, header: Header) -> None:
+        """Begin a corpus, or continue one.
+
+        Raises:
+            ConfigError: the folder holds something else, or a corpus made with other settings.
+            TraceError: a file in it cannot be read.
+        """
+        self.folder, self.header = folder, header
+        path = folder / "corpus.json"
+        if path.exists():
+            _compare(read_header(folder), header, folder)
+        else:
+            if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+                raise ConfigError(f"'{folder}' is not empty and holds no corpus; choose another")
+            stated = msgspec.structs.replace(header, packages=installed(_PACKAGES))
+            write_atomic(path, msgspec.json.format(msgspec.json.encode(stated), indent=2))
+        self._journal = LineFile(folder / "journal.jsonl")
+        self.entries = _entries(folder)
+        end = _end(self.entries)
+        self._samples = LineFile(folder / "samples.jsonl", end=end)
+        self._deduplicator = Deduplicator(header.config.repeats)
+        try:
+            for sample in _samples(folder, end):
+                self._deduplicator.remember(sample)
+        except BaseException:
+            self.close()
+            raise
+
+    def unfinished(self, jobs: Iterable[Job]) -> list[Job]:
+        """The jobs that are not finished, each once; jobs that ended in a fault are among them."""
+        done = _done(self.entries)
+        return [job for job in dict.fromkeys(jobs) if job not in done]
+
+    def add(self, walked: WalkResult) -> JournalEntry:
+        """Store the samples of a walk, without duplicates.
+
+        Raises:
+            OSError: the disk is full or broken; the corpus is unchanged.
+        """
+        dropped = DropCounts(walked.dropped)
+        kept: list[Sample] = []
+        for sample in walked.samples:
+            fault = self._deduplicator.fault(sample)
+            if fault is None:
+                kept.append(sample)
+            else:
+                dropped.note(sample.level, fault)
+        self._samples.extend([msgspec.json.encode(sample) for sample in kept])
+        entry = JournalEntry(
+            task=walked.task,
+            seed=walked.seed,
+            success=walked.success,
+            steps=walked.steps,
+            samples=len(kept),
+            dropped=dict(sorted(dropped.items())),
+            fault=walked.fault,
+            end=self._samples.size,
+        )
+        self._journal.append(msgspec.json.encode(entry))
+        self.entries.append(entry)
+        return entry
+
+    def close(self) -> None:
+        """Close the files."""
+        self._samples.close()
+        self._journal.close()
+
+
+def read_header(folder: Path) -> Header:
+    """The header of a corpus.
+
+    Raises:
+        ConfigError: there is no corpus, or it has another version.
+    """
+    try:
+        raw = (folder / "corpus.json").read_bytes()
+        version = msgspec.json.decode(raw, type=dict[str, Any]).get("version")
+        if version == CORPUS_VERSION:
+            return msgspec.json.decode(raw, type=Header)
+    except (OSError, msgspec.DecodeError) as error:
+        raise ConfigError(f"no corpus in '{folder}': {error}") from error
+    raise ConfigError(
+        f"the corpus '{folder}' has version {version!r}, this library reads {CORPUS_VERSION}"
+    )
+
+
+def read_corpus(folder: Path, *, held_out: HeldOut | None = None) -> Iterator[Sample]:
+    """The samples of a corpus, in the sequence in which they were made.
+
+    Args:
+        folder: of :func:`~swarm_ui.optim.stage1.corpus.synthesize.synthesize`.
+        held_out: checked in addition to the rule that the corpus was made with.
+
+    Raises:
+        ConfigError: there is no corpus, or it contains a sample of a held-out task.
+        TraceError: a line is not a sample.
+    """
+    header = read_header(folder)
+    for sample in _samples(folder, _end(_entries(folder))):
+        origin = sample.origin
+        for rule in (header.held_out, *([held_out] if held_out is not None else [])):
+            job = (origin.task, origin.seed)
+            rule.check(origin.environment, [job], f"'{folder}', sample {sample.id}")
+        yield sample
+
+
+def totals(folder: Path) -> Totals:
+    """Counts of the samples of a corpus, and of dropped items. Raises as ``read_corpus``."""
+    read_header(folder)
+    entries = _entries(folder)
+    kept = Counter(f"level {sample.level}" for sample in _samples(folder, _end(entries)))
+    dropped: Counter[str] = Counter()
+    for entry in entries:
+        dropped.update(entry.dropped)
+    done = _done(entries)
+    calls, used = spent(folder / "calls.jsonl")
+    return Totals(
+        walks=len(done),
+        successes=sum(e.success is True for e in entries),
+        faults=len({(e.task, e.seed) for e in entries} - done),
+        samples=dict(sorted(kept.items())),
+        dropped=dict(sorted(dropped.items())),
+        calls=calls,
+        tokens=used.prompt_tokens + used.completion_tokens,
+    )
+
+
+def _samples(folder: Path, end: int) -> Iterator[Sample]:
+    """The samples in the first ``end`` bytes of the file."""
+    path, at = folder / "samples.jsonl", 0
+    for sample, following in read_records(path, Sample, "a sample", end=end):
+        yield sample
+        at = following
+    if at != end and path.exists():
+        raise TraceError(
+            f"'{path}' has {at} bytes of whole samples, and the journal counts {end}: something "
+            "else changed it. Restore it from a copy, or begin another corpus"
+        )
+
+
+def _entries(folder: Path) -> list[JournalEntry]:
+    path = folder / "journal.jsonl"
+    return [entry for entry, _ in read_records(path, JournalEntry, "a walk")]
+
+
+def _done(entries: list[JournalEntry]) -> set[Job]:
+    return {(entry.task, entry.seed) for entry in entries if entry.success is not None}
+
+
+def _end(entries: list[JournalEntry]) -> int:
+    return entries[-1].end if entries else 0
+
+
+def _compare(before: Header, now: Header, folder: Path) -> None:
+    for field in ("environment", "agent", "adversary", "critic", "config", "held_out"):
+        old, new = getattr(before, field), getattr(now, field)
+        if old != new:
+            raise ConfigError(
+                f"the corpus '{folder}' was begun with another '{field}' ({_short(old)}) than now "
+                f"({_short(new)}); use the same settings, or choose another folder: export and "
+                "fine-tuning accept several"
+            )
+
+
+def _short(value: object) -> str:
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return repr(text if len(text) <= 200 else f"{text[:200]} …")

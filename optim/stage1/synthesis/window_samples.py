@@ -1,0 +1,226 @@
+"""Samples for agents that each see a window of a long screen, may abstain, and hear colleagues.
+
+The correct reply of an agent is: a correct action that its window shows; otherwise a correct action
+that a colleague proposed; otherwise to abstain. Colleagues make errors, and some are always wrong,
+so an agent learns which messages to trust. The recipe and its shares come from our own experiments.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from swarm_ui.action import Abstain, Action
+from swarm_ui.environment import Environment, Graded
+from swarm_ui.graph.topology import Edge, random_dag
+from swarm_ui.message import Message
+from swarm_ui.model import Decision
+from swarm_ui.observation import Observation
+from swarm_ui.optim.stage1.synthesis.demonstrations import expert_of, random_action, step_or_stray
+from swarm_ui.optim.stage1.synthesis.screens import (
+    DONE,
+    ActionSample,
+    QuestionSample,
+    SampleSource,
+)
+from swarm_ui.trace.records import hear
+from swarm_ui.view import View, Window, windowed
+
+_TRIES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledScreen:
+    """A screen of a task, and all actions that are known to be correct on it."""
+
+    observation: Observation
+    correct: tuple[Action, ...]
+    """In the indices of the screen, from top to bottom."""
+    named: frozenset[int]
+    """Elements whose label occurs in the goal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowMix:
+    """How window samples are drawn; the shares are defaults of ours."""
+
+    agents: int = 4
+    copies: tuple[tuple[int, float], ...] = ((1, 0.5), (2, 0.3), (4, 0.2))
+    """How many windows show each element, with weights; ``agents`` of them: the whole screen."""
+    densities: tuple[float, ...] = (0.0, 0.5, 0.5, 1.0)
+    """Of the edges between the agents."""
+    errors: tuple[float, ...] = (0.0, 0.08, 0.2)
+    """Share of wrong messages."""
+    broken: float = 0.3
+    """Share of samples in which one colleague is always wrong."""
+    passes: float = 0.25
+    """Share of the samples with the answer to abstain that are kept; with all of them an agent
+    learns to abstain always."""
+    ends: float = 0.35
+    """Share of the samples with the answer to end the task that are kept."""
+    share: float = 0.85
+    """Share of window samples in the whole stream."""
+
+
+async def labelled_screens(
+    environment: Environment, *, task: str, seed: int, rng: random.Random, stray: float = 0.12
+) -> list[LabelledScreen]:
+    """The screens of one task done by the expert.
+
+    With probability ``stray`` a random action is executed instead of the expert's.
+
+    Raises:
+        ConfigError: the environment has no expert.
+    """
+    expert = expert_of(environment)
+    screen = await environment.reset(task=task, seed=seed)
+    found: list[LabelledScreen] = []
+    while True:
+        correct = await _correct_actions(environment, expert, screen)
+        found.append(LabelledScreen(screen, correct, _named(screen)))
+        step = await step_or_stray(environment, screen, rng.choice(correct), rng, stray)
+        if step.ended:
+            return found
+        screen = step.observation
+
+
+async def _correct_actions(
+    environment: Environment, graded: Graded, screen: Observation
+) -> tuple[Action, ...]:
+    """The expert's action, and its later actions on this screen that are already correct now.
+
+    For example, the fields of a form may be filled, and boxes checked, in any order.
+    """
+    state = graded.snapshot()
+    plan = [graded.expert()]
+    while plan[-1].action_type != "status":
+        step = await environment.step(plan[-1])
+        if step.ended or _labels(step.observation) != _labels(screen):
+            break
+        plan.append(graded.expert())
+    graded.restore(state)
+    correct = {a.key: a for a in plan if a is plan[0] or graded.grade(a) == 1.0}
+    return tuple(sorted(correct.values(), key=lambda a: -1 if a.index is None else a.index))
+
+
+def _labels(screen: Observation) -> tuple[str, list[str]]:
+    return screen.app, [element.label for element in screen.elements]
+
+
+def _named(screen: Observation) -> frozenset[int]:
+    goal = screen.goal.casefold()
+    labels = [(e.index, e.label.casefold()) for e in screen.elements if e.label]
+    return frozenset(i for i, label in labels if re.search(rf"\b{re.escape(label)}(?!\w)", goal))
+
+
+class WindowStream:
+    """Window samples from a pool of screens, mixed with the samples of another source."""
+
+    def __init__(
+        self,
+        seed: int,
+        pool: Sequence[LabelledScreen],
+        others: SampleSource,
+        mix: WindowMix | None = None,
+    ) -> None:
+        self.rng = random.Random(seed)
+        self._pool, self._others = pool, others
+        self.mix = mix or WindowMix()
+
+    def draw(self, questions: float | None = None) -> ActionSample | QuestionSample:
+        """The next sample; ``questions`` is passed on to the other source."""
+        if self.rng.random() >= self.mix.share:
+            return self._others.draw(questions)
+        while True:
+            sample = window_sample(self.rng.choice(self._pool), self.rng, self.mix)
+            if self.rng.random() < self._keep_probability(sample.action):
+                return sample
+
+    def _keep_probability(self, action: Action | Abstain) -> float:
+        if isinstance(action, Abstain):
+            return self.mix.passes
+        return self.mix.ends if action.action_type == "status" else 1.0
+
+
+def window_sample(screen: LabelledScreen, rng: random.Random, mix: WindowMix) -> ActionSample:
+    """What one agent of a simulated team sees and hears, and its correct reply."""
+    n = mix.agents
+    copies, weights = zip(*mix.copies, strict=True)
+    chosen = rng.choices(copies, weights)[0]
+    names = [f"agent_{k}" for k in range(n)]
+    edges = random_dag(names, rng.choice(mix.densities), rng)
+    error, broken = rng.choice(mix.errors), rng.randrange(n) if rng.random() < mix.broken else -1
+    wanted, said = rng.randrange(n), dict[str, Message]()
+    for k in _speakers(wanted, names, edges):
+        view = windowed(screen.observation, Window(part=k, parts=n, copies=chosen))
+        inbox = [said[a] for a, b in edges if b == names[k]]
+        correct = _target(screen, view, [m.action for m in inbox if m.action is not None])
+        if k == wanted:
+            return _sample(view, inbox, correct)
+        wrong = k == broken or rng.random() < error
+        said[names[k]] = _message(names[k], _wrong(screen, view, rng) if wrong else correct)
+    raise AssertionError("the wanted agent is among those that speak")
+
+
+def _speakers(wanted: int, names: Sequence[str], edges: Sequence[Edge]) -> list[int]:
+    """The agents whose messages the wanted agent depends on, in order, and that agent last."""
+    needed, order = [wanted], list[int]()
+    while needed:
+        here = needed.pop()
+        order = [k for k in order if k != here] + [here]
+        needed += [names.index(a) for a, b in edges if b == names[here]]
+    return order[::-1]
+
+
+def _target(screen: LabelledScreen, view: View, heard: Iterable[Action]) -> Action | Abstain:
+    """The correct reply to this view and these messages, in the indices of the screen."""
+    for action in screen.correct:
+        if _evident(screen, action, view):
+            return action
+    correct = {action.key: action for action in screen.correct}
+    for action in heard:
+        if action.key in correct:
+            return correct[action.key]
+    return Abstain()
+
+
+def _evident(screen: LabelledScreen, action: Action, view: View) -> bool:
+    """Whether the view alone justifies the action."""
+    if action.index is not None:
+        return action.index in view.order
+    if action.action_type == "status":  # without named elements, the history must be enough
+        return not screen.named or not screen.named.isdisjoint(view.order)
+    if action.action_type == "answer":
+        seen = view.observation
+        texts = [f"{e.label} {e.value or ''}" for e in seen.elements]
+        texts += [past.label for past in seen.history]
+        return any((action.text or "").casefold() in text.casefold() for text in texts)
+    return True
+
+
+def _wrong(screen: LabelledScreen, view: View, rng: random.Random) -> Action | Abstain:
+    """A wrong action in this view, or nothing if none is found."""
+    correct = {action.key for action in screen.correct}
+    for _ in range(_TRIES):
+        shown = DONE.act if rng.random() < 0.1 else random_action(view.observation, rng)
+        action = None if shown is None else view.to_screen(shown)
+        if action is not None and action.key not in correct:
+            return action
+    return Abstain()
+
+
+def _message(sender: str, said: Action | Abstain) -> Message:
+    action = None if isinstance(said, Abstain) else said
+    return Message(id=f"{sender}:0", sender=sender, round=0, content=said.json(), action=action)
+
+
+def _sample(view: View, inbox: Sequence[Message], correct: Action | Abstain) -> ActionSample:
+    heard = tuple(hear(message, view, listener="") for message in inbox)
+    decision = Decision(observation=view.observation, heard=heard, partial=view.partial)
+    if isinstance(correct, Abstain):
+        return ActionSample(decision, correct, level=3)
+    shown = view.told(correct)
+    assert shown is not None  # every element of the screen has a number in the view
+    return ActionSample(decision, shown, level=3)
