@@ -8,6 +8,7 @@ from typing import Literal, get_args
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.credit.assigners.normalise import By
+from swarm_ui.optim.credit.trust import TrustConfig
 from swarm_ui.optim.preferences.pairs import PairConfig
 from swarm_ui.optim.update.adapter_groups import AdapterGroups, check_groups
 from swarm_ui.optim.update.adapter_trainer import UpdateConfig
@@ -39,11 +40,13 @@ class TeamConfig:
     guide: float = 0.7
     """Probability of executing a right proposal where the vote was wrong."""
     critic_trust: TrustMode = "full"
-    """``full``: the critic's word is the credit. ``learned``: its word and the outcome are mixed;
-    its weight, for each round, is what its scores have said of outcomes so far (see
-    :class:`~swarm_ui.optim.credit.trust.CriticTrust`), and guidance is scaled by it. A critic that
-    says nothing of outcomes ends at 0, which is training without a critic. The trainer measures
-    the weight in both modes."""
+    """``full``: the critic's score is the credit. ``learned``: the credit is a weighted mean of
+    the critic's score and the outcome. The weight of each round is learned (see
+    :class:`~swarm_ui.optim.credit.trust.CriticTrust`), and guidance is scaled by it. A critic
+    whose scores say nothing about outcomes gets weight 0, which is training without a critic. The
+    trainer measures the weight in both modes."""
+    trust: TrustConfig = field(default_factory=TrustConfig)
+    """How the critic's weight is learned."""
     edges: EdgeMode = "redraw"
     """``redraw``: other random edges each iteration, as in the paper; ``fixed``: the graph's own;
     ``learned``: drawn from a distribution that is updated by what the drawn were worth."""

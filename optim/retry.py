@@ -45,12 +45,12 @@ def unanswered(episode: Episode) -> str | None:
     return next((text for text in said if text is not None and _AWAY in text), None)
 
 
-async def play_through(
+async def play_with_retries(
     play: Play,
     jobs: Sequence[Job],
     *,
     patience: float,
-    tell: Callable[[str], None] = lambda _: None,
+    on_wait: Callable[[str], None] = lambda _: None,
 ) -> Played:
     """Play jobs, and those that an outage spoilt again until none is.
 
@@ -60,7 +60,7 @@ async def play_through(
         play: plays jobs.
         jobs: what to play.
         patience: seconds to wait for a model, from when it went, or from when it last answered.
-        tell: told when the waiting begins.
+        on_wait: called with a text when the waiting begins.
 
     Raises:
         ModelUnavailable: it did not come back.
@@ -72,7 +72,7 @@ async def play_through(
     waiting = _spoilt(episodes)
     lost, began, pause = len(waiting), clock(), FIRST_PAUSE
     if waiting:
-        tell(
+        on_wait(
             f"{len(waiting)} of {len(jobs)} episodes wait for a model that cannot be reached "
             f"(at most {patience:g} s): {unanswered(episodes[waiting[0]])}"
         )

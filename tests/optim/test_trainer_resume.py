@@ -18,6 +18,7 @@ from learning_fakes import TinyModel
 from learning_run import CONFIG, run
 
 from swarm_ui.errors import ConfigError, LearningError
+from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.metrics import IterationMetrics
 from swarm_ui.optim.update.checkpoint import Checkpoints
 
@@ -82,7 +83,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(tmp_path: Path
     data[-1] ^= 1
     damaged.write_bytes(data)
     said: list[str] = []
-    again = run(TinyModel(), tmp_path, resume=True, warn=said.append)
+    again = run(TinyModel(), tmp_path, resume=True, callbacks=Callbacks(on_warning=said.append))
     assert len(said) == 1
     assert "iteration-0003" in said[0]
     assert "edges.safetensors has other contents" in said[0]
@@ -98,7 +99,7 @@ def test_where_every_checkpoint_is_damaged_nothing_is_begun_anew(tmp_path: Path)
     metrics = (tmp_path / "metrics.jsonl").read_bytes()
     said: list[str] = []
     with pytest.raises(ConfigError, match=r"every checkpoint under .* is damaged"):
-        run(TinyModel(), tmp_path, resume=True, warn=said.append)
+        run(TinyModel(), tmp_path, resume=True, callbacks=Callbacks(on_warning=said.append))
     assert len(said) == 2
     assert sorted((tmp_path / "checkpoints").iterdir()) == checkpoints
     assert (tmp_path / "metrics.jsonl").read_bytes() == metrics
