@@ -11,7 +11,7 @@ import msgspec
 
 from swarm_ui.optim.edges.optimizer import EdgeUpdate
 from swarm_ui.optim.preferences.advantages import ScoredReply
-from swarm_ui.optim.preferences.grading import graded_proposals
+from swarm_ui.optim.preferences.grading import scored_proposals
 from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.update.adapter_trainer import UpdateStats
 from swarm_ui.trace.records import EdgeName, Episode
@@ -110,7 +110,7 @@ def decision_credit(episodes: Sequence[Episode]) -> float | None:
     for episode in episodes:
         for record in episode.steps if episode.success is not None else ():
             voted = record.trace.action
-            for graded in graded_proposals(record.trace, record.credit or ()):
+            for graded in scored_proposals(record.trace, record.credit or ()):
                 if voted is not None and graded.action.key == voted.key:
                     values.append(graded.credit)
     return mean(values)

@@ -11,7 +11,7 @@ from swarm_ui.environment import Environment, Restorable
 from swarm_ui.model import Decision
 from swarm_ui.node import derive
 from swarm_ui.optim.preferences.adversary import Adversary, negative
-from swarm_ui.optim.preferences.grading import GradedAction, alone, graded_proposals
+from swarm_ui.optim.preferences.grading import ScoredAction, score_of_action, scored_proposals
 from swarm_ui.optim.preferences.pairs import PairConfig
 from swarm_ui.rollout.episodes import Intervention
 from swarm_ui.trace.records import Trace
@@ -51,7 +51,7 @@ class RolloutSupervisor:
         self._guide, self._seed = guide * trust, seed
         self._grades = trust >= 0.5
         self._limits = thresholds or PairConfig()
-        self._written: dict[int, tuple[Trace, list[GradedAction]]] = {}
+        self._written: dict[int, tuple[Trace, list[ScoredAction]]] = {}
 
     async def __call__(
         self, index: int, trace: Trace, environment: Environment
@@ -65,7 +65,7 @@ class RolloutSupervisor:
             return None
         state = environment.snapshot() if isinstance(environment, Restorable) else None
         table = await self._critic.assign(trace, state)
-        graded = graded_proposals(trace, table.values)
+        graded = scored_proposals(trace, table.values)
         good = [g.action for g in graded if g.credit > self._limits.good_above]
         if good and self._grades:
             await self._oppose(trace, rng.choice(good), state, rng)
@@ -76,14 +76,14 @@ class RolloutSupervisor:
             execute=self._guidance(trace, graded, good, rng),
         )
 
-    def negatives(self, trace: Trace) -> Sequence[GradedAction]:
+    def negatives(self, trace: Trace) -> Sequence[ScoredAction]:
         """What the adversary wrote for a decision this referee has seen, in screen indices."""
         return self._written.get(id(trace), (trace, []))[1]
 
     def _guidance(
         self,
         trace: Trace,
-        graded: Sequence[GradedAction],
+        graded: Sequence[ScoredAction],
         good: Sequence[Action],
         rng: random.Random,
     ) -> Action | None:
@@ -106,7 +106,7 @@ class RolloutSupervisor:
         async def grade(action: Action) -> float | None:
             if critic is None:
                 return 0.0
-            return (await critic.assign(alone(trace, action), state)).values[0][0]
+            return await score_of_action(critic, trace, action, state)
 
         context = Decision(observation=trace.observation)
         written = await negative(
@@ -119,4 +119,4 @@ class RolloutSupervisor:
         )
         if written is not None:
             # The trace is kept with it, so that its id cannot come to mean another one.
-            self._written[id(trace)] = (trace, [GradedAction(action=written, credit=0.0)])
+            self._written[id(trace)] = (trace, [ScoredAction(action=written, credit=0.0)])

@@ -157,8 +157,8 @@ class TeamTrainer:
         if self._store is not None:
             if self._store.begun and not resume:
                 raise ConfigError(
-                    "the folder holds checkpoints of another run; resume that run, or choose "
-                    "another folder"
+                    "the folder holds checkpoints of a run already; resume it, or choose another "
+                    "folder"
                 )
             if resume:
                 state = self._store.load(self.model, self.edges, self._collector.trusted)

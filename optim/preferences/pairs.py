@@ -16,7 +16,7 @@ import msgspec
 from swarm_ui.action import Action, ActionKey
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
-from swarm_ui.optim.preferences.grading import GradedAction, credit_by_message, graded_proposals
+from swarm_ui.optim.preferences.grading import ScoredAction, credit_by_message, scored_proposals
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 from swarm_ui.view import View
 
@@ -37,7 +37,7 @@ class PreferencePair(msgspec.Struct, frozen=True, kw_only=True):
     """Where each side comes from, such as ``"own > adversary"``."""
 
 
-Negatives = Callable[[Trace], Sequence[GradedAction]]
+Negatives = Callable[[Trace], Sequence[ScoredAction]]
 """What an adversary wrote for a decision."""
 
 
@@ -101,7 +101,7 @@ class _StepPairs:
     def __init__(
         self,
         record: StepRecord,
-        negatives: Sequence[GradedAction],
+        negatives: Sequence[ScoredAction],
         config: PairConfig,
         rng: random.Random,
     ) -> None:
@@ -109,7 +109,7 @@ class _StepPairs:
         self.config = config
         self.rng = rng
         self.credit = credit_by_message(record.trace, record.credit or ())
-        graded = graded_proposals(record.trace, record.credit or ())
+        graded = scored_proposals(record.trace, record.credit or ())
         self.good = [g for g in graded if g.credit > config.good_above]
         self.bad = [g for g in graded if g.credit < config.bad_below]
         self.adversarial = [g for g in negatives if g.credit < config.bad_below]
@@ -123,12 +123,12 @@ class _StepPairs:
         own = self.trace.message(call.message).action
         view = self.trace.view(call)
         if own is not None and credit > self.config.good_above:
-            return self._defended(call, view, GradedAction(action=own, credit=credit))
+            return self._defended(call, view, ScoredAction(action=own, credit=credit))
         if credit < self.config.bad_below and self.config.corrections:
             return self._corrected(call, view, own, credit)
         return None
 
-    def _defended(self, call: Call, view: View, own: GradedAction) -> PreferencePair | None:
+    def _defended(self, call: Call, view: View, own: ScoredAction) -> PreferencePair | None:
         """The agent was right: oppose a mistake to it."""
         if not self.bad and self.rng.random() >= self.config.easy_share:
             return None
@@ -148,12 +148,12 @@ class _StepPairs:
         chosen, _ = self._pick([(g, "colleague") for g in self.good], view, avoid=own)
         if chosen is None:
             return None
-        mine = None if own is None else GradedAction(action=own, credit=credit)
+        mine = None if own is None else ScoredAction(action=own, credit=credit)
         return self._made(call, view, chosen, mine, "colleague > own")
 
     def _pick(
-        self, pool: Sequence[tuple[GradedAction, str]], view: View, avoid: Action | None
-    ) -> tuple[GradedAction | None, str]:
+        self, pool: Sequence[tuple[ScoredAction, str]], view: View, avoid: Action | None
+    ) -> tuple[ScoredAction | None, str]:
         """One of the pool that this agent can see and that is another act than ``avoid``."""
         able = [
             (g, kind)
@@ -167,8 +167,8 @@ class _StepPairs:
         self,
         call: Call,
         view: View,
-        chosen: GradedAction,
-        rejected: GradedAction | None,
+        chosen: ScoredAction,
+        rejected: ScoredAction | None,
         source: str,
     ) -> PreferencePair | None:
         good = view.from_screen(chosen.action)

@@ -21,7 +21,7 @@ from swarm_ui.optim.credit.analysis.calibration import (
     scored,
 )
 from swarm_ui.optim.credit.analysis.ranks import spearman
-from swarm_ui.optim.credit.assigners.assigner import Counting, unscored
+from swarm_ui.optim.credit.assigners.assigner import CountsCalls, unscored
 from swarm_ui.stats import Interval
 from swarm_ui.trace.records import Episode
 
@@ -111,11 +111,11 @@ async def assess_all(
             at = None if states is None else states[number]
             return await assigner.assess(episodes[number], at)
 
-    counted = assigner.calls if isinstance(assigner, Counting) else None
+    counted = assigner.calls if isinstance(assigner, CountsCalls) else None
     began = time.perf_counter()
     tables = await asyncio.gather(*[one(number) for number in range(len(episodes))])
     seconds = time.perf_counter() - began
-    calls = assigner.calls - (counted or 0) if isinstance(assigner, Counting) else None
+    calls = assigner.calls - (counted or 0) if isinstance(assigner, CountsCalls) else None
     return Assessed(name=assigner.name, tables=tuple(tables), seconds=seconds, calls=calls)
 
 

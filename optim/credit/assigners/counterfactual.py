@@ -16,8 +16,12 @@ from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.replay import replay, resample
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.dag import Dag
-from swarm_ui.optim.credit.assigners.assigner import as_matrix, blank, spoken
-from swarm_ui.optim.credit.assigners.values import Asked, DecisionValue, asked_anew, calls_of
+from swarm_ui.optim.credit.assigners.assigner import (
+    as_matrix,
+    delivered_messages,
+    unscored_decision,
+)
+from swarm_ui.optim.credit.assigners.values import DecisionValue, ReplayCost, calls_of, new_calls
 from swarm_ui.trace.records import Trace
 
 
@@ -48,7 +52,7 @@ class Counterfactual:
         if samples < 0:
             raise ConfigError(f"Counterfactual: samples must be 0 or more, got {samples}")
         self._graph, self._value, self._samples, self._limits = graph, value, samples, limits
-        self.asked = Asked()
+        self.cost = ReplayCost()
         """Re-runs and calls so far."""
 
     @property
@@ -59,16 +63,16 @@ class Counterfactual:
     @property
     def calls(self) -> int:
         """Calls of agents so far, also those of judging."""
-        return self.asked.calls + calls_of(self._value)
+        return self.cost.calls + calls_of(self._value)
 
     async def assign(self, trace: Trace, state: object | None) -> CreditTable:
         """Credit for every message that was said; ``None`` where a re-run or its worth failed."""
         factual = await self._value(trace, state)
         if factual is None:
-            why = ("the decision itself could not be judged",) * trace.rounds
-            return CreditTable(values=blank(trace), source=self.name, rationale=why, signed=True)
+            why = "the decision itself could not be judged"
+            return unscored_decision(trace, self.name, why, signed=True)
         graph = as_recorded(self._graph, trace)
-        ids = spoken(trace)
+        ids = delivered_messages(trace)
         others = await asyncio.gather(*[self._otherwise(graph, trace, id, state) for id in ids])
         known = {id: worths for id, worths in zip(ids, others, strict=True) if worths}
         values = {id: factual - sum(w) / len(w) for id, w in known.items()}
@@ -89,7 +93,7 @@ class Counterfactual:
         else:
             runs = [await replay(graph, trace, without=[id], limits=self._limits)]
         for run in runs:
-            self.asked += Asked(1, asked_anew(trace, run))
+            self.cost += ReplayCost(1, new_calls(trace, run))
         worths = await asyncio.gather(*[self._value(run, state) for run in runs])
         return [worth for worth in worths if worth is not None]
 

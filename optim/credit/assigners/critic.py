@@ -13,7 +13,12 @@ from swarm_ui.credit import CreditTable, credited
 from swarm_ui.errors import ConfigError
 from swarm_ui.node import derive
 from swarm_ui.observation import Observation
-from swarm_ui.optim.credit.assigners.assigner import answers, as_matrix, unparsed, unscored
+from swarm_ui.optim.credit.assigners.assigner import (
+    as_matrix,
+    proposal_messages,
+    unparsed_messages,
+    unscored,
+)
 from swarm_ui.trace.records import Episode, Trace
 
 _CACHED_STATES = 50_000
@@ -83,14 +88,14 @@ class ScriptedCritic:
         verdicts = self._grade(actions, trace, state)
         noisy = {key: self._noisy(trace.observation, key, v) for key, v in verdicts.items()}
         values = {m.id: noisy[m.action.key] for m in trace.messages if m.action is not None}
-        values |= dict.fromkeys(unparsed(trace), 0.0)
+        values |= dict.fromkeys(unparsed_messages(trace), 0.0)
         why = {
             m.id: _NEARER[verdicts[m.action.key] > 0]
             + (", turned round" if noisy[m.action.key] != verdicts[m.action.key] else "")
             for m in trace.messages
             if m.action is not None
         }
-        why |= dict.fromkeys(unparsed(trace), "no valid action")
+        why |= dict.fromkeys(unparsed_messages(trace), "no valid action")
         return CreditTable(
             values=as_matrix(trace, values), source=self.name, rationale=_by_round(trace, why)
         )
@@ -143,7 +148,7 @@ class OutcomeCredit:
         value = float(episode.success)
         tables = []
         for record in episode.steps:
-            values = dict.fromkeys(answers(record.trace), value)
+            values = dict.fromkeys(proposal_messages(record.trace), value)
             matrix = as_matrix(record.trace, values)
             why = (_ENDED[episode.success],) * record.trace.rounds
             tables.append(CreditTable(values=matrix, source=self.name, rationale=why))

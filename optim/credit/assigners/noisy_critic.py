@@ -9,7 +9,7 @@ import msgspec
 from swarm_ui.credit import CreditAssigner, CreditTable
 from swarm_ui.errors import ConfigError
 from swarm_ui.node import derive
-from swarm_ui.optim.credit.assigners.assigner import Counting
+from swarm_ui.optim.credit.assigners.assigner import CountsCalls
 from swarm_ui.optim.credit.assigners.progress_credit import screen_key
 from swarm_ui.trace.records import Trace
 
@@ -60,7 +60,7 @@ class NoisyCritic:
     @property
     def calls(self) -> int:
         """Calls of the critic so far; missing if it does not count them."""
-        if not isinstance(self._critic, Counting):
+        if not isinstance(self._critic, CountsCalls):
             raise AttributeError(f"{self._critic.name} does not count its calls")
         return self._critic.calls
 

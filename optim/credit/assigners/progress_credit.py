@@ -11,7 +11,12 @@ import msgspec
 from swarm_ui.credit import CreditTable
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Observation
-from swarm_ui.optim.credit.assigners.assigner import answers, as_matrix, check_states, unscored
+from swarm_ui.optim.credit.assigners.assigner import (
+    as_matrix,
+    check_states,
+    proposal_messages,
+    unscored,
+)
 from swarm_ui.trace.records import Episode, StepRecord, Trace
 
 
@@ -46,7 +51,7 @@ class ProgressCredit:
         if states is None:
             raise ConfigError(
                 f"{self.name}: episode {episode.task}/{episode.seed} comes without snapshots; see "
-                "swarm_ui.optim.credit.assigners.assigner.recall_states"
+                "swarm_ui.optim.credit.assigners.assigner.replay_snapshots"
             )
         check_states(episode, states, self.name)
         far = [self._measure(state) for state in states]
@@ -103,7 +108,7 @@ class AgreementCredit:
         said = {m.sender: m.action.key for m in final if m.action and m.sender in trace.agents}
         votes = Counter(said.values())
         values = {}
-        for id in answers(trace):
+        for id in proposal_messages(trace):
             message = trace.message(id)
             others = len(said) - (message.sender in said)
             if message.sender not in trace.agents or others == 0:

@@ -1,8 +1,8 @@
-"""Shapley credit: what each agent adds to the decision, over all teams that could have spoken.
+"""Shapley credit: what each agent adds to the decision, on average over all subsets of agents.
 
-A coalition's decision is the recorded run with the messages of all others removed. Coalitions
-that come to the same are run once: a message counts only if it reaches the decision through
-messages that are there.
+The decision of a subset is the recorded run without the messages of all others. Subsets with the
+same result are run once: a message counts only if it reaches the decision through messages that
+are present.
 """
 
 from __future__ import annotations
@@ -17,10 +17,14 @@ from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.replay import replay
 from swarm_ui.graph.dag import Dag
 from swarm_ui.node import derive
-from swarm_ui.optim.credit.assigners.assigner import as_matrix, blank, spoken
+from swarm_ui.optim.credit.assigners.assigner import (
+    as_matrix,
+    delivered_messages,
+    unscored_decision,
+)
 from swarm_ui.optim.credit.assigners.counterfactual import as_recorded
 from swarm_ui.optim.credit.assigners.shapley_values import MAX_EXACT, Coalition, shapley
-from swarm_ui.optim.credit.assigners.values import Asked, DecisionValue, asked_anew, calls_of
+from swarm_ui.optim.credit.assigners.values import DecisionValue, ReplayCost, calls_of, new_calls
 from swarm_ui.trace.records import Trace
 
 Players = Literal["agents", "messages"]
@@ -58,7 +62,7 @@ class ShapleyCredit:
         self._graph, self._value, self._limits = graph, value, limits
         self._players, self._exact_up_to, self._pairs = players, exact_up_to, pairs
         self._seed = seed
-        self.asked = Asked()
+        self.cost = ReplayCost()
         """Re-runs and calls so far."""
 
     @property
@@ -68,12 +72,12 @@ class ShapleyCredit:
     @property
     def calls(self) -> int:
         """Calls of agents so far, also those of judging."""
-        return self.asked.calls + calls_of(self._value)
+        return self.cost.calls + calls_of(self._value)
 
     async def assign(self, trace: Trace, state: object | None) -> CreditTable:
         """Credit for every message that was said; all ``None`` if a worth could not be found."""
         game = _Game(as_recorded(self._graph, trace), trace, self._value, state, self._limits)
-        ids = spoken(trace)
+        ids = delivered_messages(trace)
         sender = {m.id: m.sender if self._players == "agents" else m.id for m in trace.messages}
         said: dict[str, list[str]] = {}
         for id in ids:
@@ -86,10 +90,10 @@ class ShapleyCredit:
         found = await shapley(
             list(said), worth, rng, exact_up_to=self._exact_up_to, pairs=self._pairs
         )
-        self.asked += game.asked
+        self.cost += game.cost
         if found is None:
-            why = ("a coalition's decision could not be judged",) * trace.rounds
-            return CreditTable(values=blank(trace), source=self.name, rationale=why, signed=True)
+            why = "a coalition's decision could not be judged"
+            return unscored_decision(trace, self.name, why, signed=True)
 
         def spread(by_player: Mapping[str, float]) -> dict[str, float]:
             return {id: by_player[sender[id]] for id in ids}
@@ -116,11 +120,11 @@ class _Game:
     ) -> None:
         self._graph, self._trace, self._value = graph, trace, value
         self._state, self._limits = state, limits
-        self._all = frozenset(spoken(trace))
+        self._all = frozenset(delivered_messages(trace))
         self._heard = {call.message: call.heard for call in trace.calls}
         self._end = next((m.id for m in reversed(trace.messages) if m.sender == graph.output), None)
         self._known: dict[frozenset[str], float | None] = {}
-        self.asked = Asked()
+        self.cost = ReplayCost()
 
     async def worths(self, coalitions: Sequence[set[str]]) -> list[float | None]:
         keys = [self._reaching(kept) for kept in coalitions]
@@ -147,7 +151,7 @@ class _Game:
             return await self._value(self._trace, self._state)
         without = [id for id in self._trace_order() if id not in kept]
         run = await replay(self._graph, self._trace, without=without, limits=self._limits)
-        self.asked += Asked(1, asked_anew(self._trace, run))
+        self.cost += ReplayCost(1, new_calls(self._trace, run))
         return await self._value(run, self._state)
 
     def _trace_order(self) -> list[str]:

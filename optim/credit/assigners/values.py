@@ -15,7 +15,7 @@ from swarm_ui.environment import Environment, Restorable, Step
 from swarm_ui.errors import ConfigError
 from swarm_ui.node import derive
 from swarm_ui.observation import Observation
-from swarm_ui.optim.preferences.grading import alone
+from swarm_ui.optim.preferences.grading import score_of_action
 from swarm_ui.rollout.episodes import SOLVED, WAIT, no_decision, rollout
 from swarm_ui.rollout.policy import Policy
 from swarm_ui.rollout.pool import MakeEnvironment
@@ -63,7 +63,7 @@ class CriticValue:
             return None
         if trace.action is None:
             return 0.0
-        return (await self._critic.assign(alone(trace, trace.action), state)).values[0][0]
+        return await score_of_action(self._critic, trace, trace.action, state)
 
 
 class OutcomeValue:
@@ -175,15 +175,15 @@ class _Resumed:
     async def close(self) -> None: ...
 
 
-class Asked(msgspec.Struct, frozen=True):
+class ReplayCost(msgspec.Struct, frozen=True):
     """What re-runs cost."""
 
     runs: int = 0
     calls: int = 0
     """Calls to nodes made anew; those taken from the record are free."""
 
-    def __add__(self, other: Asked) -> Asked:
-        return Asked(self.runs + other.runs, self.calls + other.calls)
+    def __add__(self, other: ReplayCost) -> ReplayCost:
+        return ReplayCost(self.runs + other.runs, self.calls + other.calls)
 
 
 def calls_of(asking: object) -> int:
@@ -191,7 +191,7 @@ def calls_of(asking: object) -> int:
     return int(getattr(asking, "calls", 0))
 
 
-def asked_anew(before: Trace, after: Trace) -> int:
+def new_calls(before: Trace, after: Trace) -> int:
     """How many calls of agents a re-run made that were not taken from the record."""
     agents = frozenset(before.agents)
     old = {id(call) for call in before.calls}

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from learning_fakes import click, decided
 
+from benchmarks.vote_game import VoteGame, play
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.credit.analysis.vote_game import VoteGame, play
 from swarm_ui.optim.credit.assigners.mixture import TrustedCritic
 from swarm_ui.optim.credit.trust import CriticTrust, TrustConfig, round_means
 from swarm_ui.stats import over_seeds
