@@ -123,7 +123,14 @@ def bootstrap_difference(
         return None
     n = len(deltas)
     means = [sum(rng.choices(deltas, k=n)) / n for _ in range(resamples)]
-    return _percentile_interval(sum(deltas) / n, means, n)
+    return percentile_interval(sum(deltas) / n, means, n)
+
+
+def percentile_interval(mean: float, resampled: Sequence[float], n: int) -> Interval:
+    """The 95 % interval between percentiles of a statistic of all resamples."""
+    means, size = sorted(resampled), len(resampled)
+    low, high = means[int(0.025 * size)], means[min(size - 1, int(0.975 * size))]
+    return Interval(mean=mean, low=low, high=high, n=n)
 
 
 def clustered_mean(
@@ -291,14 +298,7 @@ def _clustered(values: Sequence[Outcome], seed: int, resamples: int) -> Interval
         if count:
             means.append(total / count)
     mean = sum(float(o.value or 0.0) for o in kept) / len(kept)
-    return _percentile_interval(mean, means, len(kept))
-
-
-def _percentile_interval(mean: float, resampled: Sequence[float], n: int) -> Interval:
-    """The interval from the means of all resamples."""
-    means, size = sorted(resampled), len(resampled)
-    low, high = means[int(0.025 * size)], means[min(size - 1, int(0.975 * size))]
-    return Interval(mean=mean, low=low, high=high, n=n)
+    return percentile_interval(mean, means, len(kept))
 
 
 def _deltas(ours: Outcomes, theirs: Outcomes) -> list[float]:

@@ -162,9 +162,9 @@ def test_a_comparison_by_hand() -> None:
     assert found.ranks[2][0] is None and found.ranks[2][2] is None
     with pytest.raises(ConfigError, match="no assigner 'x'; there are solver"):
         compare(EPISODES, [TRUTH], reference="x")
-    with pytest.raises(ConfigError, match="bear one name"):
+    with pytest.raises(ConfigError, match="have one name"):
         compare(EPISODES, [TRUTH, TRUTH])
-    with pytest.raises(ConfigError, match="nobody to compare"):
+    with pytest.raises(ConfigError, match="nothing to compare"):
         compare(EPISODES, [])
 
 
