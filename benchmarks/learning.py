@@ -251,7 +251,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=Settings().processes)
     parser.add_argument("--record", action="store_true", help="keep it in benchmarks/results")
     parser.add_argument("--recorded", action="store_true", help="print what was kept")
-    parser.add_argument("--markdown", action="store_true", help="tables for docs/results.md")
+    parser.add_argument("--markdown", action="store_true", help="tables for docs/results_tables.md")
     parser.add_argument("--picture", type=Path, metavar="SVG", help="draw success and intervals")
     parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
     given = parser.parse_args()

@@ -106,7 +106,7 @@ def sample_pairs(episodes: int) -> list[PreferencePair]:
     played = asyncio.run(
         rollout_many(
             PhoneEnvironment, GraphPolicy(team(model)), jobs(0, episodes, random.Random(0)),
-            concurrency=64, observe=referee,
+            concurrency=64, intervention=referee,
         )
     )  # fmt: skip
     pairs = make_pairs(played, random.Random(0), negatives=referee.negatives)

@@ -166,7 +166,7 @@ class Collector:
                 some,
                 concurrency=self._config.concurrency,
                 progress=(lambda done, _, __: count(done)) if some is jobs else None,
-                observe=supervisor,
+                intervention=supervisor,
                 max_steps=self._config.max_steps,
             )
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from swarm_ui.deprecation import renamed_keywords
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.credit.assigners.normalise import By
 from swarm_ui.optim.credit.trust import TrustConfig
@@ -63,9 +65,9 @@ class TeamConfig:
     """Whether edges also learn from the credit of the messages they carried (see
     :func:`~swarm_ui.optim.edges.credit.edge_credit`). Only with a critic: the outcome is the same
     for all messages of an episode."""
-    edge_every: int = 1
+    edge_update_interval: int = 1
     """Iterations for each step of the edges: above 1 they move on a slower clock than weights, and
-    learn from every ``edge_every``-th iteration alone."""
+    learn from every ``edge_update_interval``-th iteration alone."""
     edge_lr: float = 0.1
     """Step of an edge's probability when its graph is one standard deviation above the others."""
     update: UpdateConfig = field(default_factory=lambda: UpdateConfig(steps=35))
@@ -112,7 +114,7 @@ class TeamConfig:
                 ("density", 0 < self.density < 1, "in (0, 1)"),
                 ("graphs", self.graphs >= (2 if self.edges == "learned" else 1), ">= 1, and >= 2 "
                  "to learn edges"),
-                ("edge_every", self.edge_every >= 1, ">= 1"),
+                ("edge_update_interval", self.edge_update_interval >= 1, ">= 1"),
                 ("lr_decay", 0 <= self.lr_decay <= 1, "in [0, 1]"),
                 ("rehearsal", not (self.rehearsal and self.update.method == "pg"),
                  "0 for method 'pg', which learns from replies, not from pairs"),
@@ -135,3 +137,13 @@ class TeamConfig:
             lr=self.update.lr * (1.0 - self.lr_decay * min(1.0, progress)),
             steps=self.shared_steps if shared else self.update.steps,
         )
+
+
+_RENAMED = {"edge_every": "edge_update_interval"}
+"""Old names of settings; they are accepted for one version, and always in files of old runs."""
+TeamConfig.__init__ = renamed_keywords(**_RENAMED)(TeamConfig.__init__)  # type: ignore[method-assign]
+
+
+def current_names(settings: Mapping[str, object]) -> dict[str, object]:
+    """Settings of a file, which may be of an older version, under their present names."""
+    return {_RENAMED.get(name, name): value for name, value in settings.items()}

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.config import TeamConfig, current_names
 from swarm_ui.optim.credit.assigners.mixture import TrustedCritic
 from swarm_ui.optim.edges.files import load_edges, save_edges
 from swarm_ui.optim.edges.optimizer import EdgeOptimizer
@@ -132,7 +132,7 @@ class TeamStore:
                 f"{self._adapters} now); resume with those, or start a new run in another folder"
             )
         # A setting that is younger than the checkpoint was at its default then.
-        then = _filled(state.config, _plain(TeamConfig()))
+        then = _filled(current_names(state.config), _plain(TeamConfig()))
         other = [
             f"{key}: {then.get(key)!r} then, {value!r} now"
             for key, value in self._config.items()

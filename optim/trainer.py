@@ -249,7 +249,7 @@ class TeamTrainer:
 
     def _update_edges(self, iteration: int, rollouts: Sequence[GraphRollout]) -> EdgeUpdate | None:
         """Move the edge distribution; ``None``: this iteration does not."""
-        if self.config.edges != "learned" or (iteration + 1) % self.config.edge_every:
+        if self.config.edges != "learned" or (iteration + 1) % self.config.edge_update_interval:
             return None
         samples = [rollout.sample for rollout in rollouts if rollout.sample is not None]
         decisions = self.config.edge_utility == "decision" and self._critic is not None

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from swarm_ui import deprecation
 from swarm_ui.action import Abstain, Action, Unparsed, parse_action
 from swarm_ui.budget import Price
 from swarm_ui.credit import CreditAssigner, CreditTable
@@ -162,10 +163,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    """Nodes on demand: the core imports none by itself."""
-    if name in _FROM_NODES:
-        from swarm_ui import nodes
+deprecation.install()
+_renamed = deprecation.renamed_names(__name__)
 
-        return getattr(nodes, name)
-    raise AttributeError(f"module 'swarm_ui' has no attribute '{name}'")
+if not TYPE_CHECKING:  # type checkers know the names of nodes from above, and no old ones
+
+    def __getattr__(name: str) -> object:
+        """Nodes on demand: the core imports none by itself."""
+        if name in _FROM_NODES:
+            from swarm_ui import nodes
+
+            return getattr(nodes, name)
+        return _renamed(name)

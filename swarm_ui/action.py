@@ -7,10 +7,11 @@ then points by copying a label, and a person can read a trace.
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import msgspec
 
+from swarm_ui.deprecation import renamed_names
 from swarm_ui.json_text import last_object
 
 ActionType = Literal[
@@ -189,3 +190,7 @@ def parse_action(reply: str) -> Action | Unparsed:
 def _sound(value: object) -> object:
     """A JSON value as it can be written again: a lone surrogate in a text becomes ``?``."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+if not TYPE_CHECKING:  # type checkers know only the present names
+    __getattr__ = renamed_names(__name__)

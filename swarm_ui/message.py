@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from swarm_ui.action import Abstain, Action, parse_reply
+from swarm_ui.deprecation import renamed_names
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -57,3 +60,7 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     action: Action | None = None
     own: bool = False
     """True for the listener's own words from an earlier round."""
+
+
+if not TYPE_CHECKING:  # type checkers know only the present names
+    __getattr__ = renamed_names(__name__)

@@ -134,15 +134,15 @@ class NodeContext(msgspec.Struct):
     @property
     def streaming(self) -> bool:
         """Whether somebody wants to see the answer piece by piece."""
-        return self.session.tell is not None
+        return self.session.on_event is not None
 
     def tell(self, text: str) -> None:
         """Show a piece of the answer to whoever follows the run."""
-        if self.session.tell is not None:
+        if self.session.on_event is not None:
             piece = Token(
                 run=self.run, id=self.message_id, node=self.node, round=self.round, text=text
             )
-            self.session.tell(piece)
+            self.session.on_event(piece)
 
     def pinned(self, model: ChatModel, request: Request) -> Request:
         """A request that names the adapter version which the model had when the run began."""

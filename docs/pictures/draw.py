@@ -57,7 +57,7 @@ async def played(team: CollabGraph, task: str, seed: int) -> Episode:
         table = await critic.assign(trace, environment.snapshot())  # type: ignore[arg-type]
         return Intervention(credit=table.values)
 
-    return await rollout(phone, GraphPolicy(team), task=task, seed=seed, observe=observe)  # type: ignore[arg-type]
+    return await rollout(phone, GraphPolicy(team), task=task, seed=seed, intervention=observe)  # type: ignore[arg-type]
 
 
 def divided(steps: Sequence[StepRecord]) -> StepRecord | None:

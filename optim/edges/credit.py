@@ -4,28 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from swarm_ui.deprecation import renamed_keywords
 from swarm_ui.errors import ConfigError
 from swarm_ui.trace.records import EdgeName, Episode, Trace
 
 Cells = Sequence[Sequence[float | None]]
 
 
+@renamed_keywords(back="discount")
 def edge_credit(
-    trace: Trace, credit: Cells, *, baseline: float | None = 0.5, back: float = 0.5
+    trace: Trace, credit: Cells, *, baseline: float | None = 0.5, discount: float = 0.5
 ) -> dict[EdgeName, float]:
     """What each edge of a decision earned: credit that travels back along it.
 
     An edge earns the advantage of the message it carried, plus a share of what its listener's
-    message earned. What a message earned is its own advantage plus ``back`` times the mean of what
-    the messages that heard it earned; so credit given to a late message reaches, weaker with every
-    hop, all that led to it. Edges that carried nothing, and own earlier messages, are not in it.
+    message earned. A message earns its own advantage plus ``discount`` times the mean of what the
+    messages that heard it earned. So credit of a late message reaches, weaker with every hop, all
+    messages that led to it. Edges that carried nothing, and own earlier messages, are not in it.
 
     Args:
         trace: one decision.
         credit: ``[rounds, agents]`` as in ``trace.agents``; ``None`` is unscored: such a message
             has no advantage of its own.
         baseline: what a credit is compared with; ``None``: the mean of this decision's credits.
-        back: in [0, 1): share that travels on with each hop; 0: only the message itself.
+        discount: in [0, 1): share that travels on with each hop; 0: only the message itself.
 
     Returns:
         the mean over the messages each edge carried, by (sender, listener).
@@ -33,8 +35,8 @@ def edge_credit(
     Raises:
         ConfigError: the credit has another shape than the trace.
     """
-    if not 0.0 <= back < 1.0:
-        raise ConfigError(f"edge credit: back must be in [0, 1), got {back}")
+    if not 0.0 <= discount < 1.0:
+        raise ConfigError(f"edge credit: discount must be in [0, 1), got {discount}")
     own = _advantages(trace, credit, baseline)
     heard_by: dict[str, list[str]] = {}
     sender = {message.id: message.sender for message in trace.messages}
@@ -48,9 +50,9 @@ def edge_credit(
         """Own advantage and that of the listeners; ``None`` where nothing is known."""
         later = [v for listener in heard_by.get(id, ()) if (v := earned[listener]) is not None]
         mine = own.get(id)
-        if not later or not back:
+        if not later or not discount:
             return mine
-        return (mine or 0.0) + back * sum(later) / len(later)
+        return (mine or 0.0) + discount * sum(later) / len(later)
 
     # Listeners come after whom they hear, so the other way round all listeners are known.
     for id in reversed(_spoken(trace)):
@@ -60,10 +62,10 @@ def edge_credit(
     for call in trace.calls:
         for id in call.heard:
             edge = (sender.get(id, ""), call.node)
-            mine, onward = own.get(id), earned.get(call.message) if back else None
+            mine, onward = own.get(id), earned.get(call.message) if discount else None
             if edge not in edges or id in failed or (mine is None and onward is None):
                 continue
-            carried.setdefault(edge, []).append((mine or 0.0) + back * (onward or 0.0))
+            carried.setdefault(edge, []).append((mine or 0.0) + discount * (onward or 0.0))
     return {edge: sum(values) / len(values) for edge, values in sorted(carried.items())}
 
 
@@ -76,12 +78,13 @@ def mean_edge_credit(decisions: Sequence[Mapping[EdgeName, float]]) -> dict[Edge
     return {edge: sum(values) / len(values) for edge, values in sorted(gathered.items())}
 
 
+@renamed_keywords(back="discount")
 def episode_edge_credit(
     episodes: Iterable[Episode],
     *,
     edges: Iterable[EdgeName] | None = None,
     baseline: float | None = 0.5,
-    back: float = 0.5,
+    discount: float = 0.5,
 ) -> dict[EdgeName, float]:
     """What each edge of one drawn graph earned in the episodes that were played with it.
 
@@ -91,13 +94,13 @@ def episode_edge_credit(
         episodes: with credit; steps without any, and masked episodes (``success`` is ``None``),
             are left out.
         edges: the ones to keep, such as those of the sample the graph was made from; default: all.
-        baseline, back: see :func:`edge_credit`.
+        baseline, discount: see :func:`edge_credit`.
 
     Returns:
         the mean over the decisions in which each edge earned something.
     """
     decisions = [
-        edge_credit(step.trace, step.credit, baseline=baseline, back=back)
+        edge_credit(step.trace, step.credit, baseline=baseline, discount=discount)
         for episode in episodes
         if episode.success is not None
         for step in episode.steps

@@ -13,6 +13,9 @@ base agent that ships are another matter: :mod:`swarm_ui.optim.stage1.synthesis`
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from swarm_ui.deprecation import renamed_names
 from swarm_ui.optim.stage1.corpus.corpus_config import CorpusConfig
 from swarm_ui.optim.stage1.corpus.corpus_store import Totals, read_corpus, totals
 from swarm_ui.optim.stage1.corpus.exports import FORMATS, export
@@ -38,3 +41,6 @@ __all__ = [
     "synthesize",
     "totals",
 ]
+
+if not TYPE_CHECKING:  # type checkers know only the present names
+    __getattr__ = renamed_names(__name__)

@@ -164,9 +164,10 @@ def checked(draft: Draft, *, train: bool = False, look: Look | None = None) -> C
         for path, said in look(msgspec.convert(sound, Config), good):
             mistakes.append(f"{_place(path, draft.places)}{said}")
     if train and isinstance(draft.values.get("train", {}), dict):
-        from swarm_ui.optim.config import TeamConfig
+        from swarm_ui.optim.config import TeamConfig, current_names
 
-        _check(TeamConfig, draft.values.get("train", {}), ("train",), draft.places, mistakes)
+        settings = current_names(draft.values.get("train", {}))
+        _check(TeamConfig, settings, ("train",), draft.places, mistakes)
     mistakes = list(dict.fromkeys(mistakes))
     if len(mistakes) == 1:
         raise ConfigError(mistakes[0])

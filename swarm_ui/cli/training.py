@@ -48,9 +48,9 @@ class Training:
 
 def team_config(config: Config) -> TeamConfig:
     """``[train]``, checked before."""
-    from swarm_ui.optim.config import TeamConfig
+    from swarm_ui.optim.config import TeamConfig, current_names
 
-    return msgspec.convert(config.train, TeamConfig)
+    return msgspec.convert(current_names(config.train), TeamConfig)
 
 
 def settled(found: Draft) -> Config:

@@ -7,10 +7,12 @@ message that the call will give (``id``), its node and its round.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from swarm_ui.action import Action
+from swarm_ui.deprecation import renamed_names
 from swarm_ui.message import Message
 from swarm_ui.trace.records import Call, Trace
 
@@ -89,15 +91,19 @@ class Aborted(msgspec.Struct, frozen=True, kw_only=True, tag="aborted"):
 
 
 Event = CallStarted | Token | Spoken | Failed | Skipped | Voted | Finished | Aborted
-Tell = Callable[[Event], None]
-"""Hears each event at once, in the event loop: must not block, and must not raise."""
+OnEvent = Callable[[Event], None]
+"""Called with each event at once, in the event loop: must not block, and must not raise."""
 
 
-def tell_all(*tells: Tell) -> Tell:
-    """Several listeners as one: each hears every event, in the order given."""
+def call_all(*callbacks: OnEvent) -> OnEvent:
+    """One callback that calls several, in the order given."""
 
-    def tell(event: Event) -> None:
-        for each in tells:
-            each(event)
+    def on_event(event: Event) -> None:
+        for callback in callbacks:
+            callback(event)
 
-    return tell
+    return on_event
+
+
+if not TYPE_CHECKING:  # type checkers know only the present names
+    __getattr__ = renamed_names(__name__)

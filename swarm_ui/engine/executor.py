@@ -12,7 +12,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from swarm_ui.engine.events import Aborted, Finished, Tell
+from swarm_ui.engine.events import Aborted, Finished, OnEvent
 from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.run_context import UNCHANGED, Edits, Lease, RunContext
 from swarm_ui.engine.run_state import RunState
@@ -35,12 +35,12 @@ async def execute(
     observation: Observation,
     *,
     seed: int = 0,
-    run: str = "",
+    run_id: str = "",
     edge_logprob: float | None = None,
     limits: Limits | None = None,
-    given: Trace | None = None,
+    cached: Trace | None = None,
     store: Store | None = None,
-    tell: Tell | None = None,
+    on_event: OnEvent | None = None,
     edits: Edits = UNCHANGED,
 ) -> Trace:
     """Run a graph once on a screen.
@@ -49,28 +49,28 @@ async def execute(
         graph: who talks to whom.
         observation: the screen.
         seed: of every random choice in the run; equal seeds and answers give equal traces.
-        run: name of the run, for the trace, for errors and for the store.
+        run_id: name of the run, for the trace, for errors and for the store.
         edge_logprob: log-probability (nats) of the graph's edges, if they were drawn.
         limits: time, concurrency, failure policy.
-        given: a trace whose calls are not made again as long as they hear what they heard there.
+        cached: a trace whose calls are not made again as long as they hear what they heard there.
         store: keeps every call as soon as it is over; a run that is in it already goes on.
-        tell: hears every event of the run.
-        edits: what is to be different from ``given``.
+        on_event: called with every event of the run.
+        edits: what is to be different from ``cached``.
 
     Raises:
         NodeError: a node failed and the policy is ``abort``.
         ConfigError, BudgetExceeded: whatever the policy is. As every
             :class:`~swarm_ui.errors.SwarmError`, it has what was said until then as ``partial``.
     """
-    past = {} if given is None else _given(given, seed, observation)
+    past = {} if cached is None else _given(cached, seed, observation)
     journal = None
     if store is not None:
-        head = Head(run=run, seed=seed, graph=to_json(graph), observation=observation)
+        head = Head(run=run_id, seed=seed, graph=to_json(graph), observation=observation)
         journal = await store.open(head)
         past |= journal.past
     try:
         session = RunContext(
-            run, limits or Limits(), tell=tell, journal=journal, past=past, edits=edits
+            run_id, limits or Limits(), on_event=on_event, journal=journal, past=past, edits=edits
         )
         current = RunState(graph, observation, seed, session)
         await _finish(current, session, graph.plan.leases, edge_logprob)
@@ -78,8 +78,8 @@ async def execute(
         if journal is not None:
             journal.close()
     trace = current.trace(edge_logprob)
-    if tell is not None:
-        tell(Finished(run=run, trace=trace))
+    if on_event is not None:
+        on_event(Finished(run=run_id, trace=trace))
     return trace
 
 
@@ -95,8 +95,8 @@ async def _finish(
     except BaseException as error:
         if isinstance(error, SwarmError):
             error.partial = current.trace(edge_logprob)
-        if session.tell is not None:
-            session.tell(_aborted(error, session))
+        if session.on_event is not None:
+            session.on_event(_aborted(error, session))
         raise
     finally:
         session.deadlines.stop()

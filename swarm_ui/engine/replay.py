@@ -80,10 +80,10 @@ async def replay(
         graph,
         trace.observation,
         seed=trace.seed,
-        run=trace.run,
+        run_id=trace.run,
         edge_logprob=trace.edge_logprob,
         limits=limits,
-        given=trace,
+        cached=trace,
         edits=edits,
     )
 

@@ -9,7 +9,7 @@ from math import inf
 import msgspec
 
 from swarm_ui.engine.deadlines import Deadlines
-from swarm_ui.engine.events import Tell
+from swarm_ui.engine.events import OnEvent
 from swarm_ui.engine.limits import Limits
 from swarm_ui.errors import ConfigError
 from swarm_ui.message import Message
@@ -43,8 +43,19 @@ class RunContext:
     """Name, limits, time, record and edits of one run. Belongs to one event loop."""
 
     __slots__ = (
-        "clock", "deadlines", "edits", "end", "gate", "inside", "journal", "limits", "past", "pins",
-        "run", "start", "tell",
+        "clock",
+        "deadlines",
+        "edits",
+        "end",
+        "gate",
+        "inside",
+        "journal",
+        "limits",
+        "on_event",
+        "past",
+        "pins",
+        "run",
+        "start",
     )  # fmt: skip
 
     def __init__(
@@ -52,20 +63,20 @@ class RunContext:
         run: str,
         limits: Limits,
         *,
-        tell: Tell | None = None,
+        on_event: OnEvent | None = None,
         journal: Journal | None = None,
         past: Mapping[str, Spoken] = _NOTHING,
         edits: Edits = UNCHANGED,
     ) -> None:
         """
         Args:
-            tell: hears every event.
+            on_event: called with every event.
             journal: keeps every call.
             past: calls that need not be made again while they hear what they heard.
             edits: what is to be different this time.
         """
         self.run, self.limits = run, limits
-        self.tell, self.journal, self.past, self.edits = tell, journal, past, edits
+        self.on_event, self.journal, self.past, self.edits = on_event, journal, past, edits
         self.inside = _inside(past)
         self.clock = asyncio.get_running_loop().time
         self.start = self.clock()

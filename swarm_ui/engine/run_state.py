@@ -69,10 +69,12 @@ class RunState:
             NodeError, ConfigError, BudgetExceeded: what ended the run before.
         """
         await Scheduler(self._make, self._plan.waiting, self._plan.successors).finish()
-        if self._session.tell is not None and not self._prefix:
+        if self._session.on_event is not None and not self._prefix:
             answer = self.answer()
             action = None if answer is None else answer.action
-            self._session.tell(Voted(run=self._session.run, ballot=self.ballot(), action=action))
+            self._session.on_event(
+                Voted(run=self._session.run, ballot=self.ballot(), action=action)
+            )
 
     # -- one call -----------------------------------------------------------------------------
 
@@ -110,7 +112,7 @@ class RunState:
             session,
             self,
         )
-        if session.tell is not None:
+        if session.on_event is not None:
             self._tell_start(context, inbox, started)
         rescued: str | None = None
         reply: NodeReply | Message | None = None if error is None else NodeReply(error=error)
@@ -185,9 +187,9 @@ class RunState:
                 closed = True
         if closed and not arrived:
             self.skipped[k] = (id,)
-            if self._session.tell is not None:
+            if self._session.on_event is not None:
                 name = self._path + plan.names[k]
-                self._session.tell(
+                self._session.on_event(
                     Skipped(run=self._session.run, id=id, node=name, round=plan.rounds[k])
                 )
             return None
@@ -263,8 +265,8 @@ class RunState:
         if self._plan.nested[k]:
             message, call = self._unchanged(message, call, inbox)
         self._said[k], self._calls[k] = message, call
-        if self._session.tell is not None:
-            self._session.tell(Spoken(run=self._session.run, message=message, call=call))
+        if self._session.on_event is not None:
+            self._session.on_event(Spoken(run=self._session.run, message=message, call=call))
 
     def _unchanged(
         self, message: Message, call: Call, inbox: list[Message]
@@ -279,8 +281,8 @@ class RunState:
     # -- telling ------------------------------------------------------------------------------
 
     def _tell_start(self, context: NodeContext, inbox: list[Message], at: float) -> None:
-        assert self._session.tell is not None
-        self._session.tell(
+        assert self._session.on_event is not None
+        self._session.on_event(
             CallStarted(
                 run=self._session.run,
                 id=context.message_id,
@@ -292,9 +294,9 @@ class RunState:
         )
 
     def _tell_failure(self, k: int, id: str, error: str) -> None:
-        if self._session.tell is not None:
+        if self._session.on_event is not None:
             name, round = self._path + self._plan.names[k], self._plan.rounds[k]
-            self._session.tell(
+            self._session.on_event(
                 Failed(run=self._session.run, id=id, node=name, round=round, error=error)
             )
 

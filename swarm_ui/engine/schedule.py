@@ -55,7 +55,7 @@ class Schedule:
         self.own: tuple[int, ...] = tuple(
             number[name, r - 1] if r and name in repeats else -1 for name, r in places
         )
-        heard = graph.heard
+        heard = graph.predecessors
         self.inputs: tuple[tuple[int, ...], ...] = tuple(
             _inputs(graph, name, r, own, heard[name], number)
             for (name, r), own in zip(places, self.own, strict=True)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from types import TracebackType
 from typing import Any, Self
 
-from swarm_ui.engine.events import Event, Finished, Tell
+from swarm_ui.engine.events import Event, Finished, OnEvent
 from swarm_ui.trace.records import Trace
 
 
@@ -25,7 +25,7 @@ class RunStream:
         events.trace
     """
 
-    def __init__(self, begin: Callable[[Tell], Coroutine[Any, Any, Trace]]) -> None:
+    def __init__(self, begin: Callable[[OnEvent], Coroutine[Any, Any, Trace]]) -> None:
         self._begin = begin
         self._queue: asyncio.Queue[Event | None] = asyncio.Queue()
         self._task: asyncio.Task[Trace] | None = None

@@ -1,8 +1,8 @@
 """OpenTelemetry spans of runs, by the semantic conventions for generative AI.
 
-    from swarm_ui.telemetry import Spans
+    from swarm_ui.engine.telemetry import Spans
 
-    trace = await team.run(screen, tell=Spans(name="phone-team"))
+    trace = await team.run(screen, on_event=Spans(name="phone-team"))
 
 Needs ``pip install 'swarm-ui[telemetry]'`` and a tracer provider, as any OpenTelemetry program has
 it; without one the spans go nowhere. Prompts, screens and replies leave the process only with
@@ -56,8 +56,8 @@ _TIMEOUT = re.compile(r"no answer (within|before)|not asked: the run's")
 class Spans:
     """Makes the spans of one run out of its events; make a new one for every run.
 
-    It goes where events are told: ``team.run(screen, tell=Spans())``, with other listeners by
-    :func:`swarm_ui.events.tell_all`. As for any listener, models that can stream do.
+    It goes where events are told: ``team.run(screen, on_event=Spans())``, with other listeners by
+    :func:`swarm_ui.engine.events.call_all`. As for any listener, models that can stream do.
 
     Raises:
         MissingExtra: OpenTelemetry is not installed.

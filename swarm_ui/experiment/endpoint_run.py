@@ -122,7 +122,9 @@ async def compare(
             place.make_environment,
             concurrency=place.concurrency,
             work=work,
-            observe=None if place.critic is None else RolloutSupervisor(place.critic, seed=seed),
+            intervention=None
+            if place.critic is None
+            else RolloutSupervisor(place.critic, seed=seed),
         )
 
 

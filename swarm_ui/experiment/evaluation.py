@@ -82,14 +82,14 @@ class Evaluation:
         *,
         concurrency: int,
         work: Callable[[Work | None], Work],
-        observe: Intervene | None = None,
+        intervention: Intervene | None = None,
         max_steps: int | None = None,
     ) -> None:
         """Play one plan's episodes in this process.
 
         Args:
             work: counts what the model does: called before with ``None``, then with what it gave.
-            observe: gives credit; see :func:`swarm_ui.rollout.episodes.rollout_many`.
+            intervention: gives credit; see :func:`swarm_ui.rollout.episodes.rollout_many`.
         """
         with self._screen.bar(f"{plan.split}: {plan.arm.label}", len(plan.jobs)) as bar:
             before, began = work(None), time.perf_counter()
@@ -99,7 +99,7 @@ class Evaluation:
                 plan.jobs,
                 concurrency=concurrency,
                 progress=_counting(bar),
-                observe=observe,
+                intervention=intervention,
                 max_steps=max_steps,
             )
         self.keep_episodes(plan, episodes, work(before), time.perf_counter() - began)

@@ -82,7 +82,7 @@ def _append(graph: G, ends: Sequence[str], parts: Sequence[Part]) -> tuple[G, tu
     for part in parts:
         new, its = _opened(graph, part)
         _check_fits(graph, nodes, part, new)
-        first = [name for name, heard in new.heard.items() if not heard]
+        first = [name for name, heard in new.predecessors.items() if not heard]
         edges += [(end, name) for name in first for end in ends]
         edges += new.edges
         nodes |= new.nodes

@@ -7,6 +7,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, overload
 
+from swarm_ui.deprecation import renamed_property
 from swarm_ui.engine.schedule import Schedule
 from swarm_ui.errors import GraphError
 from swarm_ui.graph.composition import OpenGraph, start, then
@@ -116,9 +117,11 @@ class Dag:
         return self._rounds
 
     @property
-    def heard(self) -> Mapping[str, tuple[str, ...]]:
-        """Whom each node hears, in edge order."""
+    def predecessors(self) -> Mapping[str, tuple[str, ...]]:
+        """The senders of the messages that each node hears, in edge order."""
         return self._heard
+
+    heard = renamed_property("heard", "predecessors")
 
     @cached_property
     def closing(self) -> tuple[str, ...]:

@@ -88,7 +88,7 @@ def _anchor(graph: Dag, name: str, *, first: bool) -> str:
         return name
     inner = node.output
     if first:
-        inner = next(label for label, heard in node.heard.items() if not heard)
+        inner = next(label for label, heard in node.predecessors.items() if not heard)
     return f"{name}/{_anchor(node, inner, first=first)}"
 
 

@@ -7,7 +7,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from swarm_ui.engine.events import Tell, tell_all
+from swarm_ui.deprecation import renamed_keywords
+from swarm_ui.engine.events import OnEvent, call_all
 from swarm_ui.engine.executor import execute, nested, run_blocking
 from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.replay import Prompt, replay, resample
@@ -53,17 +54,18 @@ class CollabGraph(Dag):
 
     # -- running ------------------------------------------------------------------------------
 
+    @renamed_keywords(run="run_id", given="cached", tell="on_event")
     async def run(
         self,
         observation: Observation | str,
         *,
         seed: int = 0,
-        run: str = "",
+        run_id: str = "",
         edge_logprob: float | None = None,
         limits: Limits | None = None,
-        given: Trace | None = None,
+        cached: Trace | None = None,
         store: Store | None = None,
-        tell: Tell | None = None,
+        on_event: OnEvent | None = None,
     ) -> Trace:
         """Decide once; see :func:`swarm_ui.engine.executor.execute`.
 
@@ -73,47 +75,53 @@ class CollabGraph(Dag):
             self,
             _screen(observation),
             seed=seed,
-            run=run,
+            run_id=run_id,
             edge_logprob=edge_logprob,
             limits=limits,
-            given=given,
+            cached=cached,
             store=store,
-            tell=tell,
+            on_event=on_event,
         )
 
+    @renamed_keywords(run="run_id", tell="on_event")
     def run_sync(
         self,
         observation: Observation | str,
         *,
         seed: int = 0,
-        run: str = "",
+        run_id: str = "",
         limits: Limits | None = None,
         store: Store | None = None,
-        tell: Tell | None = None,
+        on_event: OnEvent | None = None,
     ) -> Trace:
         """:meth:`run` for scripts and notebooks; works inside a running event loop too."""
         return run_blocking(
-            self.run(observation, seed=seed, run=run, limits=limits, store=store, tell=tell)
+            self.run(
+                observation, seed=seed, run_id=run_id, limits=limits, store=store, on_event=on_event
+            )
         )
 
+    @renamed_keywords(run="run_id", tell="on_event")
     def stream(
         self,
         observation: Observation | str,
         *,
         seed: int = 0,
-        run: str = "",
+        run_id: str = "",
         limits: Limits | None = None,
         store: Store | None = None,
-        tell: Tell | None = None,
+        on_event: OnEvent | None = None,
     ) -> RunStream:
         """The events of a run while it goes on (``async for event in team.stream(screen)``).
 
-        ``tell`` hears them too.
+        ``on_event`` is called with them too.
         """
 
-        def begin(queue: Tell) -> Coroutine[Any, Any, Trace]:
-            both = queue if tell is None else tell_all(tell, queue)
-            return self.run(observation, seed=seed, run=run, limits=limits, store=store, tell=both)
+        def begin(queue: OnEvent) -> Coroutine[Any, Any, Trace]:
+            both = queue if on_event is None else call_all(on_event, queue)
+            return self.run(
+                observation, seed=seed, run_id=run_id, limits=limits, store=store, on_event=both
+            )
 
         return RunStream(begin)
 

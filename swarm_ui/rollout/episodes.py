@@ -15,6 +15,7 @@ from typing import Literal, Protocol, TypeVar
 import msgspec
 
 from swarm_ui.action import Action
+from swarm_ui.deprecation import renamed_keywords
 from swarm_ui.environment import Environment
 from swarm_ui.errors import BudgetExceeded, ConfigError, EnvironmentFault, ModelError, NodeError
 from swarm_ui.node import derive
@@ -56,13 +57,14 @@ Progress = Callable[[int, int, Episode], None]
 """``(episodes done, episodes in all, the one just done)``."""
 
 
+@renamed_keywords(observe="intervention")
 async def rollout(
     environment: Environment,
     policy: Policy,
     *,
     task: str,
     seed: int,
-    observe: Intervene | None = None,
+    intervention: Intervene | None = None,
     on_step: OnStep | None = None,
     max_steps: int | None = None,
     lap: Lap | None = None,
@@ -73,8 +75,8 @@ async def rollout(
         environment: not closed here.
         policy: what decides.
         task, seed: of the episode; the decisions' seeds are derived from ``seed``.
-        observe: called with each decision before it is executed, to take a snapshot, give credit
-            or put another action in its place (a guided rollout).
+        intervention: called with each decision before it is executed, to take a snapshot, to
+            give credit, or to replace the action (a guided rollout).
         on_step: called with each finished step.
         max_steps: truncates the episode, if the environment does not before.
         lap: called with the seconds of each reset and step of the environment.
@@ -88,7 +90,7 @@ async def rollout(
     spent: BudgetExceeded | None = None
     try:
         fault = await _play(
-            environment, policy, task, seed, steps, observe, on_step, max_steps, lap
+            environment, policy, task, seed, steps, intervention, on_step, max_steps, lap
         )
     except BudgetExceeded as error:
         spent, fault = error, f"{type(error).__name__}: {error}"
@@ -116,7 +118,7 @@ async def _play(
     task: str,
     seed: int,
     steps: list[StepRecord],
-    observe: Intervene | None,
+    intervention: Intervene | None,
     on_step: OnStep | None,
     max_steps: int | None,
     lap: Lap | None,
@@ -130,7 +132,7 @@ async def _play(
         broken = no_decision(trace)
         if broken is not None:
             return broken
-        guidance = None if observe is None else await observe(index, trace, environment)
+        guidance = None if intervention is None else await intervention(index, trace, environment)
         if guidance is None:
             guidance = Intervention()
         executed = guidance.execute or trace.action or WAIT
@@ -185,12 +187,13 @@ def no_decision(trace: Trace) -> str | None:
     return None
 
 
+@renamed_keywords(observe="intervention")
 async def rollout_stream(
     pool: EnvironmentPool,
     policy: Policy,
     jobs: Iterable[Job] | AsyncIterable[Job],
     *,
-    observe: Intervene | None = None,
+    intervention: Intervene | None = None,
     max_steps: int | None = None,
 ) -> AsyncGenerator[Episode, None]:
     """Play jobs in the environments of a pool; yields episodes in the order they finish.
@@ -199,14 +202,15 @@ async def rollout_stream(
         pool: how many at the same time, and what happens after a fault.
         policy: serves all episodes.
         jobs: (task, seed) pairs, taken only as fast as they are played and their episodes taken.
-        observe, max_steps: see :func:`rollout`.
+        intervention, max_steps: see :func:`rollout`.
     """
-    attempt = _attempt(policy, observe, max_steps)
+    attempt = _attempt(policy, intervention, max_steps)
     async with aclosing(pool.episodes(attempt, jobs, actor=policy.name)) as episodes:
         async for _, episode in episodes:
             yield episode
 
 
+@renamed_keywords(observe="intervention")
 async def rollout_many(
     make_environment: MakeEnvironment,
     policy: Policy,
@@ -214,7 +218,7 @@ async def rollout_many(
     *,
     concurrency: int = 8,
     progress: Progress | None = None,
-    observe: Intervene | None = None,
+    intervention: Intervene | None = None,
     retry: bool = True,
     max_steps: int | None = None,
 ) -> list[Episode]:
@@ -225,7 +229,7 @@ async def rollout_many(
         policy: serves all episodes.
         jobs: (task, seed) pairs.
         progress: called after each episode, in the order they end.
-        observe: see :func:`rollout`.
+        intervention: see :func:`rollout`.
         retry: play an episode that ended in a fault once more, in a fresh environment.
         max_steps: see :func:`rollout`.
 
@@ -236,7 +240,7 @@ async def rollout_many(
         raise ConfigError(f"concurrency must be at least 1, got {concurrency}")
     size = max(1, min(concurrency, len(jobs)))
     done: list[Episode | None] = [None] * len(jobs)
-    attempt = _attempt(policy, observe, max_steps)
+    attempt = _attempt(policy, intervention, max_steps)
     try:
         async with (
             EnvironmentPool(make_environment, size, restarts=Restarts(retries=int(retry))) as pool,
@@ -255,14 +259,14 @@ async def rollout_many(
     return [episode for episode in done if episode is not None]
 
 
-def _attempt(policy: Policy, observe: Intervene | None, max_steps: int | None) -> Attempt:
+def _attempt(policy: Policy, intervention: Intervene | None, max_steps: int | None) -> Attempt:
     async def attempt(environment: Environment, task: str, seed: int, lap: Lap) -> Episode:
         return await rollout(
             environment,
             policy,
             task=task,
             seed=seed,
-            observe=observe,
+            intervention=intervention,
             max_steps=max_steps,
             lap=lap,
         )

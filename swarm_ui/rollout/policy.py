@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from math import exp
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from swarm_ui.deprecation import renamed_names
 from swarm_ui.engine.limits import Limits
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.graph import CollabGraph
@@ -55,7 +56,7 @@ class GraphPolicy:
 
         async def decide(observation: Observation, seed: int, run: str) -> Trace:
             return await graph.run(
-                observation, seed=seed, run=run, edge_logprob=logprob, limits=self._limits
+                observation, seed=seed, run_id=run, edge_logprob=logprob, limits=self._limits
             )
 
         return decide
@@ -100,7 +101,7 @@ class LoopEscapePolicy:
             key = observation.screen_key()
             graph = self._stuck if key in seen else self._usual
             seen.add(key)
-            return await graph.run(observation, seed=seed, run=run, limits=self._limits)
+            return await graph.run(observation, seed=seed, run_id=run, limits=self._limits)
 
         return decide
 
@@ -140,7 +141,7 @@ class SlidingWindowPolicy:
         async def decide(observation: Observation, seed: int, run: str) -> Trace:
             nonlocal at
             graph = self._graphs[at]
-            trace = await graph.run(observation, seed=seed, run=run, limits=self._limits)
+            trace = await graph.run(observation, seed=seed, run_id=run, limits=self._limits)
             if trace.passed:
                 at = (at + 1) % len(self._graphs)
             return trace
@@ -170,7 +171,7 @@ class Cascade:
             threshold: the team is asked if the first agent's proposal is less probable than this.
             first: the agent asked first; ``None``: the first that hears nobody.
         """
-        alone = [agent for agent in team.agents if not team.heard[agent]]
+        alone = [agent for agent in team.agents if not team.predecessors[agent]]
         self._first = alone[0] if first is None else first
         if self._first not in alone:
             raise ConfigError(
@@ -187,13 +188,17 @@ class Cascade:
 
     def begin(self, *, task: str, seed: int) -> Decide:
         async def decide(observation: Observation, seed: int, run: str) -> Trace:
-            alone = await self._solo.run(observation, seed=seed, run=run, limits=self._limits)
+            alone = await self._solo.run(observation, seed=seed, run_id=run, limits=self._limits)
             logprob = alone.messages[0].logprob
             sure = logprob is not None and exp(logprob) >= self._threshold
             if sure and alone.action is not None:
                 return alone
             return await self._team.run(
-                observation, seed=seed, run=run, limits=self._limits, given=alone
+                observation, seed=seed, run_id=run, limits=self._limits, cached=alone
             )
 
         return decide
+
+
+if not TYPE_CHECKING:  # type checkers know only the present names
+    __getattr__ = renamed_names(__name__)

@@ -1,7 +1,7 @@
 """Stores: runs in them survive a crash, and go on from where they were.
 
     with DirectoryStore("runs") as store:
-        trace = await team.run(screen, run="tuesday/7", store=store)
+        trace = await team.run(screen, run_id="tuesday/7", store=store)
 
 :class:`DirectoryStore` has one readable file a run; :class:`SQLiteStore` has any number of runs in
 one file. They mean the same.

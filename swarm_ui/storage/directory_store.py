@@ -49,7 +49,7 @@ class DirectoryStore:
     systems that do not pass it on, only a second opening by the same store object is noticed.
 
     Examples:
-        ``with DirectoryStore("runs") as store: await team.run(screen, run="monday", store=store)``
+        ``with DirectoryStore("runs") as store: team.run_sync(screen, run_id="mon", store=store)``
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, fsync: bool = True) -> None:

@@ -103,7 +103,7 @@ def _columns(graph: Dag, depth: Mapping[str, int]) -> list[list[str]]:
     for column in found:
         for k, name in enumerate(column):
             height[name] = k - (len(column) - 1) / 2
-        mean = {n: _mean([height[s] for s in graph.heard[n] if s in height]) for n in column}
+        mean = {n: _mean([height[s] for s in graph.predecessors[n] if s in height]) for n in column}
         column.sort(key=mean.__getitem__)
         for k, name in enumerate(column):
             height[name] = k - (len(column) - 1) / 2
@@ -143,7 +143,9 @@ def _line(start: Point, end: Point) -> str:
 
 
 def _dot(graph: Dag, name: str, place: Point, radius: float, *, last: bool) -> str:
-    told = name + (f"\nhears {listed(graph.heard[name])}" if graph.heard[name] else "")
+    told = name + (
+        f"\nhears {listed(graph.predecessors[name])}" if graph.predecessors[name] else ""
+    )
     told += "\nthe output" if name == graph.output else ""
     nested = isinstance(graph.nodes[name], Dag)
     mark = tag(

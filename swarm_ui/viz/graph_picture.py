@@ -50,10 +50,10 @@ def depths(graph: Dag) -> dict[str, int]:
     closing = frozenset(graph.closing)
     last = -1
     for agents_first in (True, False):
-        for name in topological(graph.heard):
+        for name in topological(graph.predecessors):
             if (name in closing) is not agents_first:
                 low = -1 if agents_first else last
-                depth[name] = 1 + max([low, *(depth[s] for s in graph.heard[name])])
+                depth[name] = 1 + max([low, *(depth[s] for s in graph.predecessors[name])])
         last = max(depth.values(), default=-1)
     return depth
 
@@ -93,7 +93,7 @@ class _Sketch(NamedTuple):
         graph, (sender, listener) = self.graph, edge
         weight, condition = self.weights.get(edge), graph.when.get(edge)
         told = f"{sender} → {listener}"
-        heard = graph.heard[listener]
+        heard = graph.predecessors[listener]
         if len(heard) > 1:
             told += f"\nheard as number {heard.index(sender) + 1} of {len(heard)}"
         if condition is not None:
@@ -202,7 +202,7 @@ def _crowd(graph: Dag, weights: Mapping[Edge, float]) -> tuple[str, ...]:
     return tuple(
         name
         for name in graph.closing
-        if name not in special and agents <= frozenset(graph.heard[name])
+        if name not in special and agents <= frozenset(graph.predecessors[name])
     )
 
 
@@ -248,8 +248,8 @@ def _told(graph: Dag, name: str) -> str:
         told_.append(f"adapter {adapter}")
     if isinstance(node, Dag):
         told_.append(f"{len(node.nodes)} nodes, {len(node.edges)} edges, rounds {node.rounds}")
-    if graph.heard[name]:
-        told_.append(f"hears {listed(graph.heard[name])}")
+    if graph.predecessors[name]:
+        told_.append(f"hears {listed(graph.predecessors[name])}")
     if name in graph.fallbacks:
         told_.append(f"if it fails, {_called(graph.fallbacks[name])} speaks in its name")
     if name == graph.output:

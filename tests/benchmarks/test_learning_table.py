@@ -116,7 +116,7 @@ def test_the_interval_of_a_mean(learning: ModuleType) -> None:
 
 def test_the_page_of_results_shows_the_recorded_run(learning: ModuleType) -> None:
     data = learning.recorded()
-    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "results_tables.md").read_text(encoding="utf-8")
     assert learning.markdown(data) in page
     phone = {line["name"] for line in data["rows"] if line["split"] == "new_apps"}
     assert phone >= {

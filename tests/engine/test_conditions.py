@@ -65,7 +65,7 @@ def test_skipping_goes_on_to_all_who_would_hear_nobody() -> None:
         [("a", "b"), ("b", "c"), ("c", "end"), ("router", "end")],
     ).with_edge("router", "a", when=says("never"))
     heard: list[Event] = []
-    trace = graph.run_sync("x", tell=heard.append)
+    trace = graph.run_sync("x", on_event=heard.append)
     assert [m.id for m in trace.messages] == ["router:0", "end:0"]
     assert trace.skipped == ("a:0", "b:0", "c:0")
     assert [e.id for e in heard if isinstance(e, Skipped)] == ["a:0", "b:0", "c:0"]
@@ -122,7 +122,7 @@ def test_a_condition_that_fails_is_a_failure_of_the_listener() -> None:
     graph = CollabGraph([Sleeper("a"), Sleeper("b")], [("a", "b")], when={("a", "b"): broken})
     assert graph.run_sync(BLANK).message("b:0").error == "KeyError: 'score'"
     with pytest.raises(NodeError, match="node 'b', round 0, run r: KeyError"):
-        graph.run_sync(BLANK, run="r", limits=Limits(on_failure="abort"))
+        graph.run_sync(BLANK, run_id="r", limits=Limits(on_failure="abort"))
 
 
 def test_conditions_are_replayed_too() -> None:
@@ -152,7 +152,7 @@ def test_a_fallback_speaks_in_the_name_of_a_failed_node_and_the_failure_stays_on
     bad = Sleeper("bad", fails=ValueError("no"))
     graph = CollabGraph([Sleeper("a"), bad, Sleeper("end")], [("a", "bad"), ("bad", "end")])
     heard: list[Event] = []
-    trace = graph.with_fallback("bad", Sleeper("spare")).run_sync(BLANK, tell=heard.append)
+    trace = graph.with_fallback("bad", Sleeper("spare")).run_sync(BLANK, on_event=heard.append)
     assert [m.sender for m in trace.messages] == ["a", "bad", "end"]
     assert trace.message("bad:0").content == "bad(a)"
     assert trace.message("end:0").content == "end(bad)"

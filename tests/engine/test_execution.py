@@ -84,7 +84,7 @@ def test_one_graph_serves_many_runs_at_the_same_time() -> None:
     async def all_of_them() -> list[Trace]:
         async with asyncio.TaskGroup() as group:
             tasks = [
-                group.create_task(graph.run(f"goal {k}", seed=k, run=str(k))) for k in range(100)
+                group.create_task(graph.run(f"goal {k}", seed=k, run_id=str(k))) for k in range(100)
             ]
         return [task.result() for task in tasks]
 
@@ -105,7 +105,7 @@ def test_the_trace_does_not_depend_on_the_order_of_answers(
         graph = CollabGraph.collaborative(
             agents, rounds, model=model, seed=seed, views="shuffle", vote_scope="all"
         )
-        return timeless(in_virtual_time(graph.run(SCREEN, seed=seed, run="r")))
+        return timeless(in_virtual_time(graph.run(SCREEN, seed=seed, run_id="r")))
 
     assert played(HashModel()) == played(HashModel(slowly))
 
@@ -162,7 +162,7 @@ def test_abort_raises_an_error_that_names_node_round_and_run(
 ) -> None:
     limits = Limits(timeout=5, on_failure="abort")
     with pytest.raises(kind, match="node 'bad', round 0, run r7") as caught:
-        in_virtual_time(diamond(bad).run(BLANK, run="r7", limits=limits))
+        in_virtual_time(diamond(bad).run(BLANK, run_id="r7", limits=limits))
     assert (caught.value.node, caught.value.round, caught.value.run) == ("bad", 0, "r7")
     assert isinstance(caught.value.__cause__, Exception)
 
@@ -266,7 +266,7 @@ def test_an_abort_inside_a_nested_graph_names_the_whole_path() -> None:
     limits = Limits(timeout=5, on_failure="abort")
     with pytest.raises(NodeTimeout, match="node 'outer/inner/x', round 0, run r1"):
         outer = CollabGraph([CollabGraph([inner], name="outer")])
-        in_virtual_time(outer.run(BLANK, run="r1", limits=limits))
+        in_virtual_time(outer.run(BLANK, run_id="r1", limits=limits))
 
 
 def test_given_messages_are_taken_as_said() -> None:
@@ -275,7 +275,7 @@ def test_given_messages_are_taken_as_said() -> None:
     whole = team.run_sync(SCREEN, seed=5)
     first = CollabGraph({"agent_0": team.nodes["agent_0"]}).run_sync(SCREEN, seed=5)
     model.requests.clear()
-    again = in_virtual_time(team.run(SCREEN, seed=5, given=first))
+    again = in_virtual_time(team.run(SCREEN, seed=5, cached=first))
     assert timeless(again) == timeless(whole)
     assert len(model.requests) == 5
 

@@ -86,7 +86,7 @@ def test_the_runs_time_holds_inside_nested_graphs_and_may_abort() -> None:
     assert trace.message("inner:0/y:0").error == "no answer before the run's 7 s were over"
     limits = Limits(run_timeout=7, on_failure="abort")
     with pytest.raises(NodeTimeout, match="node 'inner/y', round 0, run r: no answer before"):
-        in_virtual_time(graph.run(BLANK, run="r", limits=limits))
+        in_virtual_time(graph.run(BLANK, run_id="r", limits=limits))
 
 
 def test_a_nested_graph_is_timed_call_by_call() -> None:
@@ -328,7 +328,7 @@ def test_what_breaks_outside_of_any_node_ends_the_run_and_is_raised() -> None:
     async def run() -> int:
         graph = CollabGraph([Sleeper("a", 1), Sleeper("b", 99)], output="a")
         with pytest.raises(OSError, match="no room for events"):
-            await graph.run(BLANK, tell=broken)
+            await graph.run(BLANK, on_event=broken)
         return len(asyncio.all_tasks())
 
     assert in_virtual_time(run()) == 1

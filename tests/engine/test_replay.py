@@ -76,7 +76,7 @@ def test_with_nothing_changed_it_is_the_same_trace_and_no_call(
 ) -> None:
     model = Telling()
     graph = team(model, seed, size, rounds)
-    trace = graph.run_sync(SCREEN, seed=seed, run="r")
+    trace = graph.run_sync(SCREEN, seed=seed, run_id="r")
     model.requests.clear()
     assert in_virtual_time(graph.replay(trace)) == trace
     assert model.requests == []
@@ -244,7 +244,7 @@ def test_a_replaced_message_may_be_a_whole_one() -> None:
 
 def test_unknown_ids_and_names_are_refused() -> None:
     graph = CollabGraph([Sleeper("a"), Sleeper("b")], [("a", "b")])
-    trace = graph.run_sync(BLANK, seed=1, run="r")
+    trace = graph.run_sync(BLANK, seed=1, run_id="r")
     changes = ({"messages": {"c:0": ""}}, {"without": ["c:0"]}, {"again": ["c:0"]})
     for change in (*changes, {"prompts": {"c:0": ""}}):
         with pytest.raises(ConfigError, match="no message 'c:0' in the trace; it has a:0, b:0"):
@@ -259,6 +259,6 @@ def test_unknown_ids_and_names_are_refused() -> None:
     with pytest.raises(ConfigError, match="k must be at least 1, got 0"):
         in_virtual_time(graph.resample(trace, "a:0", 0))
     with pytest.raises(ConfigError, match="another seed: 1 instead of 2"):
-        in_virtual_time(graph.run(BLANK, seed=2, given=trace))
+        in_virtual_time(graph.run(BLANK, seed=2, cached=trace))
     with pytest.raises(ConfigError, match="another screen"):
-        in_virtual_time(graph.run(Observation(goal="x", elements=()), seed=1, given=trace))
+        in_virtual_time(graph.run(Observation(goal="x", elements=()), seed=1, cached=trace))

@@ -52,7 +52,7 @@ def test_events_come_while_the_run_goes_on_and_end_with_its_trace() -> None:
     async def follow() -> list[tuple[float, str]]:
         clock = asyncio.get_running_loop().time
         seen = []
-        async with graph.stream(BLANK, run="r") as events:
+        async with graph.stream(BLANK, run_id="r") as events:
             async for event in events:
                 assert event.run == "r"
                 what = type(event).__name__
@@ -109,7 +109,7 @@ def test_a_run_that_raises_raises_after_what_came_before() -> None:
 
     async def follow() -> list[str]:
         seen = []
-        stream = graph.stream(BLANK, run="r", limits=Limits(on_failure="abort"))
+        stream = graph.stream(BLANK, run_id="r", limits=Limits(on_failure="abort"))
         with pytest.raises(NodeError, match="node 'bad', round 0, run r: ValueError: no") as found:
             async for event in stream:
                 seen.append(type(event).__name__)
@@ -168,6 +168,6 @@ def test_the_reader_may_be_cancelled() -> None:
 def test_a_plain_run_can_be_told_of_too() -> None:
     heard: list[Event] = []
     graph = CollabGraph([Sleeper("a")])
-    trace = graph.run_sync(BLANK, tell=heard.append)
+    trace = graph.run_sync(BLANK, on_event=heard.append)
     assert [type(e).__name__ for e in heard] == ["CallStarted", "Spoken", "Voted", "Finished"]
     assert isinstance(heard[-1], Finished) and heard[-1].trace == trace

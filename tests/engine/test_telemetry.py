@@ -26,7 +26,7 @@ from swarm_ui import (
     Request,
     Usage,
 )
-from swarm_ui.engine.events import Aborted, Event, Token, tell_all
+from swarm_ui.engine.events import Aborted, Event, Token, call_all
 from swarm_ui.engine.telemetry import Spans
 
 
@@ -112,7 +112,9 @@ DIAMOND = CollabGraph(
 
 
 def test_a_run_is_a_span_and_each_call_one_in_it_with_its_times(lab: Lab) -> None:
-    in_virtual_time(DIAMOND.run(BLANK, run="r7", seed=5, tell=Spans(lab.provider, name="diamond")))
+    in_virtual_time(
+        DIAMOND.run(BLANK, run_id="r7", seed=5, on_event=Spans(lab.provider, name="diamond"))
+    )
     spans = lab.spans
     root = spans[""]
     assert root.name == "invoke_workflow diamond" and root.kind is SpanKind.INTERNAL
@@ -139,14 +141,14 @@ def test_a_run_is_a_span_and_each_call_one_in_it_with_its_times(lab: Lab) -> Non
 
 def test_the_run_starts_now_by_the_wall_clock(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.time_ns", lambda: 1_000_000_000_000)
-    in_virtual_time(DIAMOND.run(BLANK, tell=Spans(lab.provider)))
+    in_virtual_time(DIAMOND.run(BLANK, on_event=Spans(lab.provider)))
     assert lab.spans[""].start_time == 1_000_000_000_000
     assert lab.spans["end:0"].end_time == 1_013_000_000_000
 
 
 def test_links_show_who_was_heard(lab: Lab) -> None:
     graph = DIAMOND.with_rounds(2)
-    in_virtual_time(graph.run(BLANK, tell=Spans(lab.provider)))
+    in_virtual_time(graph.run(BLANK, on_event=Spans(lab.provider)))
     spans = lab.spans
     ids = {s.context.span_id: id for id, s in spans.items()}
     heard = {
@@ -173,7 +175,7 @@ def team(model: Phone | None = None, reply: str = click(1)) -> CollabGraph:
 
 
 def test_calls_of_models_have_the_conventions_attributes(lab: Lab) -> None:
-    trace = team().run_sync(SCREEN, seed=2, tell=Spans(lab.provider))
+    trace = team().run_sync(SCREEN, seed=2, on_event=Spans(lab.provider))
     ada = next(c for c in trace.calls if c.node == "ada")
     assert ada.model == "phone-8b-0101"
     found = attributes(lab.spans["ada:0"])
@@ -201,7 +203,7 @@ def test_calls_of_models_have_the_conventions_attributes(lab: Lab) -> None:
 
 
 def test_the_first_token_is_timed(lab: Lab) -> None:
-    in_virtual_time(team(Phone(click(1), 0.25)).run(SCREEN, tell=Spans(lab.provider)))
+    in_virtual_time(team(Phone(click(1), 0.25)).run(SCREEN, on_event=Spans(lab.provider)))
     spans = lab.spans
     for id in ("ada:0", "bob:0"):
         waited = attributes(spans[id])["gen_ai.response.time_to_first_chunk"]
@@ -212,13 +214,13 @@ def test_the_first_token_is_timed(lab: Lab) -> None:
 def test_what_was_seen_and_said_stays_here_unless_it_is_asked_for(lab: Lab) -> None:
     reply = '{"action_type": "answer", "text": "PRIVATE"}'
     screen = BLANK.__class__(goal="HIDDEN GOAL", elements=SCREEN.elements)
-    team(reply=reply).run_sync(screen, tell=Spans(lab.provider))
+    team(reply=reply).run_sync(screen, on_event=Spans(lab.provider))
     assert len(lab.spans) == 4
     for secret in ("SECRET", "PRIVATE", "HIDDEN", "button", "Be brief"):
         assert secret not in lab.text
 
     open_lab = Lab()
-    team(reply=reply).run_sync(screen, tell=Spans(open_lab.provider, content=True))
+    team(reply=reply).run_sync(screen, on_event=Spans(open_lab.provider, content=True))
     found = attributes(open_lab.spans["bob:0"])
     assert json.loads(str(found["gen_ai.input.messages"])) == [
         {"role": "system", "parts": [{"type": "text", "content": "Be brief."}]},
@@ -237,7 +239,7 @@ def test_prompts_that_are_no_chats_and_half_characters_are_told_too(lab: Lab) ->
             return [Completion(text="half \ud83d", prompt="<goal> open") for _ in requests]
 
     CollabGraph([AgentNode("ada", Odd("x"))]).run_sync(
-        SCREEN, tell=Spans(lab.provider, content=True)
+        SCREEN, on_event=Spans(lab.provider, content=True)
     )
     found = attributes(lab.spans["ada:0"])
     assert "<goal> open" in str(found["gen_ai.input.messages"])
@@ -249,7 +251,7 @@ def test_calls_of_nested_graphs_are_inside_the_span_of_their_node(lab: Lab) -> N
     inner = CollabGraph([Sleeper("x", 1), Sleeper("y", 1)], [("x", "y")], name="team")
     outer = CollabGraph([Sleeper("a", 1), inner, Sleeper("z")], [("a", "team"), ("team", "z")])
     deep = CollabGraph([outer.named("big"), Sleeper("end")], [("big", "end")])
-    in_virtual_time(deep.run(BLANK, tell=Spans(lab.provider)))
+    in_virtual_time(deep.run(BLANK, on_event=Spans(lab.provider)))
     spans = lab.spans
     ids = {s.context.span_id: id for id, s in spans.items()}
     inside = {id: ids[s.parent.span_id] for id, s in spans.items() if s.parent is not None}
@@ -272,7 +274,9 @@ def test_failures_have_an_error_status_and_their_kind(lab: Lab) -> None:
     bad = Sleeper("bad", fails=ValueError("token=abc"))
     slow = Sleeper("slow", 99)
     graph = CollabGraph([bad, slow, Sleeper("end")], [("bad", "end"), ("slow", "end")])
-    trace = in_virtual_time(graph.run(BLANK, limits=Limits(timeout=3), tell=Spans(lab.provider)))
+    trace = in_virtual_time(
+        graph.run(BLANK, limits=Limits(timeout=3), on_event=Spans(lab.provider))
+    )
     spans = lab.spans
     errors = {c.message: c.error for c in trace.calls if c.error is not None}
     assert errors == {"bad:0": "ValueError: token=abc", "slow:0": "no answer within 3 s"}
@@ -291,7 +295,7 @@ def test_failures_have_an_error_status_and_their_kind(lab: Lab) -> None:
 def test_a_fallback_is_no_failure_but_is_told(lab: Lab) -> None:
     bad = Sleeper("bad", fails=ValueError("no"))
     graph = CollabGraph([bad, Sleeper("end")], [("bad", "end")])
-    graph.with_fallback("bad", Sleeper("spare")).run_sync(BLANK, tell=Spans(lab.provider))
+    graph.with_fallback("bad", Sleeper("spare")).run_sync(BLANK, on_event=Spans(lab.provider))
     span = lab.spans["bad:0"]
     assert span.status.status_code is StatusCode.UNSET
     assert attributes(span)["swarm_ui.rescued"] == "ValueError: no"
@@ -303,7 +307,7 @@ def test_skipped_calls_have_no_span_but_are_named(lab: Lab) -> None:
         [("a", "b"), ("a", "end"), ("b", "end")],
         when={("a", "b"): lambda message: False},
     )
-    graph.run_sync(BLANK, tell=Spans(lab.provider))
+    graph.run_sync(BLANK, on_event=Spans(lab.provider))
     spans = lab.spans
     assert set(spans) == {"", "a:0", "end:0"}
     assert attributes(spans[""])["swarm_ui.skipped"] == ("b:0",)
@@ -321,9 +325,9 @@ def test_a_run_that_raises_ends_all_its_spans_with_an_error(
         in_virtual_time(
             graph.run(
                 BLANK,
-                run="r",
+                run_id="r",
                 limits=Limits(on_failure="abort"),
-                tell=tell_all(heard.append, Spans(lab.provider)),
+                on_event=call_all(heard.append, Spans(lab.provider)),
             )
         )
     assert heard[-1] == Aborted(run="r", error=f"NodeError: {raised.value}", at=2.0)
@@ -345,7 +349,7 @@ def test_a_run_that_raises_ends_all_its_spans_with_an_error(
 def test_a_cancelled_run_says_so(lab: Lab) -> None:
     async def cancel() -> None:
         task = asyncio.create_task(
-            CollabGraph([Sleeper("a", 99)]).run(BLANK, tell=Spans(lab.provider))
+            CollabGraph([Sleeper("a", 99)]).run(BLANK, on_event=Spans(lab.provider))
         )
         await asyncio.sleep(5)
         task.cancel()
@@ -363,7 +367,7 @@ def test_a_run_is_inside_the_span_it_was_started_in(lab: Lab) -> None:
 
     async def serve() -> int:
         with tracer.start_as_current_span("request") as span:
-            await CollabGraph([Sleeper("a")]).run(BLANK, tell=Spans(lab.provider))
+            await CollabGraph([Sleeper("a")]).run(BLANK, on_event=Spans(lab.provider))
             return span.get_span_context().span_id
 
     outer = asyncio.run(serve())
@@ -373,7 +377,7 @@ def test_a_run_is_inside_the_span_it_was_started_in(lab: Lab) -> None:
 
 def test_concurrent_runs_stay_apart(lab: Lab) -> None:
     async def many() -> None:
-        runs = [DIAMOND.run(BLANK, run="same", tell=Spans(lab.provider)) for _ in range(5)]
+        runs = [DIAMOND.run(BLANK, run_id="same", on_event=Spans(lab.provider)) for _ in range(5)]
         await asyncio.gather(*runs)
 
     in_virtual_time(many())
@@ -401,13 +405,13 @@ def test_one_object_for_two_runs_is_refused_before_a_call_is_made(lab: Lab, seco
     graph = CollabGraph([Counted("a", 2), Sleeper("b")], [("a", "b")])
 
     async def both() -> None:
-        first = asyncio.create_task(graph.run(BLANK, run="r", tell=spans))
+        first = asyncio.create_task(graph.run(BLANK, run_id="r", on_event=spans))
         await asyncio.sleep(1)
         with pytest.raises(ConfigError, match="Make a new Spans for every run"):
-            await graph.run(BLANK, run=second, tell=spans)
+            await graph.run(BLANK, run_id=second, on_event=spans)
         await first  # is not disturbed
         with pytest.raises(ConfigError, match="Make a new Spans for every run"):
-            await graph.run(BLANK, run=second, tell=spans)
+            await graph.run(BLANK, run_id=second, on_event=spans)
 
     in_virtual_time(both())
     assert made == ["r"]
@@ -417,7 +421,7 @@ def test_one_object_for_two_runs_is_refused_before_a_call_is_made(lab: Lab, seco
 
 def test_a_replay_without_calls_is_a_run_without_calls(lab: Lab) -> None:
     trace = in_virtual_time(DIAMOND.run(BLANK))
-    in_virtual_time(DIAMOND.run(BLANK, given=trace, tell=Spans(lab.provider)))
+    in_virtual_time(DIAMOND.run(BLANK, cached=trace, on_event=Spans(lab.provider)))
     assert set(lab.spans) == {""}
 
 
@@ -426,7 +430,7 @@ def test_a_nested_graph_that_is_entered_again_has_the_times_of_today(lab: Lab) -
     graph = CollabGraph([Sleeper("a", 5), inner, Sleeper("z", 2)], [("a", "team"), ("team", "z")])
     trace = in_virtual_time(graph.run(BLANK))
     other = graph.with_node(Sleeper("new", 3), heard_by=["z"])
-    in_virtual_time(other.run(BLANK, given=trace, tell=Spans(lab.provider)))
+    in_virtual_time(other.run(BLANK, cached=trace, on_event=Spans(lab.provider)))
     spans = lab.spans
     assert {id: at(s, spans[""]) for id, s in spans.items()} == {
         "team:0": (0, 0), "new:0": (0, 3), "z:0": (3, 5), "": (0, 5),
@@ -435,7 +439,7 @@ def test_a_nested_graph_that_is_entered_again_has_the_times_of_today(lab: Lab) -
 
 def test_without_a_provider_spans_go_nowhere_and_the_run_is_the_same() -> None:
     heard: list[Event] = []
-    told = team().run_sync(SCREEN, tell=tell_all(Spans(), heard.append))
+    told = team().run_sync(SCREEN, on_event=call_all(Spans(), heard.append))
     plain = team().run_sync(SCREEN)
     assert told.messages == plain.messages and told.action == plain.action
     assert any(isinstance(e, Token) for e in heard)

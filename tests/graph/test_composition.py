@@ -106,12 +106,15 @@ def test_names_inside_a_nested_graph_are_shown_with_their_path() -> None:
 def test_operations_return_new_graphs_and_leave_the_old_one() -> None:
     graph = line("abc")
     before = graph.to_json()
-    assert graph.with_edge("a", "c").heard["c"] == ("b", "a")
-    assert graph.without_edge("a", "b").heard["b"] == ()
+    assert graph.with_edge("a", "c").predecessors["c"] == ("b", "a")
+    assert graph.without_edge("a", "b").predecessors["b"] == ()
     assert graph.with_rounds(4).rounds == 4
     assert graph.with_edges([("a", "c")]).edges == (("a", "c"),)
     assert graph.without_node("b").edges == ()
-    assert graph.with_node(Sleeper("d"), hears=["a"], heard_by=["c"]).heard["c"] == ("b", "d")
+    assert graph.with_node(Sleeper("d"), hears=["a"], heard_by=["c"]).predecessors["c"] == (
+        "b",
+        "d",
+    )
     renamed = graph.rename({"a": "first", "c": "last"})
     assert renamed.edges == (("first", "b"), ("b", "last")) and renamed.output == "last"
     assert renamed.rename({"first": "a", "last": "c"}).to_json() == before
@@ -153,9 +156,9 @@ def test_operations_that_cannot_be_done(change: object, words: str) -> None:
 def test_composition_joins_the_output_to_the_first_nodes() -> None:
     fan = CollabGraph([Sleeper(n) for n in "xyz"], [("x", "z"), ("y", "z")])
     both = line("ab") >> fan >> Sleeper("end")
-    assert both.heard["x"] == both.heard["y"] == ("b",)
-    assert both.heard["end"] == ("z",) and both.output == "end"
-    assert (Sleeper("start") >> line("ab")).heard["a"] == ("start",)
+    assert both.predecessors["x"] == both.predecessors["y"] == ("b",)
+    assert both.predecessors["end"] == ("z",) and both.output == "end"
+    assert (Sleeper("start") >> line("ab")).predecessors["a"] == ("start",)
 
 
 def test_composition_carries_conditions_and_fallbacks() -> None:
@@ -175,7 +178,7 @@ def test_a_list_fans_out_and_the_next_node_hears_all_of_it() -> None:
     graph = CollabGraph([a], name="mine", rounds=2) >> [b, c] >> [d, e] >> f
     assert isinstance(graph, CollabGraph) and graph.output == "f"
     assert (graph.name, graph.rounds) == ("mine", 2)
-    assert graph.heard == {
+    assert graph.predecessors == {
         "a": (), "b": ("a",), "c": ("a",), "d": ("b", "c"), "e": ("b", "c"), "f": ("d", "e"),
     }  # fmt: skip
     assert graph.run_sync(SCREEN).messages[-1].content == "f(f,d,e)"
@@ -184,20 +187,20 @@ def test_a_list_fans_out_and_the_next_node_hears_all_of_it() -> None:
 def test_a_vote_after_a_fan_hears_its_ends_only() -> None:
     planner, ada, grace = Sleeper("planner"), Sleeper("ada"), Sleeper("grace")
     graph = CollabGraph([planner]) >> [ada, grace] >> MajorityVote()
-    assert graph.closing == ("vote",) and graph.heard["vote"] == ("ada", "grace")
+    assert graph.closing == ("vote",) and graph.predecessors["vote"] == ("ada", "grace")
 
 
 def test_a_fan_may_begin_a_graph_and_hold_graphs_and_fans() -> None:
     a, b, *_ = nodes("ab")
-    assert ([a, b] >> line("xy")).heard == {"a": (), "b": (), "x": ("a", "b"), "y": ("x",)}
+    assert ([a, b] >> line("xy")).predecessors == {"a": (), "b": (), "x": ("a", "b"), "y": ("x",)}
     branch = line("pq").with_route("p", {"q": bool}).with_fallback("q", a)
     graph = line("mn") >> [branch, line("r") >> nodes("st"), Sleeper("u")] >> Sleeper("v")
-    assert graph.heard["p"] == graph.heard["r"] == graph.heard["u"] == ("n",)
-    assert graph.heard["v"] == ("q", "s", "t", "u")
+    assert graph.predecessors["p"] == graph.predecessors["r"] == graph.predecessors["u"] == ("n",)
+    assert graph.predecessors["v"] == ("q", "s", "t", "u")
     assert graph.when == branch.when and graph.fallbacks == branch.fallbacks
     begun = a >> (line("r") >> nodes("st"))
-    assert begun.ends == ("s", "t") and (begun >> b).heard["r"] == ("a",)
-    assert (line("mn") >> (line("r") >> nodes("st")) >> b).heard["b"] == ("s", "t")
+    assert begun.ends == ("s", "t") and (begun >> b).predecessors["r"] == ("a",)
+    assert (line("mn") >> (line("r") >> nodes("st")) >> b).predecessors["b"] == ("s", "t")
 
 
 def test_a_fan_says_what_to_do_when_it_is_used_as_a_graph() -> None:
@@ -316,12 +319,12 @@ def test_a_team_votes_together_and_new_edges_leave_the_vote_alone() -> None:
     agents = ("agent_0", "agent_1", "agent_2", "agent_3")
     assert graph.agents == agents and graph.closing == ("vote",)
     assert graph.talk == (("agent_1", "agent_0"),)
-    assert graph.heard["vote"] == agents
+    assert graph.predecessors["vote"] == agents
     other = graph.with_edges([("agent_3", "agent_2")])
-    assert other.talk == (("agent_3", "agent_2"),) and other.heard["vote"] == agents
+    assert other.talk == (("agent_3", "agent_2"),) and other.predecessors["vote"] == agents
     pruned = graph.without_edge("agent_2", "vote").with_edges([])
-    assert pruned.heard["vote"] == ("agent_0", "agent_1", "agent_3") and pruned.talk == ()
-    assert graph.without_node("agent_1").heard["vote"] == ("agent_0", "agent_2", "agent_3")
+    assert pruned.predecessors["vote"] == ("agent_0", "agent_1", "agent_3") and pruned.talk == ()
+    assert graph.without_node("agent_1").predecessors["vote"] == ("agent_0", "agent_2", "agent_3")
 
 
 def test_a_vote_is_never_left_with_nobody_to_hear() -> None:

@@ -277,7 +277,7 @@ def test_an_edge_added_in_networkx_comes_last() -> None:
     graph = CollabGraph([Sleeper(n) for n in "abc"], [("b", "c"), ("b", "a")], output="c")
     digraph = graph.to_networkx()
     digraph.add_edge("a", "c")
-    assert CollabGraph.from_networkx(digraph).heard["c"] == ("b", "a")
+    assert CollabGraph.from_networkx(digraph).predecessors["c"] == ("b", "a")
 
 
 # -- Mermaid and Graphviz -------------------------------------------------------------------------

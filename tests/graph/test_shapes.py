@@ -132,11 +132,11 @@ VOTED: dict[str, Callable[..., CollabGraph]] = {
 def test_a_vote_hears_all_of_a_shape_and_answers_after_the_last_round(shape: str) -> None:
     members = nodes("abcd")
     graph = VOTED[shape](members, vote=MajorityVote(), rounds=2)
-    assert graph.heard["vote"] == tuple("abcd") and graph.output == "vote"
+    assert graph.predecessors["vote"] == tuple("abcd") and graph.output == "vote"
     assert graph.closing == ("vote",) and graph.name == shape
     assert len(graph.run_sync(SCREEN).calls) == 4 * 2 + 1
     judged = VOTED[shape](members, vote=Sleeper("judge"))
-    assert judged.heard["judge"] == tuple("abcd") and judged.output == "judge"
+    assert judged.predecessors["judge"] == tuple("abcd") and judged.output == "judge"
     assert graph.talk == judged.edges[: len(graph.talk)]
 
 
@@ -180,7 +180,7 @@ def test_a_team_is_wired_by_a_shape() -> None:
     assert team(edges=shapes.debate).talk == shapes.debate(names)
     assert team(edges=partial(shapes.tree, branching=3)).talk == shapes.tree(names, 3)
     assert team(edges=lambda found: [(found[3], found[0])]).talk == (("agent_3", "agent_0"),)
-    assert team(edges=shapes.debate).heard["vote"] == tuple(names)
+    assert team(edges=shapes.debate).predecessors["vote"] == tuple(names)
     with pytest.raises(GraphError, match="a star needs a hub"):
         team(agents=1, edges=shapes.star)
     with pytest.raises(GraphError, match="did you mean 'agent_3'"):

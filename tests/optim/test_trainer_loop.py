@@ -101,7 +101,7 @@ def test_learned_edges_are_compared_on_the_same_episodes_and_move() -> None:
 
 
 def test_edges_move_on_a_slower_clock_than_weights() -> None:
-    config = replace(CONFIG, iterations=4, edge_every=2)
+    config = replace(CONFIG, iterations=4, edge_update_interval=2)
     history = run(TinyModel(), None, config=config).history
     assert [m.edge_update is None for m in history] == [True, False, True, False]
     assert all(any(update.steps for update in m.updates) for m in history)

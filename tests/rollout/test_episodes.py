@@ -191,7 +191,7 @@ def test_an_observer_sees_the_world_before_the_step_and_may_guide_it() -> None:
             return None
         return Intervention(credit=((0.5,),), execute=Action(action_type="click", index=0))
 
-    episode = play(clicker(1), environment=Counter(), observe=observe)
+    episode = play(clicker(1), environment=Counter(), intervention=observe)
     assert seen == [(0, 0), (1, 0), (2, 1)]
     assert episode.success is True
     assert [s.credit for s in episode.steps] == [None, ((0.5,),), ((0.5,),)]
@@ -312,7 +312,7 @@ def test_a_cascade_asks_the_team_only_when_the_first_is_unsure() -> None:
         trace = in_virtual_time(decide(screen, 7, "r"))
         assert len(model.requests) == calls
         if calls == 4:
-            assert timeless(trace) == timeless(team.run_sync(screen, seed=7, run="r"))
+            assert timeless(trace) == timeless(team.run_sync(screen, seed=7, run_id="r"))
 
 
 def test_a_cascade_starts_with_somebody_who_hears_nobody() -> None:

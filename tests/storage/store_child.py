@@ -38,7 +38,7 @@ def run(kind: str, path: Path, seed: int, log: Path, out: Path) -> None:
 
     tell("begin", "", [])
     with OPEN[kind](path) as store:
-        trace = layered(seed, tell).run_sync(SCREEN, seed=seed, run=f"run/{seed}", store=store)
+        trace = layered(seed, tell).run_sync(SCREEN, seed=seed, run_id=f"run/{seed}", store=store)
     beside = out.with_suffix(".part")
     beside.write_bytes(msgspec.json.encode(trace))
     beside.rename(out)

@@ -47,18 +47,18 @@ def full_after(monkeypatch: pytest.MonkeyPatch, calls: int) -> None:
 def test_a_full_disk_ends_the_run_and_with_room_it_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fsync: bool, stuck: bool
 ) -> None:
-    expected = GRAPH.run_sync(BLANK, run="r")
+    expected = GRAPH.run_sync(BLANK, run_id="r")
     with DirectoryStore(tmp_path, fsync=fsync) as store:
         with monkeypatch.context() as patch:
             full_after(patch, 1)
             if stuck:  # not even taking the half away works
                 patch.setattr(os, "ftruncate", failing(errno.EIO))
             with pytest.raises(ConfigError, match=r"No space left.* written before is safe") as e:
-                GRAPH.run_sync(BLANK, run="r", store=store)
+                GRAPH.run_sync(BLANK, run_id="r", store=store)
         assert str(only(tmp_path)) in str(e.value) and e.value.partial is not None
         assert only(tmp_path).read_bytes().endswith(b"\n") is not stuck
         assert [message.id for message, _ in store.read("r").calls] == ["a:0"]
-        assert timeless(GRAPH.run_sync(BLANK, run="r", store=store)) == timeless(expected)
+        assert timeless(GRAPH.run_sync(BLANK, run_id="r", store=store)) == timeless(expected)
 
 
 def failing(number: int) -> Callable[..., Any]:
@@ -75,14 +75,14 @@ def test_a_disk_that_does_not_keep_its_word(
 
         async def use() -> None:
             with pytest.raises(BaseException, match="Input/output error"):
-                await GRAPH.run(BLANK, run="r", store=store)
+                await GRAPH.run(BLANK, run_id="r", store=store)
 
-        GRAPH.run_sync(BLANK, run="q", store=store)
+        GRAPH.run_sync(BLANK, run_id="q", store=store)
         with monkeypatch.context() as patch:
             patch.setattr(os, "fsync", failing(errno.EIO))
             asyncio.run(use())
         assert [run.name for run in store.runs()] == ["q"]  # the new one has not even begun
-        assert GRAPH.run_sync(BLANK, run="r", store=store).action is not None
+        assert GRAPH.run_sync(BLANK, run_id="r", store=store).action is not None
 
 
 @pytest.mark.parametrize("kind", list(OPEN))
@@ -92,13 +92,13 @@ def test_a_full_disk_is_no_tombstone_of_a_nested_graph(
     outer = CollabGraph([GRAPH.named("inner"), Sleeper("end")], [("inner", "end")])
     with OPEN[kind](tmp_path / "store") as store:
         if isinstance(store, SQLiteStore):
-            GRAPH.run_sync(BLANK, run="q", store=store)
+            GRAPH.run_sync(BLANK, run_id="q", store=store)
             when = "WHEN new.line LIKE '%b:0%' BEGIN SELECT RAISE(FAIL, 'full'); END"
             store._db.execute(f"CREATE TEMP TRIGGER full BEFORE INSERT ON main.lines {when}")
         else:
             full_after(monkeypatch, 1)
         with pytest.raises(ConfigError, match="What was written before is safe"):
-            outer.run_sync(BLANK, run="r", store=store)
+            outer.run_sync(BLANK, run_id="r", store=store)
         assert [message.id for message, _ in store.read("r").calls] == ["inner:0/a:0"]
 
 
@@ -108,12 +108,12 @@ def test_a_full_database_ends_the_run_and_with_room_it_goes_on(tmp_path: Path) -
         (pages,) = store._db.execute("PRAGMA page_count").fetchone()
         store._db.execute(f"PRAGMA max_page_count = {pages + 3}")
         with pytest.raises(ConfigError, match=r"database or disk is full.* goes on from there"):
-            graph.run_sync("g", run="r", store=store)
+            graph.run_sync("g", run_id="r", store=store)
         kept = store.read("r").calls
         assert 0 < len(kept) < 40 and store.runs()[0].calls == len(kept)
     with SQLiteStore(path) as store:
-        trace = graph.run_sync("g", run="r", store=store)
-    assert timeless(trace) == timeless(graph.run_sync("g", run="r"))
+        trace = graph.run_sync("g", run_id="r", store=store)
+    assert timeless(trace) == timeless(graph.run_sync("g", run_id="r"))
 
 
 class Forgetful:
@@ -136,7 +136,7 @@ class Forgetful:
 def test_another_store_that_fails_ends_the_run_too() -> None:
     outer = CollabGraph([GRAPH.named("inner"), Sleeper("end")], [("inner", "end")])
     with pytest.raises(ConfigError, match="the store did not keep 'inner:0/a:0': KeyError"):
-        outer.run_sync(BLANK, run="r", store=Forgetful())  # type: ignore[arg-type]
+        outer.run_sync(BLANK, run_id="r", store=Forgetful())  # type: ignore[arg-type]
 
 
 # -- cut off and damaged ----------------------------------------------------------------------
@@ -144,7 +144,7 @@ def test_another_store_that_fails_ends_the_run_too() -> None:
 
 def test_cut_off_at_any_byte_it_goes_on_with_the_whole_lines(tmp_path: Path) -> None:
     with DirectoryStore(tmp_path, fsync=False) as store:
-        expected = GRAPH.run_sync(BLANK, run="r", store=store)
+        expected = GRAPH.run_sync(BLANK, run_id="r", store=store)
         file = only(tmp_path)
         data = file.read_bytes()
         ends = [at + 1 for at in range(len(data)) if data[at : at + 1] == b"\n"]
@@ -155,7 +155,7 @@ def test_cut_off_at_any_byte_it_goes_on_with_the_whole_lines(tmp_path: Path) -> 
             listed = store.runs()
             assert len(listed) == (whole > 0)
             assert not listed or listed[0].calls == min(whole - 1, 3)
-            assert timeless(GRAPH.run_sync(BLANK, run="r", store=store)) == timeless(expected)
+            assert timeless(GRAPH.run_sync(BLANK, run_id="r", store=store)) == timeless(expected)
             assert len(store.read("r").calls) == 3 and store.read("r").finished
 
 
@@ -180,11 +180,14 @@ def test_damage_is_named_with_file_and_line(
     tmp_path: Path, damage: Callable[[list[bytes]], list[bytes]], words: str
 ) -> None:
     with DirectoryStore(tmp_path) as store:
-        GRAPH.run_sync(BLANK, run="r", store=store)
+        GRAPH.run_sync(BLANK, run_id="r", store=store)
         file = only(tmp_path)
         changed = b"\n".join(damage(file.read_bytes().splitlines())) + b"\n"
         file.write_bytes(changed)
-        for use in (lambda: GRAPH.run_sync(BLANK, run="r", store=store), lambda: store.read("r")):
+        for use in (
+            lambda: GRAPH.run_sync(BLANK, run_id="r", store=store),
+            lambda: store.read("r"),
+        ):
             with pytest.raises(TraceError, match=words) as raised:
                 use()
             assert str(raised.value).startswith(str(file))
@@ -194,10 +197,10 @@ def test_damage_is_named_with_file_and_line(
 
 def test_a_file_of_something_else_is_left_alone(tmp_path: Path) -> None:
     with DirectoryStore(tmp_path) as store:
-        GRAPH.run_sync(BLANK, run="r", store=store)
+        GRAPH.run_sync(BLANK, run_id="r", store=store)
         only(tmp_path).write_bytes(b"my shopping list")
         with pytest.raises(TraceError, match="not a run of a store: move the file away"):
-            GRAPH.run_sync(BLANK, run="r", store=store)
+            GRAPH.run_sync(BLANK, run_id="r", store=store)
         assert only(tmp_path).read_bytes() == b"my shopping list"
     with pytest.raises(ConfigError, match="cannot make the store"):
         DirectoryStore(only(tmp_path))
@@ -218,9 +221,12 @@ def test_a_database_that_is_none_or_another(tmp_path: Path) -> None:
         SQLiteStore(tmp_path / "missing" / "x.db")
     path.unlink()
     with SQLiteStore(path) as store:
-        GRAPH.run_sync(BLANK, run="r", store=store)
+        GRAPH.run_sync(BLANK, run_id="r", store=store)
         store._db.execute("UPDATE lines SET line = '{}' WHERE place = 2")
-        for use in (lambda: GRAPH.run_sync(BLANK, run="r", store=store), lambda: store.read("r")):
+        for use in (
+            lambda: GRAPH.run_sync(BLANK, run_id="r", store=store),
+            lambda: store.read("r"),
+        ):
             with pytest.raises(TraceError, match=r"x\.db, run 'r', line 3: not a call of a run"):
                 use()
         store._db.execute("PRAGMA user_version = 2")
@@ -254,7 +260,7 @@ def test_calls_that_end_together_share_a_sync_in_another_thread(
     graph = CollabGraph([*[Sleeper(f"n{k}", 1e-6) for k in range(99)], Last("last", 1e-6)],
                         output="last")  # fmt: skip
     with DirectoryStore(tmp_path, fsync=fsync) as store:
-        trace = graph.run_sync(BLANK, run="r", store=store)
+        trace = graph.run_sync(BLANK, run_id="r", store=store)
     assert len(trace.calls) == 100
     if fsync:
         assert 4 <= len(synced) < 20 and threading.get_ident() not in synced
@@ -278,6 +284,6 @@ def test_with_sync_no_listener_starts_before_the_disk_has_what_it_hears(
         [("a", "b")],
     )
     with DirectoryStore(tmp_path) as store:
-        chain.run_sync(BLANK, run="r", store=store)
+        chain.run_sync(BLANK, run_id="r", store=store)
     assert order == ["sync", "sync", "start a:0", "end a:0", "sync",
                      "start b:0", "end b:0", "sync", "sync"]  # fmt: skip

@@ -109,7 +109,7 @@ def test_killed_at_random_moments(kind: str, tmp_path: Path) -> None:
         while kills < KILLS[kind]:
             seed += 1
             more, trace = killed_until_finished(process, store, seed, tmp_path, rng)
-            undisturbed = layered(seed, wait=0).run_sync(SCREEN, seed=seed, run=f"run/{seed}")
+            undisturbed = layered(seed, wait=0).run_sync(SCREEN, seed=seed, run_id=f"run/{seed}")
             assert timeless(trace) == timeless(undisturbed)
             assert [run.finished for run in store.runs()] == [True] * seed
             kills += more
@@ -136,7 +136,7 @@ def test_several_processes_write_at_once(kind: str, tmp_path: Path) -> None:
     with OPEN[kind](path) as store:
         for seed in range(6):
             trace = msgspec.json.decode(outs[seed].read_bytes(), type=Trace)
-            undisturbed = layered(seed, wait=0).run_sync(SCREEN, seed=seed, run=f"run/{seed}")
+            undisturbed = layered(seed, wait=0).run_sync(SCREEN, seed=seed, run_id=f"run/{seed}")
             assert timeless(trace) == timeless(undisturbed)
             assert len(store.read(f"run/{seed}").calls) == len(trace.calls)
         assert [run.finished for run in store.runs()] == [True] * 6

@@ -56,12 +56,12 @@ def test_stopped_anywhere_it_makes_each_call_that_was_written_once(
     store: Stores, seed: int, budgets: list[int]
 ) -> None:
     wait = 0.0002
-    undisturbed = layered(seed, wait=wait).run_sync(SCREEN, seed=seed, run="r")
+    undisturbed = layered(seed, wait=wait).run_sync(SCREEN, seed=seed, run_id="r")
     written: set[str] = set()
     for budget in budgets:
         log = Counting(budget)
         try:
-            layered(seed, log, wait=wait).run_sync(SCREEN, seed=seed, run="r", store=store)
+            layered(seed, log, wait=wait).run_sync(SCREEN, seed=seed, run_id="r", store=store)
             break
         except BudgetExceeded as error:
             assert not written & set(log.started)
@@ -71,7 +71,7 @@ def test_stopped_anywhere_it_makes_each_call_that_was_written_once(
             assert written >= {call.message for call in error.partial.calls if not inside(call)}
     kept = store.read("r").calls if written else ()
     log = Counting()
-    trace = layered(seed, log, wait=wait).run_sync(SCREEN, seed=seed, run="r", store=store)
+    trace = layered(seed, log, wait=wait).run_sync(SCREEN, seed=seed, run_id="r", store=store)
     assert not written & set(log.started)
     assert timeless(trace) == timeless(undisturbed)
     found = {call.message: (trace.message(call.message), call) for call in trace.calls}
@@ -85,20 +85,20 @@ def inside(call: object) -> bool:
 
 
 def test_a_finished_run_makes_no_call_and_gives_the_same_trace(store: Stores) -> None:
-    trace = layered(7, wait=0).run_sync(SCREEN, seed=7, run="r", store=store)
+    trace = layered(7, wait=0).run_sync(SCREEN, seed=7, run_id="r", store=store)
     listed = store.runs()
     assert listed[0].finished and trace.skipped and any(call.error for call in trace.calls)
     assert any(call.rescued for call in trace.calls)
     for _ in range(2):
         log = Counting()
-        again = layered(7, log, wait=0).run_sync(SCREEN, seed=7, run="r", store=store)
+        again = layered(7, log, wait=0).run_sync(SCREEN, seed=7, run_id="r", store=store)
         assert log.started == []
         assert again == trace and same_bytes(again, trace)
     assert [(run.calls, run.finished) for run in store.runs()] == [(listed[0].calls, True)]
 
 
 def test_the_store_has_every_call_of_the_trace(store: Stores) -> None:
-    trace = layered(5, wait=0).run_sync(SCREEN, seed=5, run="r", store=store)
+    trace = layered(5, wait=0).run_sync(SCREEN, seed=5, run_id="r", store=store)
     record = store.read("r")
     assert {m.id: (m, c) for m, c in record.calls} == {
         call.message: (trace.message(call.message), call) for call in trace.calls
@@ -107,14 +107,14 @@ def test_the_store_has_every_call_of_the_trace(store: Stores) -> None:
 
 
 def test_without_a_store_it_is_the_same_trace(store: Stores) -> None:
-    kept = layered(6, wait=0).run_sync(SCREEN, seed=6, run="r", store=store)
-    assert timeless(kept) == timeless(layered(6, wait=0).run_sync(SCREEN, seed=6, run="r"))
+    kept = layered(6, wait=0).run_sync(SCREEN, seed=6, run_id="r", store=store)
+    assert timeless(kept) == timeless(layered(6, wait=0).run_sync(SCREEN, seed=6, run_id="r"))
 
 
 async def test_a_replay_of_a_resumed_run_asks_nobody_and_writes_nothing(store: Stores) -> None:
     with pytest.raises(BudgetExceeded):
-        await layered(8, Counting(20), wait=0).run(SCREEN, seed=8, run="r", store=store)
-    trace = await layered(8, wait=0).run(SCREEN, seed=8, run="r", store=store)
+        await layered(8, Counting(20), wait=0).run(SCREEN, seed=8, run_id="r", store=store)
+    trace = await layered(8, wait=0).run(SCREEN, seed=8, run_id="r", store=store)
     calls = store.runs()[0].calls
     log = Counting()
     assert await layered(8, log, wait=0).replay(trace) == trace
@@ -124,10 +124,10 @@ async def test_a_replay_of_a_resumed_run_asks_nobody_and_writes_nothing(store: S
 
 
 async def test_calls_of_a_given_trace_are_kept_too(store: Stores) -> None:
-    trace = await layered(4, wait=0).run(SCREEN, seed=4, run="r")
+    trace = await layered(4, wait=0).run(SCREEN, seed=4, run_id="r")
     log = Counting()
-    first = await layered(4, log, wait=0).run(SCREEN, seed=4, run="r", given=trace, store=store)
-    second = await layered(4, log, wait=0).run(SCREEN, seed=4, run="r", store=store)
+    first = await layered(4, log, wait=0).run(SCREEN, seed=4, run_id="r", cached=trace, store=store)
+    second = await layered(4, log, wait=0).run(SCREEN, seed=4, run_id="r", store=store)
     assert first == second == trace and log.started == []
 
 
@@ -149,11 +149,11 @@ def troubled(log: Log, *, fallback: object = None) -> CollabGraph:
 
 def test_a_nested_graph_that_was_too_slow_stays_a_tombstone(store: Stores) -> None:
     log = Counting()
-    trace = troubled(log).run_sync(BLANK, run="r", store=store)
+    trace = troubled(log).run_sync(BLANK, run_id="r", store=store)
     assert log.started == ["inner:0/quick:0", "inner:0/bad:0", "end:0"]
     assert trace.message("inner:0").error == "no answer within 0.05 s"
     log = Counting()
-    again = troubled(log).run_sync(BLANK, run="r", store=store)
+    again = troubled(log).run_sync(BLANK, run_id="r", store=store)
     assert log.started == [] and same_bytes(again, trace)
 
 
@@ -169,11 +169,11 @@ def test_what_a_fallback_rescued_is_not_tried_again(store: Stores, kind: str) ->
         return graph
 
     abort = Limits(on_failure="abort")
-    trace = graph(Counting()).run_sync(BLANK, run="r", store=store, limits=abort)
+    trace = graph(Counting()).run_sync(BLANK, run_id="r", store=store, limits=abort)
     assert next(call for call in trace.calls if call.node == "inner").rescued
     assert len(trace.calls) == (2 if kind == "graph by node" else 5)
     log = Counting()
-    again = graph(log).run_sync(BLANK, run="r", store=store, limits=abort)
+    again = graph(log).run_sync(BLANK, run_id="r", store=store, limits=abort)
     assert log.started == [] and same_bytes(again, trace)
 
 
@@ -201,10 +201,10 @@ def test_a_node_that_brings_others_calls_brings_them_in_the_same_order(
         inner = CollabGraph(late_first, [("z", "x"), ("y", "x")])
         return CollabGraph([Wrapper(inner, fails), Waiter("end", log, 0)], [("wrapper", "end")])
 
-    trace = graph(Counting()).run_sync(BLANK, run="r", store=store)
+    trace = graph(Counting()).run_sync(BLANK, run_id="r", store=store)
     assert len(trace.calls) == (2 if fails else 5)
     log = Counting()
-    again = graph(log).run_sync(BLANK, run="r", store=store)
+    again = graph(log).run_sync(BLANK, run_id="r", store=store)
     assert log.started == [] and same_bytes(again, trace)
 
 
@@ -216,22 +216,22 @@ async def test_a_hundred_runs_of_one_graph_at_once(store: Stores) -> None:
         [Waiter(n, wait=0.001) for n in "abcd"], [("a", "c"), ("b", "c"), ("c", "d")]
     )
     traces = await asyncio.gather(
-        *[graph.run(BLANK, seed=k, run=f"run {k}", store=store) for k in range(100)]
+        *[graph.run(BLANK, seed=k, run_id=f"run {k}", store=store) for k in range(100)]
     )
     for k, trace in enumerate(traces):
-        assert timeless(trace) == timeless(await graph.run(BLANK, seed=k, run=f"run {k}"))
+        assert timeless(trace) == timeless(await graph.run(BLANK, seed=k, run_id=f"run {k}"))
     listed = store.runs()
     assert {run.name for run in listed} == {f"run {k}" for k in range(100)}
     assert all(run.finished and run.calls == 4 for run in listed)
     again = await asyncio.gather(
-        *[graph.run(BLANK, seed=k, run=f"run {k}", store=store) for k in range(100)]
+        *[graph.run(BLANK, seed=k, run_id=f"run {k}", store=store) for k in range(100)]
     )
     assert again == traces
 
 
 async def test_cancelled_it_goes_on_where_it_was(store: Stores) -> None:
     graph = CollabGraph([Sleeper("a"), Sleeper("b", 30)], [("a", "b")])
-    task = asyncio.create_task(graph.run(BLANK, run="r", store=store))
+    task = asyncio.create_task(graph.run(BLANK, run_id="r", store=store))
     while not store.runs() or not store.runs()[0].calls:
         await asyncio.sleep(0.001)
     task.cancel()
@@ -239,4 +239,4 @@ async def test_cancelled_it_goes_on_where_it_was(store: Stores) -> None:
         await task
     assert [message.id for message, _ in store.read("r").calls] == ["a:0"]
     quick = CollabGraph([Sleeper("a"), Sleeper("b")], [("a", "b")])
-    assert (await quick.run(BLANK, run="r", store=store)).message("b:0").content == "b(a)"
+    assert (await quick.run(BLANK, run_id="r", store=store)).message("b:0").content == "b(a)"

@@ -23,7 +23,7 @@ from swarm_ui import (
 
 def episode(seed: int) -> Episode:
     graph = CollabGraph.collaborative(model=HashModel(), views="shuffle", seed=seed)
-    trace = graph.run_sync(SCREEN, seed=seed, run=f"r{seed}")
+    trace = graph.run_sync(SCREEN, seed=seed, run_id=f"r{seed}")
     step = StepRecord(trace=trace, executed=Action(action_type="wait"), credit=((None, 0.0, 1.0),))
     return Episode(environment="e", task="tâche", seed=seed, steps=(step,), success=seed % 2 == 0)
 

@@ -271,7 +271,7 @@ def test_a_nested_and_skipping_run_with_a_fallback_survives(tmp_path: Path) -> N
         [("team", "bad"), ("team", "never"), ("never", "end"), ("bad", "end")],
         when={("team", "never"): lambda message: False},
     ).with_fallback("bad", Sleeper("spare"))
-    trace = graph.run_sync(SCREEN, run="r")
+    trace = graph.run_sync(SCREEN, run_id="r")
     assert trace.skipped and any(c.rescued for c in trace.calls)
     assert any(c.ballot for c in trace.calls) and any("/" in m.id for m in trace.messages)
     write_jsonl(tmp_path / "t.jsonl", [trace])
@@ -374,7 +374,7 @@ def test_the_schema_describes_files(tmp_path: Path) -> None:
     schema = trace_schema()
     json.dumps(schema)
     graph = CollabGraph.collaborative(model=HashModel(), views="shuffle", seed=1)
-    trace = graph.run_sync(SCREEN, run="r")
+    trace = graph.run_sync(SCREEN, run_id="r")
     step = StepRecord(trace=trace, executed=Action(action_type="wait"), credit=((None, 0.5),))
     write_jsonl(tmp_path / "e.jsonl", [Episode(environment="e", task="t", seed=0, steps=(step,))])
     write_jsonl(tmp_path / "t.jsonl", [trace])

@@ -27,7 +27,7 @@ STEPS = 10_000
 
 
 def decision() -> Trace:
-    trace = CollabGraph.solo(HashModel()).run_sync(SCREEN, run="r")
+    trace = CollabGraph.solo(HashModel()).run_sync(SCREEN, run_id="r")
     # Without the fake's long prompts, so that ten thousand of them are made quickly.
     calls = tuple(msgspec.structs.replace(c, prompt=c.prompt[:200]) for c in trace.calls)
     return msgspec.structs.replace(trace, calls=calls)

@@ -193,7 +193,7 @@ class BrokenCase:
         observe: Intervene | None = RolloutSupervisor(critic) if graded else None
         policy, size = self.policy(arm, cut), min(CONCURRENCY, len(jobs))
         return asyncio.run(
-            rollout_many(self._phone(), policy, jobs, concurrency=size, observe=observe)
+            rollout_many(self._phone(), policy, jobs, concurrency=size, intervention=observe)
         )
 
     def _phone(self) -> Callable[[], PhoneEnvironment]:

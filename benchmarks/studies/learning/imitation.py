@@ -77,7 +77,7 @@ async def imitate(
             GraphPolicy(rollout_arm(settings, own_graph(settings)).graph(model)),
             jobs,
             concurrency=config.concurrency,
-            observe=shown,
+            intervention=shown,
         )
         update_team(
             model, shown.pairs, {name: name for name in names}, config, iteration,

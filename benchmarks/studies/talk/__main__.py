@@ -75,7 +75,7 @@ class Watch:
     ) -> Intervention | None:
         assert isinstance(environment, PhoneEnvironment)
         state = environment.snapshot()
-        talk = await self._team.run(trace.observation, seed=trace.seed, run=trace.run)
+        talk = await self._team.run(trace.observation, seed=trace.seed, run_id=trace.run)
         pair = (await self._seen(trace, state), await self._seen(talk, state))
         self.found.setdefault(index, []).append(pair)
         return None
@@ -141,7 +141,7 @@ def watched(path: Path, episodes: int) -> list[Played]:
     asyncio.run(
         rollout_many(
             PhoneEnvironment, GraphPolicy(arms["trained-vote"].graph(model)), jobs,
-            concurrency=CONCURRENCY, observe=watch,
+            concurrency=CONCURRENCY, intervention=watch,
         )
     )  # fmt: skip
     return list(watch.found.values())

@@ -116,9 +116,7 @@ def compare(
         ConfigError: there are no assigners, two have the same name, or the reference is missing.
     """
     if not assessed:
-        raise ConfigError(
-            "compare: there is nothing to compare; give the credit of an assigner"
-        )
+        raise ConfigError("compare: there is nothing to compare; give the credit of an assigner")
     by_name = {one.name: one for one in assessed}
     if len(by_name) < len(assessed):
         raise ConfigError(f"compare: two assigners have one name: {', '.join(by_name)}")

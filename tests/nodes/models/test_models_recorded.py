@@ -52,21 +52,21 @@ def shuffled_ends(model: ScriptedModel, seed: int) -> ScriptedModel:
 def test_a_run_on_its_own_trace_is_the_same_run_whatever_order_replies_come_in(
     order: int, seed: int
 ) -> None:
-    first = recorded_team(HashModel()).run_sync(SCREEN, seed=seed, run="r")
+    first = recorded_team(HashModel()).run_sync(SCREEN, seed=seed, run_id="r")
     again = recorded_team(shuffled_ends(ScriptedModel.from_trace(first), order))
-    assert timeless(again.run_sync(SCREEN, seed=seed, run="r")) == timeless(first)
+    assert timeless(again.run_sync(SCREEN, seed=seed, run_id="r")) == timeless(first)
 
 
 def test_one_model_replays_a_whole_episode_and_any_number_of_runs() -> None:
     team = recorded_team(HashModel())
-    traces = [team.run_sync(SCREEN, seed=k, run=f"run {k}") for k in range(3)]
+    traces = [team.run_sync(SCREEN, seed=k, run_id=f"run {k}") for k in range(3)]
     steps = tuple(StepRecord(trace=trace) for trace in traces)
     episode = Episode(environment="e", task="t", seed=0, steps=steps)
     decoded = msgspec.json.decode(msgspec.json.encode(episode), type=Episode)
     for recorded in (episode, decoded, traces, iter(traces)):
         replayed = recorded_team(ScriptedModel.from_trace(recorded))
         for k in (2, 0, 1, 0):
-            assert timeless(replayed.run_sync(SCREEN, seed=k, run=f"run {k}")) == timeless(
+            assert timeless(replayed.run_sync(SCREEN, seed=k, run_id=f"run {k}")) == timeless(
                 traces[k]
             )
 

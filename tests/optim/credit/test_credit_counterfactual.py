@@ -259,7 +259,7 @@ async def test_a_critic_or_the_outcome_can_say_what_a_decision_is_worth() -> Non
     right = world.expert().index or 0
     wrong = (right + 1) % 4
     graph = vote_on(right, wrong, right)
-    trace = await graph.run(screen, run="press/0/0")
+    trace = await graph.run(screen, run_id="press/0/0")
     state = world.snapshot()
     value = CriticValue(ScriptedCritic(ButtonWorld))
     assert await value(trace, state) == 1.0

@@ -40,36 +40,36 @@ def trace(*, rounds: int = 1, silent: tuple[str, ...] = ()) -> Trace:
 
 
 def test_an_edge_earns_the_advantage_of_what_it_carried() -> None:
-    earned = edge_credit(trace(), [[1.0, 0.0, 1.0]], back=0.0)
+    earned = edge_credit(trace(), [[1.0, 0.0, 1.0]], discount=0.0)
     assert earned == {("a", "b"): 0.5, ("a", "c"): 0.5, ("b", "c"): -0.5}
 
 
 def test_credit_travels_back_hop_by_hop() -> None:
-    earned = edge_credit(trace(), [[None, None, 1.0]], back=0.5)
+    earned = edge_credit(trace(), [[None, None, 1.0]], discount=0.5)
     # c earned 1/2; b -> c gets half of it, a -> b half of what b earned (half of c's).
     assert earned == {("b", "c"): 0.25, ("a", "c"): 0.25, ("a", "b"): 0.125}
 
 
 def test_unscored_messages_give_no_edge_a_zero() -> None:
     assert edge_credit(trace(), [[None, None, None]]) == {}
-    assert edge_credit(trace(), [[None, 1.0, None]], back=0.0) == {("b", "c"): 0.5}
+    assert edge_credit(trace(), [[None, 1.0, None]], discount=0.0) == {("b", "c"): 0.5}
 
 
 def test_rounds_are_averaged_and_own_messages_are_not_edges() -> None:
-    earned = edge_credit(trace(rounds=2), [[1.0, 0.5, 0.5], [0.0, 0.5, 0.5]], back=0.0)
+    earned = edge_credit(trace(rounds=2), [[1.0, 0.5, 0.5], [0.0, 0.5, 0.5]], discount=0.0)
     assert earned == {("a", "b"): 0.0, ("a", "c"): 0.0, ("b", "c"): 0.0}
     # Credit of the last round reaches the first through what an agent says to itself.
-    late = edge_credit(trace(rounds=2), [[None] * 3, [None, None, 1.0]], back=0.5)
+    late = edge_credit(trace(rounds=2), [[None] * 3, [None, None, 1.0]], discount=0.5)
     assert late["b", "c"] > late["a", "b"] > 0.0
 
 
 def test_a_message_that_failed_carries_nothing() -> None:
-    earned = edge_credit(trace(silent=("a0",)), [[None, 1.0, 1.0]], back=0.5)
+    earned = edge_credit(trace(silent=("a0",)), [[None, 1.0, 1.0]], discount=0.5)
     assert set(earned) == {("b", "c")}
 
 
 def test_the_baseline_may_be_the_decisions_mean() -> None:
-    earned = edge_credit(trace(), [[0.9, 0.6, 0.6]], baseline=None, back=0.0)
+    earned = edge_credit(trace(), [[0.9, 0.6, 0.6]], baseline=None, discount=0.0)
     assert earned["a", "b"] == pytest.approx(0.2)
     assert earned["b", "c"] == pytest.approx(-0.1)
 
@@ -93,7 +93,7 @@ def test_a_graphs_credit_is_the_mean_over_all_its_decisions() -> None:
         played([[1.0, 1.0, 1.0]], success=False),
         played([[0.0, 0.0, 0.0]], success=None),  # masked: proves nothing
     ]
-    earned = episode_edge_credit(episodes, back=0.0)
+    earned = episode_edge_credit(episodes, discount=0.0)
     assert earned == {("a", "b"): pytest.approx(0.5 / 3), ("a", "c"): pytest.approx(0.5 / 3),
                       ("b", "c"): 0.0}  # fmt: skip
     assert set(episode_edge_credit(episodes, edges=[("b", "c")])) == {("b", "c")}
@@ -103,7 +103,7 @@ def test_a_graphs_credit_is_the_mean_over_all_its_decisions() -> None:
 def test_an_episodes_credit_moves_the_edges_that_carried_it() -> None:
     made = EdgeDistribution(["a", "b", "c"])
     drawn = EdgeSample(order=("a", "b", "c"), edges=EDGES, log_prob=None)
-    credit = episode_edge_credit([played([[1.0, 0.0, 0.5]])], edges=drawn.edges, back=0.0)
+    credit = episode_edge_credit([played([[1.0, 0.0, 0.5]])], edges=drawn.edges, discount=0.0)
     EdgeOptimizer(made).step([drawn], [0.5], [credit])
     chance = made.marginals()
     assert chance["a", "b"] == chance["a", "c"] > 0.25 > chance["b", "c"]
@@ -112,5 +112,5 @@ def test_an_episodes_credit_moves_the_edges_that_carried_it() -> None:
 def test_another_shape_is_refused() -> None:
     with pytest.raises(ConfigError, match="1 rounds of 3 agents"):
         edge_credit(trace(), [[1.0, 0.0]])
-    with pytest.raises(ConfigError, match="back must be"):
-        edge_credit(trace(), [[1.0, 0.0, 1.0]], back=1.0)
+    with pytest.raises(ConfigError, match="discount must be"):
+        edge_credit(trace(), [[1.0, 0.0, 1.0]], discount=1.0)
