@@ -68,8 +68,8 @@ class Collector:
         self._graph, self._config = graph, config
         self._make_environment, self._sample_jobs = make_environment, sample_jobs
         self._critic, self._adversary, self._on_warning = critic, adversary, on_warning
-        self.trusted = None if critic is None else TrustedCritic(CriticTrust(config.trust))
-        """Weighs the critic against the outcome; ``None``: there is no critic."""
+        self.trust = None if critic is None else CriticTrust(config.trust)
+        """The learned weight of the critic; ``None``: there is no critic."""
 
     async def collect(
         self,
@@ -125,9 +125,9 @@ class Collector:
     @property
     def critic_weights(self) -> tuple[float, ...] | None:
         """The critic's weight in each round; ``None``: there is no critic."""
-        if self.trusted is None:
+        if self.trust is None:
             return None
-        return tuple(self.trusted.trust.weight(k) for k in range(self._graph.rounds))
+        return tuple(self.trust.weight(k) for k in range(self._graph.rounds))
 
     def _draw(self, iteration: int, edges: EdgeDistribution) -> list[EdgeSample | None]:
         """The graphs of an iteration; ``None``: the team's own edges."""
@@ -185,19 +185,19 @@ class Collector:
 
     def _guidance_trust(self) -> float:
         """The critic's weight in the last round, whose proposals are voted on."""
-        if self.trusted is None or self._config.critic_trust == "full":
+        if self.trust is None or self._config.critic_trust == "full":
             return 1.0
-        return max(0.0, self.trusted.trust.weight(self._graph.rounds - 1))
+        return max(0.0, self.trust.weight(self._graph.rounds - 1))
 
     async def _settled(self, rollouts: Sequence[GraphRollout]) -> list[GraphRollout]:
         """The rollouts with the credit to learn from; the episodes of all graphs are one batch."""
         episodes = [episode for rollout in rollouts for episode in rollout.episodes]
-        if self.trusted is None:
+        if self.trust is None:
             settled = [OutcomeCredit().credit(episode) for episode in episodes]
         elif self._config.critic_trust == "full":
-            self.trusted.trust.learn_from(episodes)
+            self.trust.learn_from(episodes)
             settled = episodes
         else:
-            settled = await self.trusted.settle(episodes)
+            settled = await TrustedCritic(self.trust).settle(episodes)
         rest = iter(settled)
         return [r._replace(episodes=list(islice(rest, len(r.episodes)))) for r in rollouts]

@@ -1,4 +1,4 @@
-"""What happens between a decision and its execution in training: credit, negatives, guidance."""
+"""Credit, negatives and guidance between a decision and its execution in training."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from swarm_ui.trace.records import Trace
 
 
 class RolloutSupervisor:
-    """An observer for :func:`swarm_ui.rollout.episodes.rollout_many`.
+    """An intervention for :func:`swarm_ui.rollout.episodes.rollout_many`.
 
-    Has the critic grade every message while the environment still stands where they were said,
-    has the adversary oppose one of the right actions, and in a *guided* rollout executes a right
-    proposal where the team voted for a wrong one. Guidance is ours, not the paper's: without it an
-    untrained team stalls at the first hard step and never sees the next.
+    The critic scores every message while the environment is still in the state of the decision.
+    The adversary writes a wrong action against one of the right ones. In a *guided* rollout, a
+    right proposal is executed where the team voted for a wrong one. Guidance is ours, not the
+    paper's: without it an untrained team stops at the first hard step and never sees the next.
     """
 
     def __init__(
@@ -38,14 +38,14 @@ class RolloutSupervisor:
     ) -> None:
         """
         Args:
-            critic: ``None``: no credit is given here and nothing is guided; what the adversary
-                writes against the decision is then taken as wrong unseen.
+            critic: ``None``: no credit is given and nothing is guided. The action that the
+                adversary writes is then taken as wrong without a check.
             adversary: ``None``: no negatives.
-            guide: probability of putting a colleague's right action in the place of a wrong vote.
-            trust: the critic's weight beside the outcome, in [0, 1]; guidance is that much rarer,
-                and below a half the adversary does without the critic.
-            seed: of guidance and adversary; equal decisions are treated equally.
-            thresholds: what counts as right and wrong.
+            guide: probability of executing a right proposal of an agent instead of a wrong vote.
+            trust: the critic's weight beside the outcome, in [0, 1]. The probability of guidance
+                is multiplied by it. Below 0.5 the adversary does not use the critic.
+            seed: of guidance and adversary. Equal decisions get equal draws.
+            thresholds: the credit of right and of wrong actions.
         """
         self._critic, self._adversary = critic, adversary
         self._guide, self._seed = guide * trust, seed
@@ -77,7 +77,7 @@ class RolloutSupervisor:
         )
 
     def negatives(self, trace: Trace) -> Sequence[ScoredAction]:
-        """What the adversary wrote for a decision this referee has seen, in screen indices."""
+        """The actions that the adversary wrote for a decision, in screen indices."""
         return self._written.get(id(trace), (trace, []))[1]
 
     def _guidance(
@@ -118,5 +118,5 @@ class RolloutSupervisor:
             below=self._limits.bad_below,
         )
         if written is not None:
-            # The trace is kept with it, so that its id cannot come to mean another one.
+            # The trace is kept too, so that no other trace can get its id.
             self._written[id(trace)] = (trace, [ScoredAction(action=written, credit=0.0)])

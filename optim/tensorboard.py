@@ -54,7 +54,7 @@ class TensorBoard:
 
 
 def scalars(metrics: IterationMetrics) -> Iterator[tuple[str, float]]:
-    """What there is to draw of an iteration; what was not measured is left out."""
+    """The figures of an iteration that were measured, by name."""
     yield from _known(
         "rollout", {"success": metrics.success, "guided": metrics.guided, "masked": metrics.masked}
     )
@@ -81,7 +81,7 @@ def scalars(metrics: IterationMetrics) -> Iterator[tuple[str, float]]:
 def _known(group: str, values: dict[str, float | None] | dict[str, int] | dict[str, float]) -> (
     Iterator[tuple[str, float]]
 ):  # fmt: skip
-    """Names below a group; TensorBoard takes no ``>`` in a name."""
+    """The known values with names in a group. TensorBoard does not allow ``>`` in a name."""
     for name, value in values.items():
         if value is not None:
             yield f"{group}/{name.replace('>', ' to ')}", float(value)

@@ -145,7 +145,7 @@ class TeamTrainer:
             state.history.append(metrics)
             progress.report(iteration, "checkpoint", 0, 1)
             if self._store is not None:
-                self._store.save(state, self.model, self.edges, self._collector.trusted)
+                self._store.save(state, self.model, self.edges, self._collector.trust)
             if self._callbacks.on_iteration is not None:
                 self._callbacks.on_iteration(metrics)
             progress.finish_iteration(iteration)
@@ -161,7 +161,7 @@ class TeamTrainer:
                     "folder"
                 )
             if resume:
-                state = self._store.load(self.model, self.edges, self._collector.trusted)
+                state = self._store.load(self.model, self.edges, self._collector.trust)
         for name in dict.fromkeys(self._adapters.values()):
             if name not in self.model.adapters:
                 # New adapters draw their weights from torch's global stream.

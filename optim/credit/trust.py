@@ -21,22 +21,24 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.trace.records import Episode
 
 _CLIP = 0.999
-"""Correlations are cut here: the transform to a normal scale ends at 1."""
+"""Correlations are clipped here, because the Fisher transform is infinite at 1."""
 
 
 class RoundTrust(msgspec.Struct, kw_only=True):
-    """What is known about a critic's scores in one round of the decisions."""
+    """Evidence about a critic's scores in one round of the decisions."""
 
     freedom: float = 0.0
-    """Episodes, faded, less one for each group they were compared in."""
+    """Degrees of freedom: the weighted number of episodes, minus one for each group."""
     scores: float = 0.0
-    """Sum of squares of the scores about their group's mean."""
+    """Sum of squares of the scores about the mean of their group."""
     both: float = 0.0
+    """Sum of products of scores and outcomes about these means."""
     outcomes: float = 0.0
+    """Sum of squares of the outcomes about the mean of their group."""
 
     @property
     def correlation(self) -> float:
-        """0 if nothing varied."""
+        """0 if scores or outcomes do not vary."""
         spread = self.scores * self.outcomes
         return self.both / math.sqrt(spread) if spread > 1e-18 else 0.0
 
@@ -77,7 +79,7 @@ class CriticTrust:
         self.rounds: list[RoundTrust] = []
 
     def weight(self, round: int = 0) -> float:
-        """In [0, 1): how much of a message's credit is the critic's; below 0 only if
+        """The weight of the critic in the credit of a round, in [0, 1); below 0 only if
         ``inverted``."""
         known = self.rounds[round] if round < len(self.rounds) else RoundTrust()
         believed, worth = self.config.prior
@@ -97,14 +99,14 @@ class CriticTrust:
         outcomes: Sequence[float | None],
         groups: Sequence[str] | None = None,
     ) -> None:
-        """Take up a batch of episodes.
+        """Learn from a batch of episodes.
 
         Args:
             scores: ``[episodes][rounds]``, the mean score of an episode's messages in a round;
                 ``None``: unscored.
             outcomes: of each episode; ``None``: masked by a fault.
-            groups: what each episode is compared within; ``None``: all with all. A group of one
-                says nothing.
+            groups: the group of each episode; ``None``: all are one group. A group of one episode
+                gives no evidence.
         """
         groups = [""] * len(scores) if groups is None else groups
         if not len(scores) == len(outcomes) == len(groups):
@@ -137,14 +139,14 @@ class CriticTrust:
         )
 
     def state_dict(self) -> dict[str, object]:
-        """All that was learned, as plain numbers; see :meth:`load_state_dict`."""
+        """The learned state as plain numbers; see :meth:`load_state_dict`."""
         return {"rounds": [msgspec.structs.asdict(known) for known in self.rounds]}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Take up what :meth:`state_dict` gave.
+        """Load the result of :meth:`state_dict`.
 
         Raises:
-            ConfigError: it is something else.
+            ConfigError: the state has another form.
         """
         try:
             self.rounds = msgspec.convert(state["rounds"], list[RoundTrust])
@@ -169,7 +171,7 @@ def round_means(episode: Episode) -> list[float | None]:
 
 
 def _add(known: RoundTrust, pairs: Sequence[tuple[float, float]]) -> None:
-    """One group's episodes, about the group's own means."""
+    """Add the sums of the episodes of one group, about the means of the group."""
     n = len(pairs)
     x = math.fsum(score for score, _ in pairs) / n
     y = math.fsum(outcome for _, outcome in pairs) / n

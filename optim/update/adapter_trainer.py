@@ -34,30 +34,32 @@ Reference = Literal["start", "base"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateConfig:
-    """One update of an adapter. The paper gives none of these; the defaults are ours."""
+    """One update of an adapter. The paper gives none of these numbers; the defaults are ours."""
 
     method: Method = "dpo"
-    """``dpo`` and ``ipo``: preference pairs. ``rft``: likelihood of chosen replies only (the
-    paper's "PO to RFT"). ``pg``: the agents' own replies, by their advantage in a group."""
+    """``dpo`` and ``ipo`` learn from preference pairs, ``rft`` from the likelihood of chosen
+    replies only (the paper's "PO to RFT"), and ``pg`` from the agents' own replies with their
+    advantages."""
     steps: int = 75
-    """Optimiser steps, whatever the number of pairs, so that arms are compared at equal work."""
+    """Optimiser steps. They do not depend on the number of pairs, so that variants are compared at
+    equal work."""
     batch_size: int = 32
     lr: float = 3e-3
     warmup: int = 10
-    """Steps of linear warm-up; then the rate falls linearly to ``floor`` of ``lr``."""
+    """Steps of linear warm-up. Then the rate falls linearly to ``floor * lr``."""
     floor: float = 0.05
     beta: float = 0.05
-    """Strength of the preference beside the supervised term. On the embedded phone (validation
-    seeds, one run each) 0.2 gained 1 and 0.05 gained 10 points over the base agent. With ``pg``
-    the weight of the divergence from the reference."""
+    """Of DPO and IPO. On the embedded phone (validation seeds, one run each) 0.2 gained 1 and 0.05
+    gained 10 points over the base agent. With ``pg``: weight of the divergence from the
+    reference."""
     nll_weight: float = 1.0
-    """Weight of the supervised term beside DPO or IPO; guards against likelihood collapse."""
+    """Weight of the supervised term beside DPO or IPO. It prevents a collapse of the likelihood."""
     clip: float = 0.2
-    """``pg``: how far the ratio to the policy that spoke is followed."""
+    """``pg``: the importance ratio is clipped to 1 ± ``clip``."""
     reference: Reference = "start"
-    """The adapter as it is when the update starts, or the base model without adapters."""
+    """The adapter at the start of the update, or the base model without adapters."""
     unique: bool = True
-    """Use each prompt with its chosen reply once, whoever of the team was in that place."""
+    """Use each prompt with its chosen reply once, even if several agents have it."""
     max_grad_norm: float = 1.0
     betas: tuple[float, float] = (0.9, 0.98)
 
@@ -80,19 +82,19 @@ class UpdateConfig:
 
 
 class UpdateStats(msgspec.Struct, frozen=True, kw_only=True):
-    """What an update did."""
+    """Figures of an update."""
 
     adapter: str
     pairs: int
-    """Pairs it could use."""
+    """Number of usable pairs."""
     steps: int
     loss: float | None
     """Mean over the last quarter of the steps; ``None`` if there were none."""
     first_loss: float | None
     """Mean over the first quarter."""
     accuracy: float | None
-    """Share of pairs, in the last quarter, whose margin over the reference is above 0; ``None``
-    for methods without rejected replies."""
+    """Share of pairs in the last quarter of the steps whose margin is above 0; ``None`` for methods
+    without rejected replies."""
     seconds: float
     """Wall time."""
     cpu_seconds: float
@@ -111,15 +113,15 @@ class AdapterTrainer:
         examples: Sequence[PreferencePair] | Sequence[ScoredReply],
         rng: random.Random,
     ) -> UpdateStats:
-        """Train ``adapter`` in place and raise its version; other adapters do not change.
+        """Train ``adapter`` in place and raise its version. Other adapters do not change.
 
         Args:
-            examples: pairs, or for ``pg`` scored replies. Of a pair without a rejected reply only
-                the likelihood of the chosen one is learned.
-            rng: decides the batches; equal states give equal weights.
+            examples: pairs, or scored replies for ``pg``. From a pair without a rejected reply,
+                only the likelihood of the chosen one is learned.
+            rng: draws the batches. Equal states give equal weights.
 
         Raises:
-            LearningError: a loss or a gradient was not a number; the adapter is as it was before.
+            LearningError: a loss or a gradient was not a number. The adapter is restored.
         """
         settings = self.config
         began = (time.perf_counter(), time.process_time())
@@ -132,7 +134,7 @@ class AdapterTrainer:
                 task.lengths, steps=settings.steps, batch_size=settings.batch_size, rng=rng
             )
             references = self._references(adapter, task, batches)
-            # Dropout draws from torch's global stream: give it one of our own for the while.
+            # Dropout draws from torch's global stream, so that is seeded inside.
             with torch.random.fork_rng(devices=[]), self.model.activate(adapter):
                 torch.manual_seed(stream)
                 with _restored_on_error(self.model.adapter_parameters(adapter)):
@@ -201,7 +203,7 @@ class AdapterTrainer:
         sides = (sums[paired], sums[size:], reference[0], reference[1])
         prefer = ipo_loss if settings.method == "ipo" else dpo_loss
         loss = prefer(*sides, beta=settings.beta, weight=weight[paired])
-        # A batch with few pairs says little of preference: its mean counts that much less.
+        # The loss of the pairs is weighted by their share of the batch.
         loss = loss * (len(paired) / size) + settings.nll_weight * supervised
         return loss, float((margin(*sides).detach() > 0).float().mean())
 

@@ -28,7 +28,7 @@ LONGEST = 0.4
 def forking(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     with (
         (tmp_path / "said.txt").open("w") as said,
-        children("optim/trainer_child.py", stderr=said) as it,
+        children("support/trainer_child.py", stderr=said) as it,
     ):
         yield it
 

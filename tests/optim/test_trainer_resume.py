@@ -33,7 +33,7 @@ def killed(folder: Path, phase: str, iteration: int) -> None:
     process = subprocess.run(
         [
             sys.executable,
-            str(ROOT / "tests" / "optim" / "learning_run.py"),
+            str(ROOT / "tests" / "support" / "learning_run.py"),
             str(folder),
             phase,
             str(iteration),

@@ -1,8 +1,8 @@
-"""What if a message had not been said, or said otherwise? Only what follows from it is asked again.
+"""Counterfactual credit: the effect of a message on the value of the decision.
 
-The difference it made is the worth of the decision as it was, minus that of the decision as it
-would have been: without the message, or on average over other samples of it (after COMA, and C3
-for transcripts of language models).
+The credit is the value of the decision as it was, minus its value without the message, or with
+other samples of the message on average (after COMA, and C3 for transcripts of language models).
+Only calls that depend on the message are made again.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from swarm_ui.trace.records import Trace
 
 
 class Counterfactual:
-    """Credit of each message by replaying the decision; signed, 0 = it made no difference.
+    """Credit of each message by replaying the decision. It is signed; 0 means no effect.
 
-    Implements :class:`~swarm_ui.credit.CreditAssigner`. Adapters must not have changed since the
-    trace was recorded, or what is asked again answers otherwise for that reason too.
+    Implements :class:`~swarm_ui.credit.CreditAssigner`. The adapters must be those of the recorded
+    trace, because a changed adapter gives other replies for that reason alone.
     """
 
     def __init__(
@@ -42,18 +42,17 @@ class Counterfactual:
     ) -> None:
         """
         Args:
-            graph: that made the decisions, or one with the same nodes: the edges of each trace
-                are put into it.
-            value: what a decision is worth.
-            samples: 0 removes the message; ``k`` draws it anew ``k`` times instead, which needs
-                agents at a temperature above 0 to make a difference.
-            limits: of each re-run.
+            graph: made the decisions, or has the same nodes. It gets the edges of each trace.
+            value: the value of a decision.
+            samples: 0 removes the message; ``k`` replaces it by ``k`` new samples, which needs
+                agents with a temperature above 0.
+            limits: of each replay.
         """
         if samples < 0:
             raise ConfigError(f"Counterfactual: samples must be 0 or more, got {samples}")
         self._graph, self._value, self._samples, self._limits = graph, value, samples, limits
         self.cost = ReplayCost()
-        """Re-runs and calls so far."""
+        """Replays and calls so far."""
 
     @property
     def name(self) -> str:
@@ -62,11 +61,11 @@ class Counterfactual:
 
     @property
     def calls(self) -> int:
-        """Calls of agents so far, also those of judging."""
+        """Calls of agents so far, including those of the value."""
         return self.cost.calls + calls_of(self._value)
 
     async def assign(self, trace: Trace, state: object | None) -> CreditTable:
-        """Credit for every message that was said; ``None`` where a re-run or its worth failed."""
+        """Credit for every delivered message; ``None`` where a replay or its value failed."""
         factual = await self._value(trace, state)
         if factual is None:
             why = "the decision itself could not be judged"
@@ -87,7 +86,7 @@ class Counterfactual:
     async def _otherwise(
         self, graph: Dag, trace: Trace, id: str, state: object | None
     ) -> list[float]:
-        """Worth of the decision without this message, or with other samples of it."""
+        """Values of the decision without this message, or with other samples of it."""
         if self._samples:
             runs = await resample(graph, trace, id, self._samples, limits=self._limits)
         else:
@@ -99,10 +98,10 @@ class Counterfactual:
 
 
 def as_recorded(graph: Dag, trace: Trace) -> Dag:
-    """The graph with the edges among agents that this trace was made over.
+    """The graph with the edges of the trace.
 
     Raises:
-        ConfigError: it has other agents or rounds, so it cannot have made the trace.
+        ConfigError: the graph has other agents or rounds, so it cannot have made the trace.
     """
     for what, ours, theirs in (
         ("agents", tuple(sorted(graph.agents)), tuple(sorted(trace.agents))),
@@ -113,7 +112,7 @@ def as_recorded(graph: Dag, trace: Trace) -> Dag:
                 f"counterfactual credit: run {trace.run} was made with {what} {theirs}, but the "
                 f"graph has {ours}; give the graph that made it"
             )
-    # Conditional edges are part of the graph: they cannot be laid anew from a trace.
+    # Conditional edges are part of the graph; a trace does not contain their conditions.
     return graph if graph.when or trace.edges == graph.talk else graph.with_edges(trace.edges)
 
 

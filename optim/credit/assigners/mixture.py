@@ -1,9 +1,9 @@
-"""Several assigners in one: with fixed weights, or a critic as far as it has earned trust."""
+"""Mixtures of assigners, with fixed weights or with the learned weight of a critic."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -21,7 +21,7 @@ Weight = Callable[[int], float]
 class Mixture:
     """The weighted mean of several assigners, each in [0, 1].
 
-    A message that only some of them scored gets the mean of those. Implements
+    A message that only some of them scored gets the mean of their scores. Implements
     :class:`~swarm_ui.credit.EpisodeAssigner`.
     """
 
@@ -58,11 +58,11 @@ class Mixture:
 
 
 class TrustedCritic:
-    """A critic beside a fallback (the outcome), weighed by what its scores have said of outcomes.
+    """A mixture of a critic and a fallback (the outcome), with a learned weight of the critic.
 
-    The critic's own scores stand in ``StepRecord.credit``, where a rollout's referee wrote them;
-    :meth:`settle` learns from a batch of such episodes and gives them back with the mixture. With
-    weight 0 that is the fallback alone: learning without a critic.
+    The scores of the critic are in ``StepRecord.credit``, where a rollout's supervisor wrote them.
+    :meth:`settle` learns the weight from a batch of such episodes, and returns them with the
+    mixture as their credit. With weight 0 that is the fallback alone.
     """
 
     def __init__(
@@ -75,8 +75,8 @@ class TrustedCritic:
         """
         Args:
             trust: learns the weights.
-            fallback: what the critic is weighed against; default: the outcome.
-            group: episodes are compared within.
+            fallback: the other part of the mixture; default: the outcome.
+            group: the group of an episode; episodes are compared within groups.
         """
         self.trust = trust or CriticTrust()
         self._fallback = fallback or OutcomeCredit()
@@ -87,10 +87,10 @@ class TrustedCritic:
         episodes: Sequence[Episode],
         states: Sequence[Sequence[object]] | None = None,
     ) -> list[Episode]:
-        """Learn from a batch, then mix its credit with the weights as they are now.
+        """Learn from a batch, then mix its credit with the new weights.
 
         Args:
-            episodes: with the critic's scores; what it left out gets the fallback's.
+            episodes: with the critic's scores. Other messages get the fallback's score.
             states: snapshots of each episode, for a fallback that needs them.
         """
         self.trust.learn_from(episodes, self._group)
@@ -120,7 +120,7 @@ class TrustedCritic:
         return f"{record.credit_source or 'critic'}, weighed against {fallback.source}"
 
     def _why(self, record: StepRecord, fallback: CreditTable) -> tuple[str, ...]:
-        """The critic's own words, with the weight that they had."""
+        """The critic's rationale, with the weight of its scores."""
         if record.credit is None or not record.rationale:
             return fallback.rationale
         return tuple(
@@ -141,17 +141,9 @@ class TrustedCritic:
         )
         return blend([(turned, lambda r: abs(self.trust.weight(r))), (fallback, rest)])
 
-    def state_dict(self) -> dict[str, object]:
-        """See :meth:`CriticTrust.state_dict`."""
-        return self.trust.state_dict()
-
-    def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """See :meth:`CriticTrust.load_state_dict`."""
-        self.trust.load_state_dict(state)
-
 
 def _together(tables: Sequence[CreditTable]) -> tuple[str, ...]:
-    """The reasons of all tables of a step, round by round, each with whose it is."""
+    """The rationales of all tables of a step by round, each with its source."""
     most = max(len(table.rationale) for table in tables)
     return tuple(
         "; ".join(
@@ -168,9 +160,9 @@ def _fixed(weight: float) -> Weight:
 
 
 def blend(parts: Sequence[tuple[Matrix, Weight]]) -> Matrix:
-    """The weighted mean of matrices of one shape, over those that have a value in a place.
+    """The weighted mean of matrices of one shape; each cell is over the matrices that have a value.
 
-    A place that only matrices of weight 0 have a value for stays unscored.
+    A cell stays unscored if only matrices of weight 0 have a value.
     """
     shapes = {tuple(len(row) for row in matrix) for matrix, _ in parts}
     if len(shapes) != 1:

@@ -33,10 +33,10 @@ Players = Literal["agents", "messages"]
 class ShapleyCredit:
     """Shapley values of a decision's agents, or of its single messages; signed.
 
-    With ``players="agents"`` an agent stays or leaves with all it said, and each of its messages
-    bears the agent's value. The values of all players sum to the worth of the decision (a decision
-    that nobody proposed is worth what the value says of it, 0 as a rule). Made for audits and for
-    calibrating critics, not for every step. Implements
+    With ``players="agents"``, an agent is present or absent with all its messages, and each of
+    its messages gets the value of the agent. The values of all players sum to the value of the
+    decision minus that without any message, which is usually 0. Many replays are needed, so this
+    is for audits and for calibrating critics, not for every step. Implements
     :class:`~swarm_ui.credit.CreditAssigner`.
     """
 
@@ -55,15 +55,15 @@ class ShapleyCredit:
         Args:
             graph, value, limits: see
                 :class:`~swarm_ui.optim.credit.assigners.counterfactual.Counterfactual`.
-            players: who comes and goes.
+            players: the players of the game.
             exact_up_to, pairs: see :func:`~swarm_ui.optim.credit.assigners.shapley_values.shapley`.
-            seed: of the orders that are drawn.
+            seed: of the permutations that are drawn.
         """
         self._graph, self._value, self._limits = graph, value, limits
         self._players, self._exact_up_to, self._pairs = players, exact_up_to, pairs
         self._seed = seed
         self.cost = ReplayCost()
-        """Re-runs and calls so far."""
+        """Replays and calls so far."""
 
     @property
     def name(self) -> str:
@@ -71,11 +71,11 @@ class ShapleyCredit:
 
     @property
     def calls(self) -> int:
-        """Calls of agents so far, also those of judging."""
+        """Calls of agents so far, including those of the value."""
         return self.cost.calls + calls_of(self._value)
 
     async def assign(self, trace: Trace, state: object | None) -> CreditTable:
-        """Credit for every message that was said; all ``None`` if a worth could not be found."""
+        """Credit for every delivered message; all ``None`` if a value could not be found."""
         game = _Game(as_recorded(self._graph, trace), trace, self._value, state, self._limits)
         ids = delivered_messages(trace)
         sender = {m.id: m.sender if self._players == "agents" else m.id for m in trace.messages}
@@ -101,14 +101,14 @@ class ShapleyCredit:
         return CreditTable(
             values=as_matrix(trace, spread(found.values)),
             source=self.name,
-            rationale=(f"all together add {found.total:.3g}",) * trace.rounds,
+            rationale=(f"all agents together add {found.total:.3g}",) * trace.rounds,
             signed=True,
             errors=None if found.errors is None else as_matrix(trace, spread(found.errors)),
         )
 
 
 class _Game:
-    """What the decision is worth when only some of the messages are there."""
+    """The value of the decision when only some of the messages are present."""
 
     def __init__(
         self,
@@ -134,9 +134,9 @@ class _Game:
         return [self._known[key] for key in keys]
 
     def _reaching(self, kept: set[str]) -> frozenset[str]:
-        """Those of the messages that reach the decision through each other."""
+        """The messages that reach the decision through other present messages."""
         if self._graph.when or self._end is None:
-            return frozenset(kept)  # who hears what may change with what is said
+            return frozenset(kept)  # conditional edges depend on what is said
         reached: set[str] = set()
         open_ids = [self._end] if self._end not in self._all or self._end in kept else []
         while open_ids:

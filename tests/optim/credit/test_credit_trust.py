@@ -176,7 +176,7 @@ async def test_settling_learns_and_mixes_with_the_outcome() -> None:
     assert settled[-2].steps[0].credit == ((None, None), (None, None))
     assert settled[-1].steps[0].credit == ((1.0, pytest.approx(w0 * 0.5 + 1 - w0)), (1.0, 1.0))
     again = TrustedCritic()
-    again.load_state_dict(critic.state_dict())
+    again.trust.load_state_dict(critic.trust.state_dict())
     assert await again.mixed(batch[0]) == settled[0]
 
 

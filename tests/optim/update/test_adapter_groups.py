@@ -113,10 +113,10 @@ def test_resumed_and_saved_it_is_as_if_never_interrupted(tmp_path: Path, setting
 
 def test_a_run_goes_on_with_the_adapters_it_was_begun_with_only(tmp_path: Path) -> None:
     run(TinyModel(), tmp_path, config=replace(CONFIG, iterations=1))
-    with pytest.raises(ConfigError, match=r"begun with other adapters .*'agent_0': 'team'"):
+    with pytest.raises(ConfigError, match=r"started with other adapters .*'agent_0': 'team'"):
         run(TinyModel(), tmp_path, resume=True, config=replace(CONFIG, adapters="shared"))
     groups = replace(CONFIG, adapters={"x": ("agent_0", "agent_1"), "y": ("agent_2",)})
-    with pytest.raises(ConfigError, match="begun with other adapters"):
+    with pytest.raises(ConfigError, match="started with other adapters"):
         run(TinyModel(), tmp_path, resume=True, config=groups)
 
 

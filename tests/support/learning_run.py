@@ -1,6 +1,6 @@
 """A small training run. As a script it kills itself (SIGKILL) at the point it is told:
 
-python tests/optim/learning_run.py FOLDER rollout 1
+python tests/support/learning_run.py FOLDER rollout 1
 """
 
 from __future__ import annotations
