@@ -12,7 +12,7 @@ remaining failures, and the outcome takes over.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -128,14 +128,12 @@ class CriticTrust:
             for pairs in cells.values():
                 _add(known, pairs)
 
-    def learn_from(
-        self, episodes: Sequence[Episode], group: Callable[[Episode], str] = lambda e: e.task
-    ) -> None:
+    def learn_from(self, episodes: Sequence[Episode]) -> None:
         """:meth:`learn` from the critic's scores in ``StepRecord.credit``, by task."""
         self.learn(
             [round_means(episode) for episode in episodes],
             [None if e.success is None else float(e.success) for e in episodes],
-            [group(episode) for episode in episodes],
+            [episode.task for episode in episodes],
         )
 
     def state_dict(self) -> dict[str, object]:

@@ -13,7 +13,7 @@ from swarm_ui.credit import CreditTable, EpisodeAssigner
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.credit.analysis.calibration import Part, part, scored
 from swarm_ui.optim.credit.analysis.ranks import spearman
-from swarm_ui.optim.credit.assigners.assigner import CountsCalls, unscored
+from swarm_ui.optim.credit.assigners.assigner import calls_of, unscored
 from swarm_ui.trace.records import Episode
 
 
@@ -94,11 +94,12 @@ async def assess_all(
             at = None if states is None else states[number]
             return await assigner.assess(episodes[number], at)
 
-    counted = assigner.calls if isinstance(assigner, CountsCalls) else None
+    before = calls_of(assigner)
     began = time.perf_counter()
     tables = await asyncio.gather(*[one(number) for number in range(len(episodes))])
     seconds = time.perf_counter() - began
-    calls = assigner.calls - (counted or 0) if isinstance(assigner, CountsCalls) else None
+    after = calls_of(assigner)
+    calls = None if before is None or after is None else after - before
     return Assessed(name=assigner.name, tables=tuple(tables), seconds=seconds, calls=calls)
 
 

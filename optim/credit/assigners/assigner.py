@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -14,12 +13,13 @@ from swarm_ui.rollout.episodes import WAIT
 from swarm_ui.trace.records import Episode, Trace
 
 
-@runtime_checkable
-class CountsCalls(Protocol):
-    """An assigner that counts its calls to agents and models."""
+def calls_of(assigner: object) -> int | None:
+    """Calls to agents and models so far, which an object counts in the attribute ``calls``.
 
-    @property
-    def calls(self) -> int: ...
+    ``None``: it does not count them.
+    """
+    calls: int | None = getattr(assigner, "calls", None)
+    return calls
 
 
 def by_episode(assigner: CreditAssigner | EpisodeAssigner) -> EpisodeAssigner:
@@ -40,11 +40,9 @@ class PerDecision:
         return self._assigner.name
 
     @property
-    def calls(self) -> int:
-        """Calls so far; missing (``AttributeError``) if the assigner does not count them."""
-        if not isinstance(self._assigner, CountsCalls):
-            raise AttributeError(f"{self.name} does not count its calls")
-        return self._assigner.calls
+    def calls(self) -> int | None:
+        """Calls so far; ``None``: the assigner does not count them."""
+        return calls_of(self._assigner)
 
     async def assess(
         self, episode: Episode, states: Sequence[object] | None = None

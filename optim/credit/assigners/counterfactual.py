@@ -18,10 +18,11 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.graph.dag import Dag
 from swarm_ui.optim.credit.assigners.assigner import (
     as_matrix,
+    calls_of,
     delivered_messages,
     unscored_decision,
 )
-from swarm_ui.optim.credit.assigners.values import DecisionValue, ReplayCost, calls_of, new_calls
+from swarm_ui.optim.credit.assigners.values import DecisionValue, ReplayCost, new_calls
 from swarm_ui.trace.records import Trace
 
 
@@ -62,7 +63,7 @@ class Counterfactual:
     @property
     def calls(self) -> int:
         """Calls of agents so far, including those of the value."""
-        return self.cost.calls + calls_of(self._value)
+        return self.cost.calls + (calls_of(self._value) or 0)
 
     async def assign(self, trace: Trace, state: object | None) -> CreditTable:
         """Credit for every delivered message; ``None`` where a replay or its value failed."""

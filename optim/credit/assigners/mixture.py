@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-import msgspec
-
 from swarm_ui.credit import CreditTable, EpisodeAssigner, Matrix, credited
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.credit.assigners.assigner import unscored
@@ -66,80 +64,54 @@ class TrustedCritic:
     """
 
     def __init__(
-        self,
-        trust: CriticTrust | None = None,
-        *,
-        fallback: EpisodeAssigner | None = None,
-        group: Callable[[Episode], str] = lambda episode: episode.task,
+        self, trust: CriticTrust | None = None, *, fallback: EpisodeAssigner | None = None
     ) -> None:
         """
         Args:
             trust: learns the weights.
             fallback: the other part of the mixture; default: the outcome.
-            group: the group of an episode; episodes are compared within groups.
         """
         self.trust = trust or CriticTrust()
         self._fallback = fallback or OutcomeCredit()
-        self._group = group
 
-    async def settle(
-        self,
-        episodes: Sequence[Episode],
-        states: Sequence[Sequence[object]] | None = None,
-    ) -> list[Episode]:
-        """Learn from a batch, then mix its credit with the new weights.
+    async def settle(self, episodes: Sequence[Episode]) -> list[Episode]:
+        """Learn from a batch with the critic's scores, then mix its credit with the new weights.
 
-        Args:
-            episodes: with the critic's scores. Other messages get the fallback's score.
-            states: snapshots of each episode, for a fallback that needs them.
+        Messages that the critic did not score get the fallback's score.
         """
-        self.trust.learn_from(episodes, self._group)
-        given = [None] * len(episodes) if states is None else states
-        return [await self.mixed(episode, at) for episode, at in zip(episodes, given, strict=True)]
+        self.trust.learn_from(episodes)
+        return [await self.mixed(episode) for episode in episodes]
 
-    async def mixed(self, episode: Episode, states: Sequence[object] | None = None) -> Episode:
+    async def mixed(self, episode: Episode) -> Episode:
         """One episode with the mixture as its credit; a masked one loses its credit."""
-        tables = await self._fallback.assess(episode, states)
-        if episode.success is None:
-            return credited(episode, tables)
-        mixed = [
-            msgspec.structs.replace(
-                table.unit(),
-                values=self._both(record.credit, table.unit().values),
-                source=self._source(record, table),
-                rationale=self._why(record, table),
-                errors=None,
+        tables = await self._fallback.assess(episode)
+        if episode.success is not None:
+            tables = tuple(
+                self._mixed(record, table.unit())
+                for record, table in zip(episode.steps, tables, strict=True)
             )
-            for record, table in zip(episode.steps, tables, strict=True)
-        ]
-        return credited(episode, mixed)
+        return credited(episode, tables)
 
-    def _source(self, record: StepRecord, fallback: CreditTable) -> str:
+    def _mixed(self, record: StepRecord, fallback: CreditTable) -> CreditTable:
         if record.credit is None:
-            return fallback.source
-        return f"{record.credit_source or 'critic'}, weighed against {fallback.source}"
-
-    def _why(self, record: StepRecord, fallback: CreditTable) -> tuple[str, ...]:
-        """The critic's rationale, with the weight of its scores."""
-        if record.credit is None or not record.rationale:
-            return fallback.rationale
-        return tuple(
-            f"{told} (weight {self.trust.weight(r):.2f})".strip()
-            for r, told in enumerate(record.rationale)
-        )
-
-    def _both(self, critic: Matrix | None, fallback: Matrix) -> Matrix:
-        if critic is None:
             return fallback
 
-        def rest(round: int) -> float:
-            return 1.0 - abs(self.trust.weight(round))
+        def weight(round: int) -> float:
+            return abs(self.trust.weight(round))
 
-        turned = tuple(
+        scores = tuple(
             tuple(None if v is None else 1.0 - v for v in row) if self.trust.weight(r) < 0 else row
-            for r, row in enumerate(critic)
+            for r, row in enumerate(record.credit)
         )
-        return blend([(turned, lambda r: abs(self.trust.weight(r))), (fallback, rest)])
+        rationale = tuple(
+            f"{text} (weight {self.trust.weight(r):.2f})".strip()
+            for r, text in enumerate(record.rationale)
+        )
+        return CreditTable(
+            values=blend([(scores, weight), (fallback.values, lambda r: 1.0 - weight(r))]),
+            source=f"{record.credit_source or 'critic'}, weighed against {fallback.source}",
+            rationale=rationale or fallback.rationale,
+        )
 
 
 def _together(tables: Sequence[CreditTable]) -> tuple[str, ...]:

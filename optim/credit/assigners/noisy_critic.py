@@ -9,7 +9,7 @@ import msgspec
 from swarm_ui.credit import CreditAssigner, CreditTable
 from swarm_ui.errors import ConfigError
 from swarm_ui.node import derive
-from swarm_ui.optim.credit.assigners.assigner import CountsCalls
+from swarm_ui.optim.credit.assigners.assigner import calls_of
 from swarm_ui.optim.credit.assigners.progress_credit import screen_key
 from swarm_ui.trace.records import Trace
 
@@ -58,11 +58,9 @@ class NoisyCritic:
         return ", ".join([self._critic.name, *filter(None, parts)])
 
     @property
-    def calls(self) -> int:
-        """Calls of the critic so far. Raises ``AttributeError`` if it does not count them."""
-        if not isinstance(self._critic, CountsCalls):
-            raise AttributeError(f"{self._critic.name} does not count its calls")
-        return self._critic.calls
+    def calls(self) -> int | None:
+        """Calls of the critic so far; ``None``: it does not count them."""
+        return calls_of(self._critic)
 
     async def assign(self, trace: Trace, state: object | None) -> CreditTable:
         """The critic's table with errors. Unscored messages stay unscored."""

@@ -19,12 +19,13 @@ from swarm_ui.graph.dag import Dag
 from swarm_ui.node import derive
 from swarm_ui.optim.credit.assigners.assigner import (
     as_matrix,
+    calls_of,
     delivered_messages,
     unscored_decision,
 )
 from swarm_ui.optim.credit.assigners.counterfactual import as_recorded
 from swarm_ui.optim.credit.assigners.shapley_values import MAX_EXACT, Coalition, shapley
-from swarm_ui.optim.credit.assigners.values import DecisionValue, ReplayCost, calls_of, new_calls
+from swarm_ui.optim.credit.assigners.values import DecisionValue, ReplayCost, new_calls
 from swarm_ui.trace.records import Trace
 
 Players = Literal["agents", "messages"]
@@ -72,7 +73,7 @@ class ShapleyCredit:
     @property
     def calls(self) -> int:
         """Calls of agents so far, including those of the value."""
-        return self.cost.calls + calls_of(self._value)
+        return self.cost.calls + (calls_of(self._value) or 0)
 
     async def assign(self, trace: Trace, state: object | None) -> CreditTable:
         """Credit for every delivered message; all ``None`` if a value could not be found."""

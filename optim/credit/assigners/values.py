@@ -15,6 +15,7 @@ from swarm_ui.environment import Environment, Restorable, Step
 from swarm_ui.errors import ConfigError
 from swarm_ui.node import derive
 from swarm_ui.observation import Observation
+from swarm_ui.optim.credit.assigners.assigner import calls_of
 from swarm_ui.optim.preferences.grading import score_of_action
 from swarm_ui.rollout.episodes import SOLVED, WAIT, no_decision, rollout
 from swarm_ui.rollout.policy import Policy
@@ -55,7 +56,7 @@ class CriticValue:
     @property
     def calls(self) -> int:
         """Calls of the critic so far."""
-        return calls_of(self._critic)
+        return calls_of(self._critic) or 0
 
     async def __call__(self, trace: Trace, state: object | None) -> float | None:
         """See :class:`DecisionValue`."""
@@ -185,11 +186,6 @@ class ReplayCost(msgspec.Struct, frozen=True):
 
     def __add__(self, other: ReplayCost) -> ReplayCost:
         return ReplayCost(self.runs + other.runs, self.calls + other.calls)
-
-
-def calls_of(asking: object) -> int:
-    """The attribute ``calls`` of an object; 0 if it has none."""
-    return int(getattr(asking, "calls", 0))
 
 
 def new_calls(before: Trace, after: Trace) -> int:

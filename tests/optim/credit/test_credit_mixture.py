@@ -84,7 +84,7 @@ async def test_progress_goes_to_those_who_proposed_what_was_done() -> None:
     cut = msgspec.structs.replace(failed.steps[-1], terminated=False, truncated=True)
     cut_off = msgspec.structs.replace(failed, steps=(*failed.steps[:-1], cut))
     assert (await values_of(measure, cut_off, states))[-1] == ((None, None),)
-    with pytest.raises(ConfigError, match="without snapshots"):
+    with pytest.raises(ConfigError, match="has no snapshots"):
         await measure.assess(lived)
     with pytest.raises(ConfigError, match="4 steps but 1 snapshots"):
         await measure.assess(lived, ["0"])
