@@ -131,7 +131,7 @@ def test_a_metrics_file_that_cannot_be_written_leaves_a_whole_checkpoint(tmp_pat
     run(whole, tmp_path / "whole")
     folder = tmp_path / "run"
     (folder / "metrics.jsonl").mkdir(parents=True)
-    with pytest.raises(ConfigError, match=r"metrics\.jsonl.*checkpoint of iteration 1 is whole"):
+    with pytest.raises(ConfigError, match=r"metrics\.jsonl.*checkpoint of iteration 1 is complete"):
         run(TinyModel(), folder)
     (folder / "metrics.jsonl").rmdir()
     run(model, folder, resume=True)
