@@ -5,7 +5,7 @@ python benchmarks/credit.py [--quick] [--episodes 40] [--split new_templates] [-
 Part one rolls out a team of the shipped base agent on the simulated phone (4 agents at temperature
 0.8, 2 rounds over a random DAG, majority vote) and has all assigners judge the same episodes;
 the reference is the environment's own solver. Part two learns the vote game of
-``optim/credit/analysis/vote_game.py`` with critics of different errors, alone and with the learned
+``benchmarks/vote_game.py`` with critics of different errors, alone and with the learned
 weight, over 20 seeds. Prints tables; the last line is JSON with ``auc``, ``inside`` (of two
 colleagues in one decision, is the right one above the wrong one) and ``calls`` by assigner, and
 ``votegame``: by critic, the difference to learning without one (percentage points, 95 %).
@@ -21,31 +21,20 @@ import random
 from pathlib import Path
 
 from rich.console import Console
+from vote_game import VoteGame, play
 
 from swarm_ui.credit import CreditAssigner, EpisodeAssigner
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs, tasks
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import random_dag
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
-from swarm_ui.optim.credit.analysis.calibration import calibration
-from swarm_ui.optim.credit.analysis.compare import Comparison, assess_all, compare
-from swarm_ui.optim.credit.analysis.credit_plots import plot_comparison, plot_reliability
-from swarm_ui.optim.credit.analysis.credit_tables import (
-    calibration_table,
-    comparison_table,
-    judgement_table,
-    ranks_table,
-)
-from swarm_ui.optim.credit.analysis.vote_game import VoteGame, play
-from swarm_ui.optim.credit.assigners.assigner import EachDecision, recall_states
+from swarm_ui.optim.credit.analysis.compare import Comparison
+from swarm_ui.optim.credit.analysis.credit_report import compare_recorded
+from swarm_ui.optim.credit.analysis.credit_tables import report_tables
 from swarm_ui.optim.credit.assigners.counterfactual import Counterfactual
-from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
+from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.credit.assigners.noisy_critic import NoisyCritic
-from swarm_ui.optim.credit.assigners.progress_credit import (
-    AgreementCredit,
-    NoveltyCredit,
-    ProgressCredit,
-)
+from swarm_ui.optim.credit.assigners.progress_credit import ProgressCredit
 from swarm_ui.optim.credit.assigners.shapley_credit import ShapleyCredit
 from swarm_ui.optim.credit.assigners.values import CriticValue, OutcomeValue
 from swarm_ui.rollout.episodes import rollout_many
@@ -84,17 +73,13 @@ def measured(state: object) -> float:
 
 
 def assigners() -> list[EpisodeAssigner | CreditAssigner]:
-    """All that are compared; the first is the reference."""
+    """The assigners beside those that are always compared."""
     model = LocalModel.load(BASE_AGENT)
     graph = team(model)
     solver = ScriptedCritic(PhoneEnvironment)
     graded = CriticValue(solver)
     going_on = OutcomeValue(PhoneEnvironment, GraphPolicy(CollabGraph.solo(model), name="greedy"))
     return [
-        solver,
-        OutcomeCredit(),
-        NoveltyCredit(),
-        AgreementCredit(),
         ProgressCredit(measured),
         NoisyCritic(ScriptedCritic(PhoneEnvironment), flip=0.1),
         NoisyCritic(ScriptedCritic(PhoneEnvironment), flip=0.3),
@@ -114,18 +99,14 @@ async def on_the_phone(episodes: int, console: Console, options: argparse.Namesp
     console.print(f"{len(played)} episodes, {solved} solved")
     if options.out is not None:
         write_jsonl(options.out, played)
-    states = [await recall_states(PhoneEnvironment, episode) for episode in played]
-    everybody = [a if hasattr(a, "assess") else EachDecision(a) for a in assigners()]
-    assessed = [await assess_all(assigner, played, states) for assigner in everybody]
-    comparison = compare(played, assessed, reference=assessed[0].name)
-    reports = [calibration(played, one.tables, assessed[0].tables) for one in assessed[1:]]
-    for table in (comparison_table, judgement_table, ranks_table):
-        console.print(table(comparison))
-    console.print(calibration_table(reports))
+    report = await compare_recorded(
+        played, make_environment=PhoneEnvironment, assigners=assigners()
+    )
+    for table in report_tables(report):
+        console.print(table)
     if options.plots is not None:
-        plot_comparison(comparison, options.plots / "comparison.png")
-        plot_reliability(reports, options.plots / "reliability.png")
-    return comparison
+        report.plot(options.plots)
+    return report.comparison
 
 
 def on_the_vote_game(seeds: int, console: Console) -> dict[str, dict[str, list[float]]]:

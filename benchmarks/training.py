@@ -54,6 +54,7 @@ from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs
 from swarm_ui.environments.phone.tasks import CORE
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.metrics import IterationMetrics
@@ -350,7 +351,7 @@ def measure_iteration(config: TeamConfig) -> tuple[Figures, Table]:
         trainer = TeamTrainer(
             model, team(model), PhoneEnvironment, jobs, config=config,
             critic=ScriptedCritic(PhoneEnvironment), adversary=ScriptedAdversary(),
-            folder=Path(folder), on_episodes=rolled_out,
+            folder=Path(folder), callbacks=Callbacks(on_episodes=rolled_out),
         )  # fmt: skip
         told.extend(asyncio.run(trainer.run()).history)
     trained.append(model.trained_tokens)

@@ -10,6 +10,7 @@ from typing import Literal, get_args
 from swarm_ui.deprecation import renamed_keywords
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.credit.assigners.normalise import By
+from swarm_ui.optim.credit.trust import TrustConfig
 from swarm_ui.optim.preferences.pairs import PairConfig
 from swarm_ui.optim.update.adapter_groups import AdapterGroups, check_groups
 from swarm_ui.optim.update.adapter_trainer import UpdateConfig
@@ -30,58 +31,59 @@ class TeamConfig:
 
     iterations: int = 5
     shared_iterations: int = 3
-    """The first iterations train *one* adapter on everybody's pairs and copy it to all; the
-    later ones train each node's own. What few examples an agent has go further this way."""
+    """The first iterations train *one* adapter on the pairs of all agents and copy it to all. The
+    later ones train each agent's own adapter, for which each agent alone has few examples."""
     episodes: int = 128
     """Rollouts per iteration."""
     concurrency: int = 64
     """Episodes at the same time."""
     max_steps: int | None = None
-    """Of an episode; ``None``: as the environment says."""
+    """Of an episode; ``None``: the limit of the environment."""
     guide: float = 0.7
     """Probability of executing a right proposal where the vote was wrong."""
     critic_trust: TrustMode = "full"
-    """``full``: the critic's word is the credit. ``learned``: its word and the outcome are mixed;
-    its weight, for each round, is what its scores have said of outcomes so far (see
-    :class:`~swarm_ui.optim.credit.trust.CriticTrust`), and guidance is scaled by it. A critic that
-    says nothing of outcomes ends at 0, which is training without a critic. The trainer measures
-    the weight in both modes."""
+    """``full``: the critic's score is the credit. ``learned``: the credit is a weighted mean of
+    the critic's score and the outcome. The weight of each round is learned (see
+    :class:`~swarm_ui.optim.credit.trust.CriticTrust`), and guidance is scaled by it. A critic
+    whose scores say nothing about outcomes gets weight 0, which is training without a critic. The
+    trainer measures the weight in both modes."""
+    trust: TrustConfig = field(default_factory=TrustConfig)
+    """How the critic's weight is learned."""
     edges: EdgeMode = "redraw"
-    """``redraw``: other random edges each iteration, as in the paper; ``fixed``: the graph's own;
-    ``learned``: drawn from a distribution that is updated by what the drawn were worth."""
+    """``redraw``: new random edges in each iteration, as in the paper. ``fixed``: the graph's own.
+    ``learned``: drawn from a distribution, which is updated by the utility of the drawn graphs."""
     density: float = 0.5
-    """Probability that two nodes are joined, for ``redraw`` and at the start of ``learned``."""
+    """Probability of an edge between two nodes, for ``redraw`` and at the start of ``learned``."""
     graphs: int = 1
-    """Graphs drawn per iteration; they share its episodes out among them. ``learned`` needs at
-    least 2, which then all play the *same* episodes."""
+    """Graphs drawn in each iteration. The episodes are divided among them. ``learned`` needs at
+    least 2 graphs, which all play the *same* episodes."""
     edge_utility: EdgeUtility = "decision"
-    """What a drawn graph is worth: the share of its decisions that the critic found right, or the
-    success of its episodes. Guidance hides what a graph does to success: use ``success`` with
-    ``guide=0``. Without a critic it is ``success`` in any case."""
+    """The utility of a drawn graph: the share of its decisions that the critic found right, or the
+    success of its episodes. Guidance hides the effect of a graph on success, so use ``success``
+    with ``guide=0``. Without a critic it is always ``success``."""
     edge_credit: bool = False
-    """Whether edges also learn from the credit of the messages they carried (see
-    :func:`~swarm_ui.optim.edges.credit.edge_credit`). Only with a critic: the outcome is the same
-    for all messages of an episode."""
+    """Whether edges also learn from the credit of the messages that they carried (see
+    :func:`~swarm_ui.optim.edges.credit.edge_credit`). It needs a critic, because the
+    outcome is the same for all messages of an episode."""
     edge_update_interval: int = 1
     """Iterations for each step of the edges: above 1 they move on a slower clock than weights, and
     learn from every ``edge_update_interval``-th iteration alone."""
     edge_lr: float = 0.1
-    """Step of an edge's probability when its graph is one standard deviation above the others."""
+    """Change of an edge's probability if its graph is one standard deviation above the others."""
     update: UpdateConfig = field(default_factory=lambda: UpdateConfig(steps=35))
-    """One node's adapter in one iteration."""
+    """The update of one adapter in one iteration."""
     shared_steps: int = 75
     """Optimiser steps of the shared adapter in each shared iteration."""
     lr_decay: float = 0.5
-    """Share of the learning rate that is gone in the last iteration; linear in between."""
+    """Relative decrease of the learning rate from the first to the last iteration; linear."""
     bootstrap: float = 0.5
-    """Share of the other nodes' pairs that each node also learns from, drawn anew for each."""
+    """Share of the other agents' pairs that each agent also learns from, drawn for each agent."""
     rehearsal: float = 0.0
-    """Share of the examples of each update (before equal ones are merged) that are of what the
-    agents could do before, so that they do not forget it; needs somebody to hand them in
-    (``TeamTrainer(rehearse=...)``)."""
+    """Share of earlier examples in each update (before equal ones are merged), so that the agents
+    do not forget what they could do before. ``TeamTrainer(rehearse=...)`` gives the examples."""
     pairs: PairConfig = field(default_factory=PairConfig)
     advantage: By = "state"
-    """What a message's credit is compared with, for ``update.method="pg"``: see
+    """The group that the credit of a message is compared with, for ``update.method="pg"``: see
     :func:`~swarm_ui.optim.preferences.advantages.scored_replies`."""
     adapters: AdapterGroups = "per_node"
     """An adapter for each agent, one for all (``shared``), or one for each group, by the adapter's
@@ -89,8 +91,8 @@ class TeamConfig:
     rank: int = 16
     alpha: int = 32
     patience: float = 600.0
-    """Seconds for which episodes that a language model left unanswered are tried again, as long as
-    it cannot be reached. After that the run ends with an error and can be resumed."""
+    """Seconds for which episodes are tried again while a language model cannot be reached. After
+    that the run ends with an error and can be resumed."""
     seed: int = 0
 
     def __post_init__(self) -> None:

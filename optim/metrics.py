@@ -1,4 +1,4 @@
-"""What an iteration of team training measured."""
+"""Metrics of team training, one record for each iteration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 
 from swarm_ui.optim.edges.score_function import EdgeUpdate
 from swarm_ui.optim.preferences.advantages import ScoredReply
-from swarm_ui.optim.preferences.grading import graded_proposals
+from swarm_ui.optim.preferences.grading import scored_proposals
 from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.update.adapter_trainer import UpdateStats
 from swarm_ui.trace.records import EdgeName, Episode
@@ -40,11 +40,11 @@ class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
     graphs: tuple[GraphMetrics, ...]
     episodes: int
     masked: int
-    """Episodes lost to faults; in no other figure."""
+    """Episodes masked by faults; no other figure contains them."""
     replayed: int = 0
-    """Episodes that were played again after an outage of a model; counted once."""
+    """Episodes that were played again because a model could not be reached; each counts once."""
     success: float | None
-    """Of the rollouts: sampled, and guided if so set, so not comparable with a test's."""
+    """Of the rollouts. They are sampled, and guided if so set, so a test is not comparable."""
     guided: float | None
     """Share of steps at which another action than the vote was executed."""
     credit: float | None
@@ -53,12 +53,12 @@ class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
     unscored: float | None
     """Share of messages without credit."""
     critic_weights: tuple[float, ...] | None = None
-    """What the critic's scores say of outcomes so far, by round: with ``critic_trust="learned"``
-    its weight in the credit. ``None``: there is no critic, or the line is of an older version."""
+    """The weight of the critic that was learned so far, by round. It is applied to the credit with
+    ``critic_trust="learned"``. ``None``: there is no critic, or an older version wrote the line."""
     pairs: dict[str, int]
     """By node."""
     sources: dict[str, int]
-    """Pairs by where their sides come from."""
+    """Number of pairs by the source of their two sides."""
     updates: tuple[UpdateStats, ...]
     edge_update: EdgeUpdate | None = None
     edge_probabilities: dict[str, float] | None = None
@@ -68,8 +68,8 @@ class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
     cpu_seconds: float
     """Of this process, for the whole iteration."""
     peak_memory_mb: float | None = None
-    """Most memory (resident, 2**20 bytes) that this process held at any time until the end of the
-    iteration; ``None``: the system does not tell, or the line is of an older version."""
+    """Peak resident memory of this process until the end of the iteration, in 2**20 bytes.
+    ``None``: unknown on this system, or an older version wrote the line."""
 
 
 class EpisodeFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,7 +84,7 @@ class EpisodeFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def episode_figures(episodes: Sequence[Episode]) -> EpisodeFigures:
-    """Masked episodes are counted, and in no other figure."""
+    """Figures of the episodes. Masked ones are only counted."""
     kept = [e for e in episodes if e.success is not None]
     steps = [record for episode in kept for record in episode.steps]
     cells = [v for s in steps if s.credit is not None for row in s.credit for v in row]
@@ -110,7 +110,7 @@ def decision_credit(episodes: Sequence[Episode]) -> float | None:
     for episode in episodes:
         for record in episode.steps if episode.success is not None else ():
             voted = record.trace.action
-            for graded in graded_proposals(record.trace, record.credit or ()):
+            for graded in scored_proposals(record.trace, record.credit or ()):
                 if voted is not None and graded.action.key == voted.key:
                     values.append(graded.credit)
     return mean(values)
@@ -125,9 +125,9 @@ def pair_figures(
 
 
 def peak_memory_mb() -> float | None:
-    """Most resident memory of this process so far, in 2**20 bytes; ``None``: it cannot be told."""
+    """Peak resident memory of this process in 2**20 bytes; ``None``: unknown on this system."""
     status = Path("/proc/self/status")
-    if status.exists():  # what getrusage tells on Linux may be that of the process before exec
+    if status.exists():  # on Linux, getrusage may give the peak of the process before exec
         found = re.search(r"^VmHWM:\s+(\d+) kB$", status.read_text(), re.MULTILINE)
         return None if found is None else int(found.group(1)) / 2**10
     try:
@@ -138,5 +138,5 @@ def peak_memory_mb() -> float | None:
 
 
 def mean(values: Sequence[float]) -> float | None:
-    """``None`` of nothing."""
+    """The mean; ``None`` if there are no values."""
     return sum(values) / len(values) if values else None

@@ -1,4 +1,4 @@
-"""Pictures of a run, drawn without a display."""
+"""Plots of a training run, drawn without a display."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def plot_success(series: Mapping[str, Sequence[Interval | None]], path: Path) ->
         series: by label; element k belongs to iteration k; ``None`` leaves a gap.
         path: ``.png`` or ``.svg``.
     """
-    figure, axes = _figure(6.0, 3.6)
+    figure, (axes,) = new_figure(6.0, 3.6)
     for label, values in series.items():
         points = [(k, v) for k, v in enumerate(values) if v is not None]
         at = [k for k, _ in points]
@@ -35,7 +35,7 @@ def plot_success(series: Mapping[str, Sequence[Interval | None]], path: Path) ->
     axes.locator_params(axis="x", integer=True)
     if series:
         axes.legend(frameon=False)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def plot_credit(
@@ -53,7 +53,7 @@ def plot_credit(
         path: ``.png`` or ``.svg``.
         title: above the map, such as who gave the credit.
     """
-    figure, axes = _figure(1.6 + 0.9 * len(agents), 1.4 + 0.55 * len(values))
+    figure, (axes,) = new_figure(1.6 + 0.9 * len(agents), 1.4 + 0.55 * len(values))
     shown = [[float("nan") if v is None else v for v in row] for row in values]
     axes.set_facecolor("#e8e8e8")
     axes.imshow(shown, cmap="RdYlGn", vmin=0.0, vmax=1.0, aspect="auto")
@@ -64,7 +64,7 @@ def plot_credit(
     axes.set_xticks(range(len(agents)), agents)
     axes.set_yticks(range(len(values)), [f"round {r}" for r in range(len(values))])
     axes.set_title(title)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def plot_edges(probabilities: Mapping[EdgeName, float], path: Path) -> None:
@@ -76,7 +76,7 @@ def plot_edges(probabilities: Mapping[EdgeName, float], path: Path) -> None:
         path: ``.png`` or ``.svg``.
     """
     names = sorted({name for edge in probabilities for name in edge})
-    figure, axes = _figure(1.8 + 0.8 * len(names), 1.6 + 0.6 * len(names))
+    figure, (axes,) = new_figure(1.8 + 0.8 * len(names), 1.6 + 0.6 * len(names))
     shown = [[probabilities.get((a, b), float("nan")) for b in names] for a in names]
     axes.set_facecolor("#e8e8e8")
     image = axes.imshow(shown, cmap="Blues", vmin=0.0, vmax=1.0)
@@ -90,10 +90,15 @@ def plot_edges(probabilities: Mapping[EdgeName, float], path: Path) -> None:
     axes.set_yticks(range(len(names)), names)
     axes.set(xlabel="listener", ylabel="sender")
     figure.colorbar(image, ax=axes, shrink=0.8)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
-def _figure(width: float, height: float) -> tuple[Figure, Axes]:
+def new_figure(width: float, height: float, columns: int = 1) -> tuple[Figure, list[Axes]]:
+    """A figure of so many inches, and its axes side by side.
+
+    Raises:
+        MissingExtra: matplotlib is not installed.
+    """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure as Made
@@ -102,10 +107,11 @@ def _figure(width: float, height: float) -> tuple[Figure, Axes]:
     # Without pyplot: no global state, no display, nothing to close.
     figure = Made(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
-    return figure, figure.add_subplot()
+    return figure, [figure.add_subplot(1, columns, k + 1) for k in range(columns)]
 
 
-def _save(figure: Figure, path: Path) -> None:
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure. Raises ``ConfigError`` if the name ends in neither .png nor .svg."""
     if path.suffix not in _FORMATS:
         raise ConfigError(f"{path}: a plot is written as {' or '.join(_FORMATS)}")
     path.parent.mkdir(parents=True, exist_ok=True)

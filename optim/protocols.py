@@ -1,4 +1,4 @@
-"""What training asks of the model it trains, which it does not own."""
+"""The interface of a model that can be trained."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ class Trainable(Protocol):
         ...
 
     def activate(self, name: str) -> AbstractContextManager[object]:
-        """Inside, ``name`` is the one adapter in use, only its weights take gradients, and the
-        module is in training mode."""
+        """In this context only the adapter ``name`` is in use, only its weights have gradients, and
+        the module is in training mode."""
         ...
 
     def reference(self) -> AbstractContextManager[object]:
-        """Inside, no adapter is in use."""
+        """In this context no adapter is in use."""
         ...
 
     def encode(self, decision: Decision, reply: str) -> tuple[list[int], list[int]]:
-        """Token ids of the prompt exactly as the policy reads it, and of a JSON reply exactly as
-        it would write it, with its end token."""
+        """Token ids of the prompt, exactly as the policy gets it, and of a JSON reply, exactly as
+        the policy would generate it, with its end token."""
         ...
 
     def forward_logprobs(
@@ -66,11 +66,11 @@ class Trainable(Protocol):
         ...
 
     def bump(self, name: str) -> object:
-        """Raise the adapter's version, because its weights changed."""
+        """Raise the version of the adapter after its weights changed."""
         ...
 
     def save_adapters(self, folder: Path) -> object: ...
 
     def load_adapters(self, folder: Path) -> object:
-        """Take up what :meth:`save_adapters` wrote, versions too."""
+        """Load the files of :meth:`save_adapters`, including versions."""
         ...

@@ -1,10 +1,9 @@
-"""When a language model cannot be reached: its episodes wait, are played again, or end the run.
+"""Retries of episodes in which a language model could not be reached.
 
-Agents, critic and adversary may all stand behind an endpoint, and an endpoint may be gone for a
-while. An episode in which one of their calls went unanswered says nothing about the team, and a
-decision that some of them missed is not the decision of that team. Both are played again from the
-start once the model answers. Episodes are decided by their task and seed, so what is learned is
-what would have been learned without the outage.
+Agents, critic and adversary may all use an endpoint, which may be unreachable for a while. An
+episode in which one of their calls got no answer says nothing about the team. Such episodes are
+played again from the start when the model answers. Task and seed determine an episode, so the
+training result is the same as without the interruption.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ _BY_A_MODEL: tuple[FailureKind, ...] = ("model", "node", "timeout")
 
 
 class Played(NamedTuple):
-    """What came of the jobs."""
+    """The episodes of the jobs."""
 
     episodes: list[Episode]
     """In the order of the jobs."""
     again: int
-    """How many of them are of a later attempt."""
+    """The number of episodes that were played more than once."""
 
 
 def unanswered(episode: Episode) -> Failure | None:
@@ -44,34 +43,34 @@ def unanswered(episode: Episode) -> Failure | None:
     return next((each for each in said if each is not None and each.kind == "unavailable"), None)
 
 
-async def play_through(
+async def play_with_retries(
     play: Play,
     jobs: Sequence[Job],
     *,
     patience: float,
-    tell: Callable[[str], None] = lambda _: None,
+    on_wait: Callable[[str], None] = lambda _: None,
 ) -> Played:
-    """Play jobs, and those that an outage spoilt again until none is.
+    """Play jobs, and play those again in which a model could not be reached.
 
-    While the model is gone, a single episode asks from time to time whether it is back.
+    While the model is unreachable, one episode is tried from time to time.
 
     Args:
         play: plays jobs.
-        jobs: what to play.
-        patience: seconds to wait for a model, from when it went, or from when it last answered.
-        tell: told when the waiting begins.
+        jobs: the episodes to play.
+        patience: seconds to wait for a model, since the first failure or its last answer.
+        on_wait: called with a text when the waiting begins.
 
     Raises:
-        ModelUnavailable: it did not come back.
-        ModelError: no episode was whole, and it was models that failed, each for a reason that
-            waiting does not mend.
+        ModelUnavailable: the model did not answer within ``patience``.
+        ModelError: all episodes were masked, and a model failed for a reason other than being
+            unreachable.
     """
     clock = asyncio.get_running_loop().time
     episodes = await play(jobs)
-    waiting = _spoilt(episodes)
+    waiting = _to_replay(episodes)
     lost, began, pause = len(waiting), clock(), FIRST_PAUSE
     if waiting:
-        tell(
+        on_wait(
             f"{len(waiting)} of {len(jobs)} episodes wait for a model that cannot be reached "
             f"(at most {patience:g} s): {unanswered(episodes[waiting[0]])}"
         )
@@ -88,7 +87,7 @@ async def play_through(
         for some in (waiting[:1], waiting[1:]):
             for k, episode in zip(some, await play([jobs[k] for k in some]), strict=True):
                 episodes[k] = episode
-            if _spoilt([episodes[k] for k in some]):
+            if _to_replay([episodes[k] for k in some]):
                 break
             began, pause = clock(), FIRST_PAUSE
         waiting = [k for k in waiting if unanswered(episodes[k]) is not None]
@@ -96,12 +95,12 @@ async def play_through(
     return Played(episodes, lost)
 
 
-def _spoilt(episodes: Sequence[Episode]) -> list[int]:
+def _to_replay(episodes: Sequence[Episode]) -> list[int]:
     return [k for k, episode in enumerate(episodes) if unanswered(episode) is not None]
 
 
 def _check_some(episodes: Sequence[Episode]) -> None:
-    """Raise if models failed in such a way that nothing is left to learn from."""
+    """Raise ``ModelError`` if all episodes are masked and models are the reason."""
     faults = [episode.fault for episode in episodes]
     whole = [fault for fault in faults if fault is None]
     ours = [fault for fault in faults if fault is not None and fault.kind in _BY_A_MODEL]

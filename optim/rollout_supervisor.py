@@ -1,4 +1,4 @@
-"""What happens between a decision and its execution in training: credit, negatives, guidance."""
+"""Credit, negatives and guidance between a decision and its execution in training."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from swarm_ui.environment import Environment, Restorable
 from swarm_ui.model import Decision
 from swarm_ui.node import derive
 from swarm_ui.optim.preferences.adversary import Adversary, negative
-from swarm_ui.optim.preferences.grading import GradedAction, alone, graded_proposals
+from swarm_ui.optim.preferences.grading import ScoredAction, score_of_action, scored_proposals
 from swarm_ui.optim.preferences.pairs import PairConfig
 from swarm_ui.rollout.episodes import Intervention
 from swarm_ui.trace.records import Trace
 
 
 class RolloutSupervisor:
-    """An observer for :func:`swarm_ui.rollout.episodes.rollout_many`.
+    """An intervention for :func:`swarm_ui.rollout.episodes.rollout_many`.
 
-    Has the critic grade every message while the environment still stands where they were said,
-    has the adversary oppose one of the right actions, and in a *guided* rollout executes a right
-    proposal where the team voted for a wrong one. Guidance is ours, not the paper's: without it an
-    untrained team stalls at the first hard step and never sees the next.
+    The critic scores every message while the environment is still in the state of the decision.
+    The adversary writes a wrong action against one of the right ones. In a *guided* rollout, a
+    right proposal is executed where the team voted for a wrong one. Guidance is ours, not the
+    paper's: without it an untrained team stops at the first hard step and never sees the next.
     """
 
     def __init__(
@@ -38,20 +38,20 @@ class RolloutSupervisor:
     ) -> None:
         """
         Args:
-            critic: ``None``: no credit is given here and nothing is guided; what the adversary
-                writes against the decision is then taken as wrong unseen.
+            critic: ``None``: no credit is given and nothing is guided. The action that the
+                adversary writes is then taken as wrong without a check.
             adversary: ``None``: no negatives.
-            guide: probability of putting a colleague's right action in the place of a wrong vote.
-            trust: the critic's weight beside the outcome, in [0, 1]; guidance is that much rarer,
-                and below a half the adversary does without the critic.
-            seed: of guidance and adversary; equal decisions are treated equally.
-            thresholds: what counts as right and wrong.
+            guide: probability of executing a right proposal of an agent instead of a wrong vote.
+            trust: the critic's weight beside the outcome, in [0, 1]. The probability of guidance
+                is multiplied by it. Below 0.5 the adversary does not use the critic.
+            seed: of guidance and adversary. Equal decisions get equal draws.
+            thresholds: the credit of right and of wrong actions.
         """
         self._critic, self._adversary = critic, adversary
         self._guide, self._seed = guide * trust, seed
         self._grades = trust >= 0.5
         self._limits = thresholds or PairConfig()
-        self._written: dict[int, tuple[Trace, list[GradedAction]]] = {}
+        self._written: dict[int, tuple[Trace, list[ScoredAction]]] = {}
 
     async def __call__(
         self, index: int, trace: Trace, environment: Environment
@@ -65,7 +65,7 @@ class RolloutSupervisor:
             return None
         state = environment.snapshot() if isinstance(environment, Restorable) else None
         table = await self._critic.assign(trace, state)
-        graded = graded_proposals(trace, table.values)
+        graded = scored_proposals(trace, table.values)
         good = [g.action for g in graded if g.credit > self._limits.good_above]
         if good and self._grades:
             await self._oppose(trace, rng.choice(good), state, rng)
@@ -76,14 +76,14 @@ class RolloutSupervisor:
             execute=self._guidance(trace, graded, good, rng),
         )
 
-    def negatives(self, trace: Trace) -> Sequence[GradedAction]:
-        """What the adversary wrote for a decision this referee has seen, in screen indices."""
+    def negatives(self, trace: Trace) -> Sequence[ScoredAction]:
+        """The actions that the adversary wrote for a decision, in screen indices."""
         return self._written.get(id(trace), (trace, []))[1]
 
     def _guidance(
         self,
         trace: Trace,
-        graded: Sequence[GradedAction],
+        graded: Sequence[ScoredAction],
         good: Sequence[Action],
         rng: random.Random,
     ) -> Action | None:
@@ -106,7 +106,7 @@ class RolloutSupervisor:
         async def grade(action: Action) -> float | None:
             if critic is None:
                 return 0.0
-            return (await critic.assign(alone(trace, action), state)).values[0][0]
+            return await score_of_action(critic, trace, action, state)
 
         context = Decision(observation=trace.observation)
         written = await negative(
@@ -118,5 +118,5 @@ class RolloutSupervisor:
             below=self._limits.bad_below,
         )
         if written is not None:
-            # The trace is kept with it, so that its id cannot come to mean another one.
-            self._written[id(trace)] = (trace, [GradedAction(action=written, credit=0.0)])
+            # The trace is kept too, so that no other trace can get its id.
+            self._written[id(trace)] = (trace, [ScoredAction(action=written, credit=0.0)])

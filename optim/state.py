@@ -1,4 +1,4 @@
-"""The state of team training between iterations, and the files it is kept in."""
+"""The state of team training between iterations, and the files that store it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.config import TeamConfig, current_names
-from swarm_ui.optim.credit.assigners.mixture import TrustedCritic
+from swarm_ui.optim.credit.trust import CriticTrust
 from swarm_ui.optim.edges.files import load_edges, save_edges
 from swarm_ui.optim.edges.optimizer import EdgeOptimizer
 from swarm_ui.optim.metrics import IterationMetrics
@@ -24,7 +24,7 @@ _MAY_CHANGE = frozenset({"iterations", "concurrency", "patience"})
 
 
 class TeamState(msgspec.Struct, kw_only=True):
-    """What an iteration starts from, beside weights and edges.
+    """The state at the start of an iteration, without weights and edges.
 
     There are no generator states: every random stream is derived from the seed, the iteration and
     its purpose, so a resumed run draws what an uninterrupted one would have drawn.
@@ -36,12 +36,11 @@ class TeamState(msgspec.Struct, kw_only=True):
     utility_average: float | None = None
     """Of the edge optimiser."""
     trust: dict[str, object] | None = None
-    """Of the critic's weight; ``None``: there is no critic, or it was written before there was
-    one."""
+    """State of the critic's weight; ``None``: there is no critic, or an older version wrote it."""
     history: list[IterationMetrics] = []
     config: dict[str, object] = {}
     adapters: dict[str, str] = {}
-    """By agent; empty in states from before it was kept."""
+    """By agent; empty in states of older versions."""
 
 
 class TeamStore:
@@ -62,9 +61,9 @@ class TeamStore:
         self._warn = warn
 
     def save(
-        self, state: TeamState, model: Trainable, edges: EdgeOptimizer, trust: TrustedCritic | None
+        self, state: TeamState, model: Trainable, edges: EdgeOptimizer, trust: CriticTrust | None
     ) -> None:
-        """Checkpoint first, then the line of metrics: a kill in between loses neither."""
+        """Write a checkpoint, then the line of metrics. :meth:`load` writes a lost line again."""
         state.config, state.adapters = self._config, self._adapters
         state.utility_average = edges.average
         state.trust = None if trust is None else trust.state_dict()
@@ -81,23 +80,23 @@ class TeamStore:
         except OSError as error:
             raise ConfigError(
                 f"cannot write '{self._folder / _METRICS}': {error}. The checkpoint of iteration "
-                f"{state.iteration} is whole: resume the run when this is mended"
+                f"{state.iteration} is complete: resume the run when the file can be written"
             ) from error
 
     def load(
-        self, model: Trainable, edges: EdgeOptimizer, trust: TrustedCritic | None
+        self, model: Trainable, edges: EdgeOptimizer, trust: CriticTrust | None
     ) -> TeamState | None:
-        """Put all back to the last complete iteration; ``None`` if there is none.
+        """Restore the last complete iteration; ``None`` if there is none.
 
         Raises:
-            ConfigError: the run was begun with other settings, or every checkpoint is damaged.
+            ConfigError: the run was started with other settings, or every checkpoint is damaged.
         """
         found = self._checkpoints.latest(self._warn)
         if found is None:
             if self.begun:
                 raise ConfigError(
-                    f"every checkpoint under '{self._folder / 'checkpoints'}' is damaged; put one "
-                    "back from a copy, or start a new run in another folder"
+                    f"every checkpoint under '{self._folder / 'checkpoints'}' is damaged; restore "
+                    "one from a copy, or start a new run in another folder"
                 )
             return None
         try:
@@ -128,10 +127,10 @@ class TeamStore:
             )
         if state.adapters and state.adapters != self._adapters:
             raise ConfigError(
-                f"'{self._folder}' was begun with other adapters ({state.adapters} then, "
+                f"'{self._folder}' was started with other adapters ({state.adapters} then, "
                 f"{self._adapters} now); resume with those, or start a new run in another folder"
             )
-        # A setting that is younger than the checkpoint was at its default then.
+        # A setting that did not exist when the checkpoint was written had its default value.
         then = _filled(current_names(state.config), _plain(TeamConfig()))
         other = [
             f"{key}: {then.get(key)!r} then, {value!r} now"
@@ -140,12 +139,12 @@ class TeamStore:
         ]
         if other:
             raise ConfigError(
-                f"'{self._folder}' was begun with other settings ({'; '.join(other)}); "
+                f"'{self._folder}' was started with other settings ({'; '.join(other)}); "
                 "resume with those, or start a new run in another folder"
             )
 
     def _rewrite_metrics(self, state: TeamState) -> None:
-        """Lines of others stay; ours are those of the finished iterations, once each."""
+        """Keep the lines of other kinds, and write one line for each finished iteration."""
         path = self._folder / _METRICS
         lines = path.read_bytes().splitlines() if path.exists() else []
         kept = [line for line in lines if not _is_ours(line)]
@@ -158,7 +157,7 @@ class _Kind(msgspec.Struct):
 
 
 def _is_ours(line: bytes) -> bool:
-    """Lines of iterations, and what a kill left of a line."""
+    """Whether the line is of an iteration, or incomplete because the process was killed."""
     try:
         return msgspec.json.decode(line, type=_Kind).kind == "iteration"
     except msgspec.DecodeError:
@@ -166,7 +165,7 @@ def _is_ours(line: bytes) -> bool:
 
 
 def _filled(given: Mapping[str, object], defaults: Mapping[str, object]) -> dict[str, object]:
-    """Settings with what they lack, at any depth."""
+    """Settings in which missing ones have their defaults, at any depth."""
     filled = {**defaults, **given}
     for key, value in filled.items():
         default = defaults.get(key)
@@ -176,6 +175,6 @@ def _filled(given: Mapping[str, object], defaults: Mapping[str, object]) -> dict
 
 
 def _plain(config: TeamConfig) -> dict[str, object]:
-    """The settings as they come back from JSON."""
+    """The settings as JSON values."""
     encoded = msgspec.json.encode(dataclasses.asdict(config))
     return msgspec.json.decode(encoded, type=dict[str, object])

@@ -7,23 +7,23 @@ Needs the extra ``tensorboard``. ``metrics.jsonl`` stays the record; this is a v
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 
 from swarm_ui.errors import MissingExtra
 from swarm_ui.optim.metrics import IterationMetrics
 
 
 class TensorBoard:
-    """Writes iterations into a folder; a context manager."""
+    """Writes iterations into a folder.
 
-    def __init__(self, folder: Path, *, start: int = 0) -> None:
+    ``Callbacks(on_iteration=TensorBoard(folder).write)`` draws the curves of a training run.
+    """
+
+    def __init__(self, folder: Path) -> None:
         """
         Args:
-            folder: for the event files; made if it is not there.
-            start: the first iteration that will be written; what a killed run wrote of it and of
-                later ones disappears from the curves.
+            folder: for the event files; created when the first iteration is written.
 
         Raises:
             MissingExtra: the package tensorboard is not installed.
@@ -32,32 +32,29 @@ class TensorBoard:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
             raise MissingExtra("tensorboard", "TensorBoard", error.name or "tensorboard") from error
-        self._writer = SummaryWriter(str(folder), purge_step=start)
-
-    def __enter__(self) -> TensorBoard:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
-        self.close()
+        self._folder, self._make_writer = folder, SummaryWriter
+        self._writer: SummaryWriter | None = None
 
     def write(self, metrics: IterationMetrics) -> None:
-        """One iteration, on disk when this returns."""
+        """One iteration, on disk when this returns.
+
+        The first call removes from the curves what a killed run wrote of this iteration and of
+        later ones.
+        """
+        if self._writer is None:
+            self._writer = self._make_writer(str(self._folder), purge_step=metrics.iteration)
         for name, value in scalars(metrics):
             self._writer.add_scalar(name, value, metrics.iteration)
         self._writer.flush()
 
     def close(self) -> None:
         """Close the file."""
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
 
 
 def scalars(metrics: IterationMetrics) -> Iterator[tuple[str, float]]:
-    """What there is to draw of an iteration; what was not measured is left out."""
+    """The figures of an iteration that were measured, by name."""
     yield from _known(
         "rollout", {"success": metrics.success, "guided": metrics.guided, "masked": metrics.masked}
     )
@@ -81,21 +78,10 @@ def scalars(metrics: IterationMetrics) -> Iterator[tuple[str, float]]:
     yield from _known("memory", {"peak_mb": metrics.peak_memory_mb})
 
 
-def write_all(history: Iterable[IterationMetrics], folder: Path) -> None:
-    """The curves of a finished run.
-
-    Raises:
-        MissingExtra: the package tensorboard is not installed.
-    """
-    with TensorBoard(folder) as board:
-        for metrics in history:
-            board.write(metrics)
-
-
 def _known(group: str, values: dict[str, float | None] | dict[str, int] | dict[str, float]) -> (
     Iterator[tuple[str, float]]
 ):  # fmt: skip
-    """Names below a group; TensorBoard takes no ``>`` in a name."""
+    """The known values with names in a group. TensorBoard does not allow ``>`` in a name."""
     for name, value in values.items():
         if value is not None:
             yield f"{group}/{name.replace('>', ' to ')}", float(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -56,11 +56,13 @@ class CreditAssigner(Protocol):
         ...
 
 
+@runtime_checkable
 class EpisodeAssigner(Protocol):
-    """Gives credit to all messages of an episode that is over: the one protocol of all assigners.
+    """Gives credit to all messages of a finished episode.
 
-    What needs only a decision is a :class:`CreditAssigner` and can be asked while the episode
-    runs; :class:`swarm_ui.optim.credit.assigners.assigner.EachDecision` makes it one of these.
+    An assigner that needs only a decision is a :class:`CreditAssigner`, which can be called while
+    the episode runs; :func:`swarm_ui.optim.credit.assigners.assigner.by_episode` makes it one
+    of these.
     """
 
     @property

@@ -2,6 +2,10 @@
 
 Outcomes are 0/1 or bools; ``None`` is an episode that a fault masked. Masked episodes are left out
 (of both sides of a comparison), never counted as failures. All intervals are 95 %.
+
+Episodes of one task template resemble each other, so an interval that treats them as independent
+is too narrow. :func:`clustered_mean` and :func:`clustered_difference` allow for this. They need
+outcomes that name their template (:func:`by_template`).
 """
 
 from __future__ import annotations
@@ -9,6 +13,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import msgspec
 
@@ -41,6 +46,19 @@ class Interval(msgspec.Struct, frozen=True, kw_only=True):
         return form.format(100 * self.mean, 100 * self.low, 100 * self.high)
 
 
+class Outcome(msgspec.Struct, frozen=True):
+    """The outcome of one episode, with the groups that the episode belongs to."""
+
+    template: str
+    """The name of the episode's task."""
+    seed: int
+    """Of the episode."""
+    value: float | None
+    """``None`` if a fault masked the episode."""
+    run: int = 0
+    """The training run (its seed) that made the policy. All runs play the same episodes."""
+
+
 class Row(msgspec.Struct, frozen=True, kw_only=True):
     """One line of a results table."""
 
@@ -56,6 +74,14 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 def outcomes(episodes: Sequence[Episode]) -> list[float | None]:
     """1.0, 0.0 or ``None`` (masked) for each episode."""
     return [None if e.success is None else float(e.success) for e in episodes]
+
+
+def by_template(episodes: Sequence[Episode], run: int = 0) -> list[Outcome]:
+    """The outcomes of episodes, each with its template and the training run ``run``."""
+    return [
+        Outcome(episode.task, episode.seed, value, run)
+        for episode, value in zip(episodes, outcomes(episodes), strict=True)
+    ]
 
 
 def wilson(values: Outcomes) -> Interval | None:
@@ -96,9 +122,72 @@ def bootstrap_difference(
     if not deltas:
         return None
     n = len(deltas)
-    means = sorted(sum(rng.choices(deltas, k=n)) / n for _ in range(resamples))
-    low, high = means[int(0.025 * resamples)], means[min(resamples - 1, int(0.975 * resamples))]
-    return Interval(mean=sum(deltas) / n, low=low, high=high, n=n)
+    means = [sum(rng.choices(deltas, k=n)) / n for _ in range(resamples)]
+    return percentile_interval(sum(deltas) / n, means, n)
+
+
+def percentile_interval(mean: float, resampled: Sequence[float], n: int) -> Interval:
+    """The 95 % interval between percentiles of a statistic of all resamples."""
+    means, size = sorted(resampled), len(resampled)
+    low, high = means[int(0.025 * size)], means[min(size - 1, int(0.975 * size))]
+    return Interval(mean=mean, low=low, high=high, n=n)
+
+
+def clustered_mean(
+    values: Sequence[Outcome], *, seed: int = 0, resamples: int = 2000
+) -> Interval | None:
+    """Mean outcome with a percentile interval from a hierarchical bootstrap.
+
+    Each resample draws, with replacement, training runs, then templates, then the episodes of each
+    template that was drawn. All drawn runs are evaluated on the same drawn episodes. With one run
+    and one episode in each template, this is the plain bootstrap over episodes.
+
+    The interval is about new templates. Where all episodes are of one template, it is about new
+    episodes of that template. Few runs say little about the variance between runs; see
+    :func:`over_seeds`. Where all outcomes are 1 or all are 0, every resample is the same, and the
+    interval is Wilson's with one observation for each template.
+
+    Args:
+        values: outcomes; masked ones are left out.
+        seed: of the resamples.
+        resamples: number of resamples.
+
+    Returns:
+        ``None`` if nothing is left unmasked.
+    """
+    kept = {o.value for o in values if o.value is not None}
+    if kept in ({0.0}, {1.0}):
+        templates = {o.template for o in values if o.value is not None}
+        same = wilson([*kept] * len(templates))
+        n = sum(o.value is not None for o in values)
+        return None if same is None else msgspec.structs.replace(same, n=n)
+    return _clustered(values, seed, resamples)
+
+
+def clustered_difference(
+    ours: Sequence[Outcome], theirs: Sequence[Outcome], *, seed: int = 0, resamples: int = 2000
+) -> Interval | None:
+    """Mean of ``ours - theirs``, paired by run, template and episode, with an interval.
+
+    The interval is that of :func:`clustered_mean`. An episode that is masked on one side is left
+    out of both.
+
+    Raises:
+        ConfigError: the two sides are not the same episodes.
+    """
+    left, right = _by_episode(ours), _by_episode(theirs)
+    if left.keys() != right.keys():
+        lacking = len(left.keys() ^ right.keys())
+        raise ConfigError(
+            f"a paired comparison needs the same episodes on both sides, got {len(left)} and "
+            f"{len(right)}, of which {lacking} are on one side only"
+        )
+    deltas = []
+    for key, outcome in left.items():
+        a, b = outcome.value, right[key].value
+        value = None if a is None or b is None else a - b
+        deltas.append(msgspec.structs.replace(outcome, value=value))
+    return _clustered(deltas, seed, resamples)
 
 
 def over_seeds(values: Sequence[float]) -> Interval | None:
@@ -113,26 +202,38 @@ def over_seeds(values: Sequence[float]) -> Interval | None:
     return Interval(mean=mean, low=mean - half, high=mean + half, n=len(values))
 
 
-def table(results: Mapping[str, Outcomes], *, against: str | None = None) -> list[Row]:
-    """One row for each policy, all run on the same episodes in the same order.
+def table(
+    results: Mapping[str, Outcomes] | Mapping[str, Sequence[Outcome]],
+    *,
+    against: str | None = None,
+) -> list[Row]:
+    """One row for each policy, all run on the same episodes.
 
     Args:
-        results: outcomes by label, in the order of the rows.
+        results: outcomes by label, in the order of the rows. With :class:`Outcome` records the
+            intervals are clustered by template. Plain numbers must be in the same order in all
+            rows; they get a Wilson interval, and a normal one for the difference.
         against: label of the row that the others are compared with.
     """
     if against is not None and against not in results:
         raise ConfigError(f"no row '{against}' to compare with; there are {', '.join(results)}")
+    records = {label: [o for o in row if isinstance(o, Outcome)] for label, row in results.items()}
+    numbers = {
+        label: [o for o in row if not isinstance(o, Outcome)] for label, row in results.items()
+    }
     rows = []
-    for label, values in results.items():
-        other = None if against is None or label == against else results[against]
-        rows.append(
-            Row(
-                label=label,
-                success=wilson(values),
-                masked=sum(v is None for v in values),
-                difference=None if other is None else paired_difference(values, other),
+    for label in results:
+        ours, plain = records[label], numbers[label]
+        success = clustered_mean(ours) if ours else wilson(plain)
+        difference = None
+        if against is not None and label != against:
+            difference = (
+                clustered_difference(ours, records[against])
+                if ours
+                else paired_difference(plain, numbers[against])
             )
-        )
+        masked = sum(v is None for v in (*plain, *(o.value for o in ours)))
+        rows.append(Row(label=label, success=success, masked=masked, difference=difference))
     return rows
 
 
@@ -148,6 +249,56 @@ def markdown(rows: Sequence[Row], *, against: str = "the first row") -> str:
         count = 0 if row.success is None else row.success.n
         lines.append(f"| {row.label} | {success} | {gap} | {count} | {row.masked} |")
     return "\n".join(lines)
+
+
+def _by_episode(values: Sequence[Outcome]) -> dict[tuple[int, str, int, int], Outcome]:
+    """Outcomes by run, template, seed, and number among those with the same three."""
+    found: dict[tuple[int, str, int, int], Outcome] = {}
+    repeats: dict[tuple[int, str, int], int] = {}
+    for outcome in values:
+        key = (outcome.run, outcome.template, outcome.seed)
+        repeats[key] = repeats.get(key, -1) + 1
+        found[*key, repeats[key]] = outcome
+    return found
+
+
+def _clustered(values: Sequence[Outcome], seed: int, resamples: int) -> Interval | None:
+    """The hierarchical bootstrap of :func:`clustered_mean`."""
+    templates: dict[str, dict[tuple[int, int], list[tuple[int, float]]]] = {}
+    for (run, template, episode, repeat), outcome in _by_episode(values).items():
+        if outcome.value is not None:
+            episodes = templates.setdefault(template, {})
+            episodes.setdefault((episode, repeat), []).append((run, float(outcome.value)))
+    kept = [o for o in values if o.value is not None]
+    if not kept:
+        return None
+    runs = sorted({o.run for o in kept})
+
+    @cache
+    def clusters(drawn: tuple[int, ...]) -> list[list[tuple[float, int]]]:
+        """By template and episode: sum and number of the outcomes of the drawn runs."""
+        return [
+            [
+                (sum(v * drawn.count(r) for r, v in cell), sum(drawn.count(r) for r, _ in cell))
+                for cell in episodes.values()
+            ]
+            for episodes in templates.values()
+        ]
+
+    rng = random.Random(seed)
+    means = []
+    for _ in range(resamples):
+        drawn = tuple(runs) if len(runs) == 1 else tuple(sorted(rng.choices(runs, k=len(runs))))
+        total, count = 0.0, 0
+        for cluster in rng.choices(clusters(drawn), k=len(templates)):
+            chosen = cluster if len(cluster) == 1 else rng.choices(cluster, k=len(cluster))
+            for value, number in chosen:
+                total += value
+                count += number
+        if count:
+            means.append(total / count)
+    mean = sum(float(o.value or 0.0) for o in kept) / len(kept)
+    return percentile_interval(mean, means, len(kept))
 
 
 def _deltas(ours: Outcomes, theirs: Outcomes) -> list[float]:

@@ -1,4 +1,4 @@
-"""Chat text for the two helpers of learning: the critic, and the adversary that writes negatives.
+"""Prompts of the critic, and of the adversary that writes negatives.
 
 The method asks for both (CollabUIAgents, arXiv 2502.14496); the wording is our own.
 """
@@ -53,7 +53,7 @@ def critic_chat(
     *,
     history: int = HISTORY,
 ) -> tuple[ChatMessage, ...]:
-    """What a critic reads about one round.
+    """The prompt of a critic for one round.
 
     Args:
         observation: the screen in its own order.
@@ -72,10 +72,10 @@ def critic_chat(
 def adversary_chat(
     decision: Decision, good: Action, *, history: int = HISTORY
 ) -> tuple[ChatMessage, ...]:
-    """What an adversary reads: the context of a decision and the action that is right there.
+    """The prompt of an adversary: the context of a decision and the action that is right there.
 
-    The words the agent heard are left out, so that a mistake of a peer does not shape the
-    negative: pairs should differ in the answer alone.
+    The messages that the agent received are left out, so that a mistake of another agent does not
+    influence the negative.
     """
     user = (
         f"{context(decision.observation, history=history)}\n\n"

@@ -1,17 +1,19 @@
-"""How far to trust a critic: what its scores say about outcomes, and no more.
+"""The weight of a critic, learned from how well its scores predict outcomes.
 
-For each round of a decision the mean score an episode got is correlated with its outcome, among
-episodes of the same group (the same task: a critic that merely knows which tasks are hard earns
-nothing). The weight is the lower end of the interval of that correlation, and never below 0: no
-evidence, no trust; a critic that prefers what is wrong ends at 0. Older episodes count less and
-less, so that trust follows a team that changes: once everybody does what the critic likes, its
-scores vary no more, they cease to explain what still goes wrong, and the outcome takes over.
+For each round of a decision, the mean score of an episode is correlated with its outcome, among
+the episodes of one group. A group is a task, so that a critic gains nothing by knowing which tasks
+are hard. The weight is the lower bound of the interval of that correlation, and never below 0: a
+critic without evidence has no weight, and a critic that prefers wrong actions ends at 0. Older
+episodes count less with each batch, so that the weight follows a team that changes. When all
+agents do what the critic prefers, its scores no longer vary. They then no longer explain the
+remaining failures, and the outcome takes over.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
@@ -19,74 +21,75 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.trace.records import Episode
 
 _CLIP = 0.999
-"""Correlations are cut here: the transform to a normal scale ends at 1."""
+"""Correlations are clipped here, because the Fisher transform is infinite at 1."""
 
 
 class RoundTrust(msgspec.Struct, kw_only=True):
-    """What is known about a critic's scores in one round of the decisions."""
+    """Evidence about a critic's scores in one round of the decisions."""
 
     freedom: float = 0.0
-    """Episodes, faded, less one for each group they were compared in."""
+    """Degrees of freedom: the weighted number of episodes, minus one for each group."""
     scores: float = 0.0
-    """Sum of squares of the scores about their group's mean."""
+    """Sum of squares of the scores about the mean of their group."""
     both: float = 0.0
+    """Sum of products of scores and outcomes about these means."""
     outcomes: float = 0.0
+    """Sum of squares of the outcomes about the mean of their group."""
 
     @property
     def correlation(self) -> float:
-        """0 if nothing varied."""
+        """0 if scores or outcomes do not vary."""
         spread = self.scores * self.outcomes
         return self.both / math.sqrt(spread) if spread > 1e-18 else 0.0
 
 
-class CriticTrust:
-    """The weight of a critic beside the outcome, by round; starts at 0 and learns."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustConfig:
+    """How the weight of a critic is learned. The defaults are ours."""
 
-    def __init__(
-        self,
-        *,
-        memory: float = 0.9,
-        confidence: float = 1.645,
-        prior: tuple[float, float] = (0.0, 0.0),
-        inverted: bool = False,
-    ) -> None:
-        """Defaults are ours.
+    memory: float = 0.9
+    """Factor on the evidence of earlier episodes with each batch, in [0, 1]; 1 forgets nothing."""
+    confidence: float = 1.645
+    """Standard errors between the correlation and the weight; 1.645 is the one-sided 95 % bound."""
+    prior: tuple[float, float] = (0.0, 0.0)
+    """A correlation assumed at the start, and the number of episodes it counts for. It is not
+    forgotten. Without a prior, a team that never succeeds (or never fails) gives no evidence, and
+    its critic no weight."""
+    inverted: bool = False
+    """Whether a critic that is surely worse than none gets a negative weight, which inverts its
+    scores. If not, it gets 0."""
 
-        Args:
-            memory: what earlier episodes still count after another batch, in [0, 1]; 1 forgets
-                nothing.
-            confidence: standard errors between the correlation and the weight; 1.645 is the
-                one-sided 95 % bound.
-            prior: correlation taken for granted at the start, and how many episodes that belief
-                is worth; it is not forgotten. Without it a team that never succeeds (or never
-                fails) gives no evidence, and its critic no weight.
-            inverted: a critic that is surely worse than none gets a negative weight, which turns
-                its scores round. Off: it gets 0.
-        """
-        if not 0.0 <= memory <= 1.0:
-            raise ConfigError(f"CriticTrust: memory must be in [0, 1], got {memory}")
-        if confidence < 0:
-            raise ConfigError(f"CriticTrust: confidence must be 0 or more, got {confidence}")
-        if not -1.0 < prior[0] < 1.0 or prior[1] < 0:
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.memory <= 1.0:
+            raise ConfigError(f"critic trust: memory must be in [0, 1], got {self.memory}")
+        if self.confidence < 0:
+            raise ConfigError(f"critic trust: confidence must be >= 0, got {self.confidence}")
+        if not -1.0 < self.prior[0] < 1.0 or self.prior[1] < 0:
             raise ConfigError(
-                f"CriticTrust: prior must be a correlation and a number of episodes, got {prior}"
+                "critic trust: prior must be a correlation and a number of episodes, got "
+                f"{self.prior}"
             )
-        self._memory, self._confidence = memory, confidence
-        self._prior, self._inverted = prior, inverted
+
+
+class CriticTrust:
+    """The weight of a critic beside the outcome, by round. It starts at 0 and is learned."""
+
+    def __init__(self, config: TrustConfig | None = None) -> None:
+        self.config = config or TrustConfig()
         self.rounds: list[RoundTrust] = []
 
     def weight(self, round: int = 0) -> float:
-        """In [0, 1): how much of a message's credit is the critic's; below 0 only if
+        """The weight of the critic in the credit of a round, in [0, 1); below 0 only if
         ``inverted``."""
         known = self.rounds[round] if round < len(self.rounds) else RoundTrust()
-        believed, worth = self._prior
+        believed, worth = self.config.prior
         total = known.freedom + worth
         if total <= 2.0:
             return 0.0
         seen = math.atanh(max(-_CLIP, min(_CLIP, known.correlation)))
         centre = (known.freedom * seen + worth * math.atanh(believed)) / total
-        error = self._confidence / math.sqrt(total - 2.0)
-        if self._inverted and centre + error < 0:
+        error = self.config.confidence / math.sqrt(total - 2.0)
+        if self.config.inverted and centre + error < 0:
             return math.tanh(centre + error)
         return max(0.0, math.tanh(centre - error))
 
@@ -96,14 +99,14 @@ class CriticTrust:
         outcomes: Sequence[float | None],
         groups: Sequence[str] | None = None,
     ) -> None:
-        """Take up a batch of episodes.
+        """Learn from a batch of episodes.
 
         Args:
             scores: ``[episodes][rounds]``, the mean score of an episode's messages in a round;
                 ``None``: unscored.
             outcomes: of each episode; ``None``: masked by a fault.
-            groups: what each episode is compared within; ``None``: all with all. A group of one
-                says nothing.
+            groups: the group of each episode; ``None``: all are one group. A group of one episode
+                gives no evidence.
         """
         groups = [""] * len(scores) if groups is None else groups
         if not len(scores) == len(outcomes) == len(groups):
@@ -116,7 +119,7 @@ class CriticTrust:
                 self.rounds.append(RoundTrust())
             known = self.rounds[round]
             for name in ("freedom", "scores", "both", "outcomes"):
-                setattr(known, name, self._memory * getattr(known, name))
+                setattr(known, name, self.config.memory * getattr(known, name))
             cells: dict[str, list[tuple[float, float]]] = {}
             for row, outcome, group in zip(scores, outcomes, groups, strict=True):
                 score = row[round] if round < len(row) else None
@@ -125,25 +128,23 @@ class CriticTrust:
             for pairs in cells.values():
                 _add(known, pairs)
 
-    def learn_from(
-        self, episodes: Sequence[Episode], group: Callable[[Episode], str] = lambda e: e.task
-    ) -> None:
+    def learn_from(self, episodes: Sequence[Episode]) -> None:
         """:meth:`learn` from the critic's scores in ``StepRecord.credit``, by task."""
         self.learn(
             [round_means(episode) for episode in episodes],
             [None if e.success is None else float(e.success) for e in episodes],
-            [group(episode) for episode in episodes],
+            [episode.task for episode in episodes],
         )
 
     def state_dict(self) -> dict[str, object]:
-        """All that was learned, as plain numbers; see :meth:`load_state_dict`."""
+        """The learned state as plain numbers; see :meth:`load_state_dict`."""
         return {"rounds": [msgspec.structs.asdict(known) for known in self.rounds]}
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """Take up what :meth:`state_dict` gave.
+        """Load the result of :meth:`state_dict`.
 
         Raises:
-            ConfigError: it is something else.
+            ConfigError: the state has another form.
         """
         try:
             self.rounds = msgspec.convert(state["rounds"], list[RoundTrust])
@@ -168,7 +169,7 @@ def round_means(episode: Episode) -> list[float | None]:
 
 
 def _add(known: RoundTrust, pairs: Sequence[tuple[float, float]]) -> None:
-    """One group's episodes, about the group's own means."""
+    """Add the sums of the episodes of one group, about the means of the group."""
     n = len(pairs)
     x = math.fsum(score for score, _ in pairs) / n
     y = math.fsum(outcome for _, outcome in pairs) / n

@@ -1,1 +1,1 @@
-"""From credit to preference pairs."""
+"""Preference pairs from credit."""

@@ -1,4 +1,4 @@
-"""What each agent said, with its advantage over what was said in the same place."""
+"""The proposals of all agents, each with its advantage over its group."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from swarm_ui.trace.records import Episode
 
 
 class ScoredReply(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that was said: to be said more, or less, in this context."""
+    """One proposal, which should become more or less probable in its context."""
 
     node: str
     decision: Decision
-    """What the agent saw and heard, in its own view."""
+    """The context, in the agent's own view."""
     reply: Action
     """In the agent's own indices."""
     advantage: float
@@ -28,15 +28,15 @@ class ScoredReply(msgspec.Struct, frozen=True, kw_only=True):
 def scored_replies(
     episodes: Sequence[Episode], *, by: By = "state", scale: bool = True
 ) -> list[ScoredReply]:
-    """The proposals of all graded steps whose advantage is not 0, in order.
+    """The proposals of all scored steps whose advantage is not 0, in order.
 
-    Replies without a valid action are left out: what cannot be read cannot be said again in the
-    form the model is trained on. So are unscored messages and episodes that a fault masked.
+    Replies without a valid action are left out, because the model is trained on actions in their
+    canonical form. Unscored messages and masked episodes are left out too.
 
     Args:
         episodes: with ``StepRecord.credit`` filled in.
-        by: what a message is compared with; ``state``: all that any agent said on the same screen,
-            in whatever episode (groups of GiGPO, arXiv 2505.10978).
+        by: the group of a message. ``state``: all messages on the same screen, of any agent and
+            episode (groups of GiGPO, arXiv 2505.10978).
         scale: divide by the group's standard deviation.
     """
     advantages = normalise(episodes, by=by, scale=scale)

@@ -1,8 +1,8 @@
-"""Who writes the wrong answers: plausible actions that preference pairs reject.
+"""Adversaries, which write plausible wrong actions for preference pairs to reject.
 
-After CollabUIAgents (arXiv 2502.14496): for an action judged right, an adversarial agent supplies
-the negative of the same context by rejection sampling. An adversary may write, by accident,
-another right action; :func:`negative` keeps only what a grader marks low.
+After CollabUIAgents (arXiv 2502.14496): for an action judged right, an adversarial agent writes
+the negative of the same context, by rejection sampling. An adversary may write another right
+action by accident, so :func:`negative` keeps only actions with a low grade.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Adversary(Protocol):
     def name(self) -> str: ...
 
     async def oppose(self, decision: Decision, good: Action, *, seed: int) -> Action | None:
-        """An action that a careless agent might take instead of ``good``; ``None`` if none came.
+        """An action that a careless agent might take instead of ``good``; ``None`` without one.
 
-        It is another act than ``good`` and possible on the screen, but may be right by accident.
+        It differs from ``good`` and is possible on the screen, but may be right by accident.
 
         Args:
             decision: the context; ``good`` and the result are in its own indices.
@@ -51,17 +51,17 @@ async def negative(
     below: float = 0.5,
     attempts: int = 4,
 ) -> Action | None:
-    """Rejection sampling: the first proposal that the grader marks low, else ``None``.
+    """Rejection sampling: the first proposal with a low grade, else ``None``.
 
     Args:
-        adversary: who proposes.
+        adversary: makes proposals.
         decision: context of the pair, in the agent's own view.
         good: the action judged right, in the same view.
-        grade: sync or async; gets a proposal in the decision's own indices (map it with the
-            view's ``to_screen`` for graders of the screen). ``None`` = cannot tell: not kept.
-        seed: seeds all attempts.
-        below: kept if the grade is lower.
-        attempts: proposals to ask for. Each different one is graded once.
+        grade: sync or async; gets a proposal in the decision's own indices. A proposal with the
+            grade ``None`` (unknown) is not kept.
+        seed: of all attempts.
+        below: a proposal is kept if its grade is lower.
+        attempts: number of proposals. Each different one is graded once.
     """
     rng = random.Random(seed)
     tried = {good.key}
@@ -79,7 +79,7 @@ async def negative(
 
 
 class LLMAdversary:
-    """Asks a language model for a mistake; keeps it only if the screen allows it."""
+    """Asks a language model for a mistake, and keeps it only if it is possible on the screen."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class LLMAdversary:
         max_tokens: int = 256,
         attempts: int = 2,
     ) -> None:
-        """``attempts`` calls at most are made for one proposal."""
+        """At most ``attempts`` calls are made for one proposal."""
         self._model = model
         self._temperature, self._max_tokens, self._attempts = temperature, max_tokens, attempts
 
@@ -118,8 +118,11 @@ class LLMAdversary:
 
 
 def fits(action: Action, observation: Observation) -> bool:
-    """Whether the action is possible on the screen: it points at an element that is there, works
-    and, for ``input_text``, can be typed into. Bare coordinates never fit."""
+    """Whether the action is possible on the screen.
+
+    Its element must exist and be enabled, and be editable for ``input_text``. An action with
+    coordinates never fits.
+    """
     if action.x is not None:
         return False
     if action.index is None:
@@ -131,8 +134,10 @@ def fits(action: Action, observation: Observation) -> bool:
 
 
 def with_label(action: Action, observation: Observation) -> Action:
-    """The action with the label of the element it points at as its target, so that a negative
-    cannot be told by a label that does not match."""
+    """The action with the label of its element as its target.
+
+    Otherwise a target that does not match would give a negative away.
+    """
     element = observation.element(action.index)
     target = element.label or None if element is not None else None
     return msgspec.structs.replace(action, target=target)

@@ -1,4 +1,4 @@
-"""Credit seen by message and by action."""
+"""Credit by message and by action."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from swarm_ui.action import Action, ActionKey
+from swarm_ui.credit import CreditAssigner
 from swarm_ui.message import Message
 from swarm_ui.trace.records import Trace
 
@@ -14,7 +15,7 @@ CreditMatrix = Sequence[Sequence[float | None]]
 """``[rounds, agents]`` as in ``StepRecord.credit``; ``None`` = unscored."""
 
 
-class GradedAction(msgspec.Struct, frozen=True, kw_only=True):
+class ScoredAction(msgspec.Struct, frozen=True, kw_only=True):
     """An action in the screen's own indices, with its credit."""
 
     action: Action
@@ -34,27 +35,30 @@ def credit_by_message(trace: Trace, credit: CreditMatrix) -> dict[str, float]:
     return values
 
 
-def graded_proposals(trace: Trace, credit: CreditMatrix) -> list[GradedAction]:
-    """Distinct scored proposals of a decision, first said first, each with its mean credit."""
+def scored_proposals(trace: Trace, credit: CreditMatrix) -> list[ScoredAction]:
+    """Distinct scored proposals of a decision in the order they were made, with mean credit."""
     values = credit_by_message(trace, credit)
     found: dict[ActionKey, list[tuple[Action, float]]] = {}
     for message in trace.messages:
         if message.action is not None and message.id in values:
             found.setdefault(message.action.key, []).append((message.action, values[message.id]))
     return [
-        GradedAction(action=said[0][0], credit=sum(v for _, v in said) / len(said))
+        ScoredAction(action=said[0][0], credit=sum(v for _, v in said) / len(said))
         for said in found.values()
     ]
 
 
-def alone(trace: Trace, action: Action) -> Trace:
-    """A decision in which one agent alone said one thing: how a critic judges a single action.
+async def score_of_action(
+    critic: CreditAssigner, trace: Trace, action: Action, state: object | None
+) -> float | None:
+    """What a critic gives for one action in the place of a decision; ``None``: unscored.
 
-    The agent bears an ordinary name, so that a critic that reads names is not told.
+    The critic sees a decision in which a single agent proposed the action. The agent has the name
+    of an agent of the team, so that the name tells the critic nothing.
     """
     agent = trace.agents[0]
     said = Message(id=f"{agent}:0", sender=agent, round=0, content=action.json(), action=action)
-    return msgspec.structs.replace(
+    alone = msgspec.structs.replace(
         trace,
         agents=(agent,),
         rounds=1,
@@ -65,3 +69,4 @@ def alone(trace: Trace, action: Action) -> Trace:
         ballot={},
         action=action,
     )
+    return (await critic.assign(alone, state)).values[0][0]

@@ -1,8 +1,8 @@
-"""Preference pairs from graded episodes, each with the exact context its agent saw.
+"""Preference pairs from scored episodes, each with the exact context that its agent saw.
 
-For every message with credit: a right action of the agent's own is preferred to a wrong one that
-somebody proposed at this step (or that an adversary wrote); a wrong one of its own is rejected in
-favour of a right one of a colleague's. Actions of others are mapped into the agent's own view.
+A right action of an agent is preferred to a wrong action that another agent proposed at this step,
+or that an adversary wrote. A wrong action of an agent is rejected in favour of a right action of
+another agent. Actions of other agents are mapped into the agent's own view.
 """
 
 from __future__ import annotations
@@ -16,46 +16,48 @@ import msgspec
 from swarm_ui.action import Action, ActionKey
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
-from swarm_ui.optim.preferences.grading import GradedAction, credit_by_message, graded_proposals
+from swarm_ui.optim.preferences.grading import ScoredAction, credit_by_message, scored_proposals
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 from swarm_ui.view import View
 
 
 class PreferencePair(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing to learn: in this context, say this and not that."""
+    """A context with a preferred and a rejected action."""
 
     node: str
     decision: Decision
-    """What the agent saw and heard, in its own view."""
+    """The context, in the agent's own view."""
     chosen: Action
     """In the agent's own indices."""
     rejected: Action | None
-    """As ``chosen``; ``None``: no wrong action is known, and only likelihood is learned."""
+    """In the agent's own indices. ``None``: no wrong action is known, and only the likelihood of
+    ``chosen`` is learned."""
     weight: float = 1.0
     """Credit of the chosen minus that of the rejected."""
     source: str = ""
     """Where each side comes from, such as ``"own > adversary"``."""
 
 
-Negatives = Callable[[Trace], Sequence[GradedAction]]
-"""What an adversary wrote for a decision."""
+Negatives = Callable[[Trace], Sequence[ScoredAction]]
+"""The actions that an adversary wrote for a decision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairConfig:
-    """How pairs are made. The paper leaves all of this open; the defaults are ours."""
+    """How pairs are made. The paper does not say; the defaults are ours."""
 
     good_above: float = 0.5
-    """Credit above this is right. At the threshold itself a message is neither right nor wrong."""
+    """A message with more credit is right."""
     bad_below: float = 0.5
+    """A message with less credit is wrong. One between the two thresholds is neither."""
     corrections: bool = True
-    """Pair a wrong action of the agent's own with a right one of a colleague's."""
+    """Whether a wrong action of an agent is paired with a right action of another agent."""
     adversary_share: float = 0.0
-    """Share of pairs whose rejected side is the adversary's though a real mistake is known."""
+    """Share of pairs that reject an action of the adversary although a real mistake is known."""
     easy_share: float = 0.35
-    """Share kept of the messages at steps where nobody was wrong."""
+    """Share of the messages that are kept at steps where no agent was wrong."""
     unique: bool = True
-    """Keep one pair for each agent, prompt and chosen action."""
+    """Whether to keep only one pair for each agent, prompt and chosen action."""
 
     def __post_init__(self) -> None:
         if self.bad_below > self.good_above:
@@ -72,16 +74,16 @@ def make_pairs(
     config: PairConfig | None = None,
     negatives: Negatives | None = None,
 ) -> list[PreferencePair]:
-    """All pairs of all rounds of the episodes' graded steps.
+    """All pairs from all rounds of the scored steps.
 
-    Steps and messages without credit are skipped (unscored is not wrong), and so are episodes that
-    a fault masked.
+    Steps and messages without credit are skipped, because unscored does not mean wrong. Masked
+    episodes are skipped too.
 
     Args:
         episodes: with ``StepRecord.credit`` filled in.
-        rng: draws among several possible opposites.
+        rng: draws among several possible actions for the other side.
         config: see :class:`PairConfig`.
-        negatives: the adversary's actions for a decision; only those graded wrong are used.
+        negatives: gives the adversary's actions for a decision. Only wrong ones are used.
     """
     settings = config or PairConfig()
     pairs: list[PreferencePair] = []
@@ -96,12 +98,12 @@ def make_pairs(
 
 
 class _StepPairs:
-    """The pairs of one step: what was right and what was wrong there, and who saw it how."""
+    """The pairs of one step."""
 
     def __init__(
         self,
         record: StepRecord,
-        negatives: Sequence[GradedAction],
+        negatives: Sequence[ScoredAction],
         config: PairConfig,
         rng: random.Random,
     ) -> None:
@@ -109,7 +111,7 @@ class _StepPairs:
         self.config = config
         self.rng = rng
         self.credit = credit_by_message(record.trace, record.credit or ())
-        graded = graded_proposals(record.trace, record.credit or ())
+        graded = scored_proposals(record.trace, record.credit or ())
         self.good = [g for g in graded if g.credit > config.good_above]
         self.bad = [g for g in graded if g.credit < config.bad_below]
         self.adversarial = [g for g in negatives if g.credit < config.bad_below]
@@ -123,13 +125,13 @@ class _StepPairs:
         own = self.trace.message(call.message).action
         view = self.trace.view(call)
         if own is not None and credit > self.config.good_above:
-            return self._defended(call, view, GradedAction(action=own, credit=credit))
+            return self._with_mistake(call, view, ScoredAction(action=own, credit=credit))
         if credit < self.config.bad_below and self.config.corrections:
-            return self._corrected(call, view, own, credit)
+            return self._with_correction(call, view, own, credit)
         return None
 
-    def _defended(self, call: Call, view: View, own: GradedAction) -> PreferencePair | None:
-        """The agent was right: oppose a mistake to it."""
+    def _with_mistake(self, call: Call, view: View, own: ScoredAction) -> PreferencePair | None:
+        """The agent was right: reject a mistake."""
         if not self.bad and self.rng.random() >= self.config.easy_share:
             return None
         mistakes = [(g, "mistake") for g in self.bad]
@@ -141,20 +143,20 @@ class _StepPairs:
         rejected, kind = self._pick(pool, view, avoid=own.action)
         return self._made(call, view, own, rejected, f"own > {kind}")
 
-    def _corrected(
+    def _with_correction(
         self, call: Call, view: View, own: Action | None, credit: float
     ) -> PreferencePair | None:
-        """The agent was wrong: oppose a colleague's right action to its own."""
+        """The agent was wrong: prefer a right action of another agent."""
         chosen, _ = self._pick([(g, "colleague") for g in self.good], view, avoid=own)
         if chosen is None:
             return None
-        mine = None if own is None else GradedAction(action=own, credit=credit)
+        mine = None if own is None else ScoredAction(action=own, credit=credit)
         return self._made(call, view, chosen, mine, "colleague > own")
 
     def _pick(
-        self, pool: Sequence[tuple[GradedAction, str]], view: View, avoid: Action | None
-    ) -> tuple[GradedAction | None, str]:
-        """One of the pool that this agent can see and that is another act than ``avoid``."""
+        self, pool: Sequence[tuple[ScoredAction, str]], view: View, avoid: Action | None
+    ) -> tuple[ScoredAction | None, str]:
+        """One of the pool that exists in this agent's view and differs from ``avoid``."""
         able = [
             (g, kind)
             for g, kind in pool
@@ -167,8 +169,8 @@ class _StepPairs:
         self,
         call: Call,
         view: View,
-        chosen: GradedAction,
-        rejected: GradedAction | None,
+        chosen: ScoredAction,
+        rejected: ScoredAction | None,
         source: str,
     ) -> PreferencePair | None:
         good = view.from_screen(chosen.action)
@@ -187,7 +189,7 @@ class _StepPairs:
 
 
 def _unique(pairs: Sequence[PreferencePair]) -> list[PreferencePair]:
-    """The first pair of each agent, context and chosen action; one with two sides goes first."""
+    """One pair for each agent, context and chosen action, if possible with a rejected action."""
     kept: dict[tuple[str, Decision, ActionKey], PreferencePair] = {}
     for pair in pairs:
         key = (pair.node, pair.decision, pair.chosen.key)

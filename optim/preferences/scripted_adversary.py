@@ -1,4 +1,4 @@
-"""An adversary without a model: it makes the mistakes that hasty agents make."""
+"""An adversary without a model, which draws typical mistakes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ _TURNED: dict[Direction, Direction] = {
     "right": "left",
 }
 _CLOSE, _FAR = 6.0, 1.0
-"""How much likelier a tempting element or text is than stopping or going back. Ours."""
+"""Weights of a similar element or text, and of stopping or going back. The values are ours."""
 
 
 class ScriptedAdversary:
-    """Draws a mistake for the same screen: an element of the same kind or with words of the goal,
-    other words of the goal to type, the opposite direction, stopping too early, going back."""
+    """Draws a mistake for the same screen.
+
+    The mistakes are: an element of the same role or with words of the goal, other words of the
+    goal as text, the opposite direction, stopping too early, and going back.
+    """
 
     name = "scripted adversary"
 
@@ -41,9 +44,9 @@ class ScriptedAdversary:
 
 
 def mistakes(observation: Observation, good: Action) -> Iterator[tuple[Action, float]]:
-    """Wrong actions with weights; may contain ``good`` itself and what the screen forbids.
+    """Wrong actions with weights. They may contain ``good`` and actions that do not fit the screen.
 
-    Close mistakes share their weight, so that many elements do not drown the other kinds.
+    All similar elements and texts share one weight, however many they are.
     """
     close = [*_other_elements(observation, good), *_other_words(observation, good)]
     for action in close:
@@ -72,7 +75,7 @@ def _other_elements(observation: Observation, good: Action) -> Iterator[Action]:
 
 
 def _other_words(observation: Observation, good: Action) -> Iterator[Action]:
-    """The same act with a text that the goal or the screen also offers."""
+    """The same action with another text from the goal or the screen."""
     if good.text is None:
         return
     right = _words(good.text)

@@ -34,30 +34,32 @@ Reference = Literal["start", "base"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateConfig:
-    """One update of an adapter. The paper gives none of these; the defaults are ours."""
+    """One update of an adapter. The paper gives none of these numbers; the defaults are ours."""
 
     method: Method = "dpo"
-    """``dpo`` and ``ipo``: preference pairs. ``rft``: likelihood of chosen replies only (the
-    paper's "PO to RFT"). ``pg``: the agents' own replies, by their advantage in a group."""
+    """``dpo`` and ``ipo`` learn from preference pairs, ``rft`` from the likelihood of chosen
+    replies only (the paper's "PO to RFT"), and ``pg`` from the agents' own replies with their
+    advantages."""
     steps: int = 75
-    """Optimiser steps, whatever the number of pairs, so that arms are compared at equal work."""
+    """Optimiser steps. They do not depend on the number of pairs, so that variants are compared at
+    equal work."""
     batch_size: int = 32
     lr: float = 3e-3
     warmup: int = 10
-    """Steps of linear warm-up; then the rate falls linearly to ``floor`` of ``lr``."""
+    """Steps of linear warm-up. Then the rate falls linearly to ``floor * lr``."""
     floor: float = 0.05
     beta: float = 0.05
-    """Strength of the preference beside the supervised term. On the embedded phone (validation
-    seeds, one run each) 0.2 gained 1 and 0.05 gained 10 points over the base agent. With ``pg``
-    the weight of the divergence from the reference."""
+    """Of DPO and IPO. On the embedded phone (validation seeds, one run each) 0.2 gained 1 and 0.05
+    gained 10 points over the base agent. With ``pg``: weight of the divergence from the
+    reference."""
     nll_weight: float = 1.0
-    """Weight of the supervised term beside DPO or IPO; guards against likelihood collapse."""
+    """Weight of the supervised term beside DPO or IPO. It prevents a collapse of the likelihood."""
     clip: float = 0.2
-    """``pg``: how far the ratio to the policy that spoke is followed."""
+    """``pg``: the importance ratio is clipped to 1 ± ``clip``."""
     reference: Reference = "start"
-    """The adapter as it is when the update starts, or the base model without adapters."""
+    """The adapter at the start of the update, or the base model without adapters."""
     unique: bool = True
-    """Use each prompt with its chosen reply once, whoever of the team was in that place."""
+    """Use each prompt with its chosen reply once, even if several agents have it."""
     max_grad_norm: float = 1.0
     betas: tuple[float, float] = (0.9, 0.98)
 
@@ -80,19 +82,19 @@ class UpdateConfig:
 
 
 class UpdateStats(msgspec.Struct, frozen=True, kw_only=True):
-    """What an update did."""
+    """Figures of an update."""
 
     adapter: str
     pairs: int
-    """Pairs it could use."""
+    """Number of usable pairs."""
     steps: int
     loss: float | None
     """Mean over the last quarter of the steps; ``None`` if there were none."""
     first_loss: float | None
     """Mean over the first quarter."""
     accuracy: float | None
-    """Share of pairs, in the last quarter, whose margin over the reference is above 0; ``None``
-    for methods without rejected replies."""
+    """Share of pairs in the last quarter of the steps whose margin is above 0; ``None`` for methods
+    without rejected replies."""
     seconds: float
     """Wall time."""
     cpu_seconds: float
@@ -110,21 +112,18 @@ class AdapterTrainer:
         adapter: str,
         examples: Sequence[PreferencePair] | Sequence[ScoredReply],
         rng: random.Random,
-        *,
-        config: UpdateConfig | None = None,
     ) -> UpdateStats:
-        """Train ``adapter`` in place and raise its version; other adapters do not change.
+        """Train ``adapter`` in place and raise its version. Other adapters do not change.
 
         Args:
-            examples: pairs, or for ``pg`` scored replies. Of a pair without a rejected reply only
-                the likelihood of the chosen one is learned.
-            rng: decides the batches; equal states give equal weights.
-            config: instead of the trainer's own.
+            examples: pairs, or scored replies for ``pg``. From a pair without a rejected reply,
+                only the likelihood of the chosen one is learned.
+            rng: draws the batches. Equal states give equal weights.
 
         Raises:
-            LearningError: a loss or a gradient was not a number; the adapter is as it was before.
+            LearningError: a loss or a gradient was not a number. The adapter is restored.
         """
-        settings = config or self.config
+        settings = self.config
         began = (time.perf_counter(), time.process_time())
         task = _encoded(self.model, examples, settings)
         losses: list[float] = []
@@ -134,12 +133,12 @@ class AdapterTrainer:
             batches = schedule(
                 task.lengths, steps=settings.steps, batch_size=settings.batch_size, rng=rng
             )
-            references = self._references(adapter, task, batches, settings)
-            # Dropout draws from torch's global stream: give it one of our own for the while.
+            references = self._references(adapter, task, batches)
+            # Dropout draws from torch's global stream, so that is seeded inside.
             with torch.random.fork_rng(devices=[]), self.model.activate(adapter):
                 torch.manual_seed(stream)
-                with _put_back(self.model.adapter_parameters(adapter)):
-                    losses, hits = self._loop(adapter, task, batches, references, settings)
+                with _restored_on_error(self.model.adapter_parameters(adapter)):
+                    losses, hits = self._loop(adapter, task, batches, references)
             self.model.bump(adapter)
         last, first = _quarter(losses)
         return UpdateStats(
@@ -159,8 +158,8 @@ class AdapterTrainer:
         task: Encoded,
         batches: Sequence[Sequence[int]],
         references: Tensor | None,
-        settings: UpdateConfig,
     ) -> tuple[list[float], list[float]]:
+        settings = self.config
         parameters = self.model.adapter_parameters(adapter)
         optimizer = torch.optim.AdamW(
             parameters, lr=settings.lr, betas=settings.betas, weight_decay=0.0
@@ -168,12 +167,12 @@ class AdapterTrainer:
         losses: list[float] = []
         hits: list[float] = []
         for step, rows in enumerate(batches):
-            loss, hit = self._loss(task, rows, references, settings)
-            _check_finite("loss", loss.detach(), adapter, step, settings)
+            loss, hit = self._loss(task, rows, references)
+            self._check_finite("loss", loss.detach(), adapter, step)
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             norm = nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm)
-            _check_finite("gradient's norm", norm, adapter, step, settings)
+            self._check_finite("gradient's norm", norm, adapter, step)
             for group in optimizer.param_groups:
                 group["lr"] = settings.rate(step)
             optimizer.step()
@@ -182,16 +181,17 @@ class AdapterTrainer:
         return losses, hits
 
     def _loss(
-        self, task: Encoded, rows: Sequence[int], references: Tensor | None, settings: UpdateConfig
+        self, task: Encoded, rows: Sequence[int], references: Tensor | None
     ) -> tuple[Tensor, float | None]:
-        """Loss of one batch, and the share of its pairs on the right side of the reference."""
+        """Loss of one batch, and the share of its pairs whose margin is above 0."""
+        settings = self.config
         chosen = [task.chosen[row] for row in rows]
         weight = torch.tensor([task.weights[row] for row in rows])
         if references is None:
             sums, tokens = self._forward(chosen)
             return nll_loss(sums, tokens, weight=weight.to(sums.device)), None
         if settings.method == "pg":
-            return self._gradient(chosen, weight, references[:, list(rows)], settings), None
+            return self._gradient(chosen, weight, references[:, list(rows)]), None
         paired = [k for k, row in enumerate(rows) if task.rejected[row] is not None]
         against = [row for k in paired if (row := task.rejected[rows[k]]) is not None]
         sums, tokens = self._forward(chosen + against)
@@ -203,34 +203,28 @@ class AdapterTrainer:
         sides = (sums[paired], sums[size:], reference[0], reference[1])
         prefer = ipo_loss if settings.method == "ipo" else dpo_loss
         loss = prefer(*sides, beta=settings.beta, weight=weight[paired])
-        # A batch with few pairs says little of preference: its mean counts that much less.
+        # The loss of the pairs is weighted by their share of the batch.
         loss = loss * (len(paired) / size) + settings.nll_weight * supervised
         return loss, float((margin(*sides).detach() > 0).float().mean())
 
-    def _gradient(
-        self, replies: Sequence[Row], advantage: Tensor, known: Tensor, settings: UpdateConfig
-    ) -> Tensor:
+    def _gradient(self, replies: Sequence[Row], advantage: Tensor, known: Tensor) -> Tensor:
         """Loss of one batch of replies; ``known`` as in :meth:`_references`."""
         sums, tokens = self._forward(replies)
         old, reference = known.to(sums.device)
-        loss = policy_gradient_loss(
-            sums, old, advantage.to(sums.device), tokens, clip=settings.clip
-        )
-        return loss + settings.beta * divergence(sums, reference, tokens)
+        advantage = advantage.to(sums.device)
+        loss = policy_gradient_loss(sums, old, advantage, tokens, clip=self.config.clip)
+        return loss + self.config.beta * divergence(sums, reference, tokens)
 
     @torch.no_grad()
     def _references(
-        self,
-        adapter: str,
-        task: Encoded,
-        batches: Sequence[Sequence[int]],
-        settings: UpdateConfig,
+        self, adapter: str, task: Encoded, batches: Sequence[Sequence[int]]
     ) -> Tensor | None:
         """Log-probabilities to compare with, ``[2, examples]``; 0 where no batch uses one.
 
-        Of a pair: both sides, under the reference. Of a scored reply: under the adapter that spoke
-        it, and under the reference.
+        Of a pair: both sides, under the reference. Of a scored reply: under the adapter as it
+        was, and under the reference.
         """
+        settings = self.config
         if settings.method == "rft":
             return None
         known = torch.zeros(2, len(task.chosen))
@@ -268,22 +262,19 @@ class AdapterTrainer:
         device = next(self.model.module.parameters()).device
         return self.model.forward_logprobs(*pad(rows, self.model.pad_id).to(device))
 
-
-def _check_finite(
-    what: str, value: Tensor, adapter: str, step: int, settings: UpdateConfig
-) -> None:
-    if not bool(value.isfinite()):
-        raise LearningError(
-            f"adapter '{adapter}', step {step + 1} of {settings.steps}, method "
-            f"'{settings.method}': the {what} is {float(value)}. The adapter was put back as it "
-            f"was before this update. Lower lr (it was {settings.rate(step):g}), and look for "
-            "inputs that are not numbers"
-        )
+    def _check_finite(self, what: str, value: Tensor, adapter: str, step: int) -> None:
+        if not bool(value.isfinite()):
+            raise LearningError(
+                f"adapter '{adapter}', step {step + 1} of {self.config.steps}, method "
+                f"'{self.config.method}': the {what} is {float(value)}. The adapter was restored "
+                f"to the weights before this update. Lower lr (it was {self.config.rate(step):g}), "
+                "and look for inputs that are not numbers"
+            )
 
 
 @contextmanager
-def _put_back(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
-    """Undo what was done to the parameters if it ends in a :class:`LearningError`."""
+def _restored_on_error(parameters: Sequence[nn.Parameter]) -> Iterator[None]:
+    """Restore the parameters if the block ends in a :class:`LearningError`."""
     before = [p.detach().clone() for p in parameters]
     try:
         yield

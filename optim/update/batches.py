@@ -1,4 +1,4 @@
-"""Token rows as padded batches, rows of like length together."""
+"""Padded batches of token rows of similar length."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def pad(rows: Sequence[Row], pad_id: int) -> Batch:
 def schedule(
     lengths: Sequence[int], *, steps: int, batch_size: int, rng: random.Random, jitter: float = 6.0
 ) -> list[list[int]]:
-    """Which rows each of ``steps`` batches holds, so that a batch wastes little padding.
+    """The rows of each of ``steps`` batches, chosen so that there is little padding.
 
-    Every row is used about equally often: whole shuffled passes, cut at ``steps * batch_size``.
-    The rows are then sorted by length, blurred by ``jitter`` tokens, cut into batches, and the
-    batches shuffled.
+    The rows are shuffled passes over all rows, up to ``steps * batch_size``, so all rows are used
+    about equally often. They are sorted by length plus random noise below ``jitter`` tokens, split
+    into batches, and the batches are shuffled.
     """
     wanted = steps * batch_size
     rows: list[int] = []
@@ -59,6 +59,6 @@ def schedule(
 
 
 def by_length(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
-    """Every row once, shortest first, in batches: for passes whose order does not matter."""
+    """Batches of all rows, shortest first, for passes in which the order does not matter."""
     rows = sorted(range(len(lengths)), key=lengths.__getitem__)
     return [rows[at : at + batch_size] for at in range(0, len(rows), batch_size)]

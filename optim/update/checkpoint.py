@@ -1,4 +1,4 @@
-"""State on disk that survives being killed at any moment.
+"""Checkpoints that stay readable when the process is killed at any time.
 
     checkpoints/
     ├── iteration-0002/
@@ -8,8 +8,8 @@
         ├── edges.safetensors
         └── adapters/...
 
-A checkpoint is written beside its final place, flushed to disk, and then renamed: a directory
-called ``iteration-...`` is complete or was damaged later, and the manifest tells which.
+A checkpoint is written to a temporary folder, flushed to disk, and then renamed. So a folder
+``iteration-...`` was complete when it was written, and the manifest shows later damage.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ class Checkpoints:
     """The checkpoints of one run."""
 
     def __init__(self, root: Path, *, keep: int = 2) -> None:
-        """``keep``: how many of the newest to keep, at least 1."""
+        """``keep``: number of the newest checkpoints to keep, at least 1."""
         if keep < 1:
             raise ConfigError(f"checkpoints: keep must be at least 1, got {keep}")
         self.root = root
         self.keep = keep
 
     def save(self, iteration: int, write: Callable[[Path], None]) -> Path:
-        """Write one checkpoint; afterwards it is on disk, whatever happens.
+        """Write one checkpoint. It is on disk when this returns.
 
         Args:
-            iteration: iterations completed.
-            write: puts the state's files into the folder it is given.
+            iteration: number of completed iterations.
+            write: writes the files of the state into the given folder.
 
         Raises:
-            ConfigError: the disk refuses.
+            ConfigError: the checkpoint cannot be written.
         """
         try:
             self.root.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ class Checkpoints:
             _seal(part)
             final = self.root / f"iteration-{iteration:04d}"
             if final.exists():
-                # A damaged one, which is being done again: it must not stand in the way.
+                # A damaged checkpoint of this iteration is replaced.
                 os.rename(final, Path(tempfile.mkdtemp(prefix=_PART, dir=self.root)) / "old")
             os.rename(part, final)
             _sync(self.root)
@@ -85,10 +85,10 @@ class Checkpoints:
         return final
 
     def latest(self, warn: Callable[[str], None]) -> Checkpoint | None:
-        """The newest checkpoint whose files are all as they were written; ``None`` if none is.
+        """The newest checkpoint without damage; ``None`` if there is none.
 
         Args:
-            warn: told about each damaged one that was passed over.
+            warn: called with a text for each damaged checkpoint.
         """
         for iteration, folder in sorted(self._found(), reverse=True):
             damage = _damage(folder)
@@ -106,7 +106,7 @@ class Checkpoints:
         return [(int(match.group(1)), path) for match, path in named if match]
 
     def _prune(self, newest: int) -> None:
-        """Remove all but the newest few; also later ones, which a resumed run has overtaken."""
+        """Remove old checkpoints, and those of later iterations, which a resumed run replaces."""
         older = sorted((i, path) for i, path in self._found() if i <= newest)
         later = [path for i, path in self._found() if i > newest]
         for path in later + [path for _, path in older[: -self.keep]]:
@@ -133,7 +133,7 @@ def _seal(folder: Path) -> None:
 
 
 def _damage(folder: Path) -> str | None:
-    """What is wrong with a checkpoint; ``None`` if nothing is."""
+    """A description of the damage of a checkpoint; ``None`` if there is none."""
     try:
         entries = msgspec.json.decode((folder / _MANIFEST).read_bytes(), type=dict[str, _Entry])
     except (OSError, msgspec.DecodeError) as error:
@@ -160,7 +160,7 @@ def _sync(path: Path) -> None:
     try:
         os.fsync(descriptor)
     except OSError:
-        # Some file systems refuse to flush a directory; the rename is atomic all the same.
+        # Some file systems cannot flush a directory. The rename is atomic anyway.
         if not path.is_dir():
             raise
     finally:

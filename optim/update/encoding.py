@@ -1,4 +1,4 @@
-"""Examples as rows of token ids."""
+"""Encoding of examples as token ids."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Encoded:
     """The usable examples, each list as long as the others."""
 
     chosen: list[Row] = field(default_factory=list)
-    """What was said, where there are no pairs."""
+    """The chosen replies of pairs, or the replies where there are no pairs."""
     rejected: list[Row | None] = field(default_factory=list)
-    """``None``: nothing is rejected here."""
+    """``None``: the example has no rejected reply."""
     weights: list[float] = field(default_factory=list)
     """Of pairs; advantages of replies."""
 
@@ -57,7 +57,7 @@ def encode_pairs(
 
 
 def encode_replies(model: Trainable, replies: Sequence[ScoredReply]) -> Encoded:
-    """All replies; one that was said twice counts twice, as the policy gradient wants it."""
+    """All replies. Repeated ones are kept, because the policy gradient weights by frequency."""
     return Encoded(
         chosen=[model.encode(r.decision, r.reply.json()) for r in replies],
         rejected=[None] * len(replies),

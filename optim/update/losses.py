@@ -32,7 +32,7 @@ def dpo_loss(
     Args:
         policy_chosen, policy_rejected: under the policy, with gradient, ``[B]``.
         ref_chosen, ref_rejected: under the reference, ``[B]``.
-        beta: strength of the pull towards the reference.
+        beta: strength of the regularisation towards the reference.
         weight: of each pair, ``[B]``; default 1.
     """
     h = margin(policy_chosen, policy_rejected, ref_chosen, ref_rejected)
@@ -60,8 +60,8 @@ def ipo_loss(
 def nll_loss(policy_chosen: Tensor, tokens: Tensor, *, weight: Tensor | None = None) -> Tensor:
     """Mean negative log-likelihood per token (nats) of the chosen replies.
 
-    The whole loss of rejection-sampling fine-tuning, and beside DPO the term that keeps the
-    likelihood of chosen replies from collapsing.
+    It is the loss of rejection-sampling fine-tuning. Beside DPO it prevents a collapse of the
+    likelihood of chosen replies.
 
     Args:
         policy_chosen: with gradient, ``[B]``.
@@ -83,10 +83,10 @@ def policy_gradient_loss(
 
     Args:
         policy: with gradient, ``[B]``.
-        old: under the policy that spoke, ``[B]``.
-        advantage: credit relative to a group, ``[B]``; negative: say this less.
+        old: under the policy that sampled the replies, ``[B]``.
+        advantage: credit relative to a group, ``[B]``. A negative one lowers the probability.
         tokens: of each reply, ``[B]``.
-        clip: a ratio further than this from 1 is followed no further.
+        clip: the largest distance of the ratio from 1 that has a gradient.
     """
     ratio = ((policy - old) / tokens.clamp_min(1)).exp()
     kept = ratio.clamp(1.0 - clip, 1.0 + clip)
@@ -94,7 +94,7 @@ def policy_gradient_loss(
 
 
 def divergence(policy: Tensor, reference: Tensor, tokens: Tensor) -> Tensor:
-    """KL divergence from the reference a token (nats), estimated on these replies; never below 0.
+    """KL divergence from the reference per token (nats), estimated on these replies; at least 0.
 
     ``exp(d) - d - 1`` with ``d = (reference - policy) / tokens``, the estimator of GRPO (arXiv
     2402.03300, eq. 4) on the mean over a reply's tokens.

@@ -1,7 +1,7 @@
-"""Several processes that train one set of weights: gradients are averaged after every step.
+"""Data-parallel training in several processes, which average their gradients after every step.
 
-On a CPU a tiny network gains nothing from a second thread and almost a factor of two from a
-second process.
+On a CPU a second thread does not make the training of a tiny network faster, and a second process
+makes it almost twice as fast.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ Argument = TypeVar("Argument")
 
 
 def run(work: Callable[[int, Argument], None], argument: Argument, *, processes: int) -> None:
-    """Call ``work(rank, argument)`` in that many processes that can average gradients.
+    """Call ``work(rank, argument)`` in several processes that can average gradients.
 
-    ``work`` and ``argument`` must be picklable (module-level). With one process it is called here.
+    ``work`` and ``argument`` must be picklable. With one process, ``work`` is called directly.
 
     Raises:
         torch.multiprocessing.ProcessRaisedException: a process failed; the others are ended.
@@ -33,7 +33,7 @@ def run(work: Callable[[int, Argument], None], argument: Argument, *, processes:
 
 
 def average_gradients(network: nn.Module) -> None:
-    """Replace every gradient by its mean over the processes; alone, leave them."""
+    """Replace every gradient by its mean over the processes, if there are several."""
     if not distributed.is_initialized():
         return
     gradients = [p.grad for p in network.parameters() if p.grad is not None]

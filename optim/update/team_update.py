@@ -16,7 +16,7 @@ from swarm_ui.optim.protocols import Trainable
 from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, UpdateStats
 
 Rehearse = Callable[[int, random.Random], Sequence[PreferencePair]]
-"""``(how many, rng) -> examples`` of what the agents could do before."""
+"""``(count, rng) -> examples`` of what the agents could do before."""
 Examples = Sequence[PreferencePair] | Sequence[ScoredReply]
 
 
@@ -30,7 +30,7 @@ def update_team(
     rehearse: Rehearse | None = None,
     done: Callable[[int, int], None] | None = None,
 ) -> list[UpdateStats]:
-    """Train the adapters on an iteration's examples; equal arguments give equal weights.
+    """Train the adapters on the examples of an iteration. Equal arguments give equal weights.
 
     Args:
         model: changed in place.
@@ -38,8 +38,8 @@ def update_team(
         adapters: by node; nodes may share one.
         config: decides whether this is a shared iteration.
         iteration: counted from 0.
-        rehearse: hands in what is repeated beside them, as much as ``config.rehearsal`` says.
-        done: called with (updates done, updates in all).
+        rehearse: gives the share ``config.rehearsal`` of examples to repeat.
+        done: called with (updates done, number of updates).
     """
     trainer = AdapterTrainer(model, config.update_at(iteration))
     names = list(dict.fromkeys(adapters.values()))
@@ -62,7 +62,7 @@ def update_team(
 
 def copy_adapter(model: Trainable, source: str, target: str) -> None:
     """Give one adapter the weights of another, and a new version."""
-    # Inside `activate`, where weights may change: runs that still use the old ones keep them.
+    # Weights may change inside `activate`; runs that use the old ones keep a copy.
     with model.activate(target), torch.no_grad():
         for have, want in zip(
             model.adapter_parameters(source), model.adapter_parameters(target), strict=True
@@ -78,6 +78,6 @@ def _own(
     bootstrap: float,
     rng: random.Random,
 ) -> Examples:
-    """An adapter's own examples and a share of the others'."""
+    """The examples of an adapter's agents, and a share of those of the others."""
     kept = [e for e in examples if adapters[e.node] == adapter or rng.random() < bootstrap]
     return cast(Examples, kept)  # of the one kind that they came in

@@ -13,6 +13,7 @@ from typer.exceptions import Abort, TyperException
 from swarm_ui.cli import exits
 from swarm_ui.cli.commands import (
     compare,
+    credit,
     doctor,
     evaluate,
     export,
@@ -54,6 +55,7 @@ for _name, _command, _panel in (
     ("synthesize", synthesize.synthesize, _LEARN),
     ("view", view.view, _LOOK),
     ("replay", replay.replay, _LOOK),
+    ("credit", credit.credit, _LOOK),
     ("export", export.export, _LOOK),
     ("doctor", doctor.doctor, _SET_UP),
     ("init", init.init, _SET_UP),

@@ -140,6 +140,7 @@ def following(job: Training) -> str:
 async def train(job: Training, model: Any, out: Output) -> Sequence[IterationMetrics]:
     """Train, or go on; returns the figures of all iterations."""
     from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
+    from swarm_ui.optim.callbacks import Callbacks
     from swarm_ui.optim.edges.files import save_edges
     from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
     from swarm_ui.optim.stage1.synthesis.rehearsal import Rehearsal
@@ -167,9 +168,11 @@ async def train(job: Training, model: Any, out: Output) -> Sequence[IterationMet
                     adversary=ScriptedAdversary(),
                     rehearse=Rehearsal(KNOWN_WORDS),
                     folder=job.run.path,
-                    progress=lambda at: _move(bar, at),
-                    on_episodes=lambda k, episodes: _keep(job.run, k, episodes),
-                    warn=out.warn,
+                    callbacks=Callbacks(
+                        on_progress=lambda at: _move(bar, at),
+                        on_episodes=lambda k, episodes: _keep(job.run, k, episodes),
+                        on_warning=out.warn,
+                    ),
                 )
                 result = await trainer.run(resume=True)
         model.save_adapters(job.run.adapters)

@@ -19,12 +19,14 @@ from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.node import derive
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
+from swarm_ui.optim.callbacks import Callbacks
+from swarm_ui.optim.collector import SampleJobs
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.edges.files import save_edges
 from swarm_ui.optim.metrics import IterationMetrics
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.stage1.synthesis.rehearsal import Rehearsal
-from swarm_ui.optim.trainer import SampleJobs, TeamResult, TeamTrainer
+from swarm_ui.optim.trainer import TeamResult, TeamTrainer
 from swarm_ui.optim.training_progress import Progress
 from swarm_ui.optim.update.adapter_trainer import UpdateConfig
 from swarm_ui.report import credit_map
@@ -88,9 +90,9 @@ async def train_team(
         adversary=ScriptedAdversary(),
         rehearse=Rehearsal(KNOWN_WORDS),
         folder=run.path,
-        progress=keeper.progress,
-        on_episodes=keeper.episodes,
-        warn=bar.say,
+        callbacks=Callbacks(
+            on_progress=keeper.progress, on_episodes=keeper.episodes, on_warning=bar.say
+        ),
     )
     result = await trainer.run(resume=True)
     model.save_adapters(run.adapters)

@@ -16,6 +16,7 @@ from loopback import Loopback
 from swarm_ui.cli.checks import checks
 from swarm_ui.model import Request
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+from swarm_ui.optim.credit.assigners.progress_credit import AgreementCredit
 from swarm_ui.trace.jsonl import read_jsonl
 from swarm_ui.trace.records import Trace
 
@@ -55,6 +56,49 @@ def test_view_writes_a_report_where_there_is_none(
 def test_view_of_nothing_says_so(shell: Shell) -> None:  # noqa: F811
     done = shell("view nowhere")
     assert done.code == 2 and "there is no 'nowhere'" in done.err
+
+
+def more_assigners() -> list[AgreementCredit]:
+    class Second(AgreementCredit):
+        name = "agreement again"
+
+    return [Second()]
+
+
+def test_assigners_of_credit_are_compared_on_a_run(shell: Shell) -> None:  # noqa: F811
+    shell(f"{TEAM} -n 4")
+    done = shell("credit r --assigners test_cli_look:more_assigners --plots plots")
+    assert done.code == 0 and "agreement again" in done.out
+    assert (shell.folder / "plots/reliability.png").stat().st_size > 1000
+    figures = shell("credit r/traces/episodes.jsonl -n 2 --json").json
+    assert figures["comparison"]["episodes"] == 2
+    assert [side["name"] for side in figures["comparison"]["sides"]] == [
+        "outcome", "new screen", "agreement",
+    ]  # fmt: skip
+
+
+def test_on_the_phone_credit_has_a_reference_and_can_ask_the_team_again(
+    shell: Shell,  # noqa: F811
+) -> None:
+    shell("run phone contacts-add -a 2 -r 1 --views shuffle -n 1 --max-steps 2 --out p")
+    figures = shell("credit p --replay --json").json
+    assert figures["comparison"]["reference"] == "scripted critic"
+    assert len(figures["comparison"]["sides"]) == 6 and len(figures["calibration"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("--env nothing:here", "expected MODULE:NAME"),
+        ("--assigners json:__doc__", "expected a callable"),
+        ("--reference x", "no assigner 'x'"),
+        ("--env cli_world:Lamp", "has no snapshot"),
+    ],
+)
+def test_credit_says_what_it_cannot_do(shell: Shell, options: str, said: str) -> None:  # noqa: F811
+    shell(TEAM)
+    done = shell(f"credit r {options}")
+    assert done.code == 2 and said in done.err
 
 
 def test_a_replay_without_a_change_asks_nothing(shell: Shell) -> None:  # noqa: F811

@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.stats import (
+    Interval,
+    Outcome,
     bootstrap_difference,
+    by_template,
+    clustered_difference,
+    clustered_mean,
     markdown,
     outcomes,
     over_seeds,
@@ -104,3 +109,109 @@ def test_outcomes_keep_none_apart_from_failure() -> None:
         for k, success in enumerate([True, False, None])
     ]
     assert outcomes(made) == [1.0, 0.0, None]
+
+
+# -- clustered by template --------------------------------------------------------------------
+
+
+def drawn(rng: random.Random, templates: int, each: int, spread: float) -> list[Outcome]:
+    """Episodes of templates whose chance of success is drawn from 0.5 ± ``spread``."""
+    found = []
+    for template in range(templates):
+        chance = 0.5 + rng.uniform(-spread, spread)
+        found += [
+            Outcome(f"t{template}", seed, float(rng.random() < chance)) for seed in range(each)
+        ]
+    return found
+
+
+def width(interval: Interval | None) -> float:
+    assert interval is not None
+    return interval.high - interval.low
+
+
+def test_with_one_episode_a_template_it_is_the_plain_bootstrap() -> None:
+    rng = random.Random(1)
+    ours, theirs = drawn(rng, 40, 1, 0.3), drawn(rng, 40, 1, 0.3)
+    clustered = clustered_difference(ours, theirs, seed=7)
+    plain = bootstrap_difference(
+        [o.value for o in ours], [o.value for o in theirs], random.Random(7)
+    )
+    assert clustered == plain
+
+
+def test_it_is_wider_where_the_episodes_of_a_template_agree() -> None:
+    rng = random.Random(2)
+    chances = [float(rng.random() < 0.5) for _ in range(20)]
+    agreeing = [Outcome(f"t{t}", k, v) for t, v in enumerate(chances) for k in range(10)]
+    mixed = [Outcome(f"t{k}", t, v) for t, v in enumerate(chances) for k in range(10)]
+    apart = [Outcome(f"t{t}/{o.template}", 0, o.value) for t, o in enumerate(agreeing)]
+    assert width(clustered_mean(agreeing)) > 2 * width(clustered_mean(apart))
+    assert width(clustered_mean(agreeing)) > 2 * width(clustered_mean(mixed))
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.45])
+def test_clustered_intervals_cover_the_truth(spread: float) -> None:
+    rng = random.Random(3)
+    hits, naive, trials = 0, 0, 80
+    for trial in range(trials):
+        values = drawn(rng, 25, 8, spread)
+        interval = clustered_mean(values, seed=trial, resamples=200)
+        plain = wilson([o.value for o in values])
+        assert interval is not None and plain is not None
+        hits += interval.low <= 0.5 <= interval.high
+        naive += plain.low <= 0.5 <= plain.high
+    assert hits / trials >= 0.9
+    if spread:  # what the interval without templates claims is not true
+        assert naive / trials < 0.85
+
+
+def test_runs_are_resampled_too() -> None:
+    rng = random.Random(4)
+    episodes = drawn(rng, 30, 4, 0.1)
+    alike = [Outcome(o.template, o.seed, o.value, run) for o in episodes for run in range(3)]
+    unlike = [Outcome(o.template, o.seed, float(run > 0), run) for o in episodes for run in (0, 1)]
+    one = clustered_mean(episodes)
+    assert one is not None
+    same = clustered_mean(alike)
+    assert same is not None and (same.mean, same.n) == (one.mean, 3 * one.n)
+    assert width(same) == pytest.approx(width(one), rel=0.15)
+    assert clustered_mean(unlike) == Interval(mean=0.5, low=0.0, high=1.0, n=240)
+
+
+def test_pairs_are_found_by_template_and_seed() -> None:
+    ours = [Outcome("a", 1, 1.0), Outcome("a", 2, None), Outcome("b", 1, 1.0), Outcome("b", 1, 0.0)]
+    theirs = [Outcome("b", 1, 0.0), Outcome("a", 2, 1.0), Outcome("a", 1, 0.0)]
+    with pytest.raises(ConfigError, match="got 4 and 3, of which 1 are on one side"):
+        clustered_difference(ours, theirs)
+    found = clustered_difference(ours, [*theirs, Outcome("b", 1, 0.0)])
+    assert found is not None and (found.mean, found.n) == (pytest.approx(2 / 3), 3)
+    assert clustered_difference([Outcome("a", 1, None)], [Outcome("a", 1, 1.0)]) is None
+    assert clustered_mean([]) is None
+
+
+def test_equal_outcomes_get_the_interval_of_wilson_over_templates() -> None:
+    values = [Outcome(f"t{t}", k, 1.0) for t in range(5) for k in range(10)]
+    expected = wilson([1.0] * 5)
+    found = clustered_mean(values)
+    assert expected is not None and found is not None
+    assert (found.low, found.high, found.n) == (expected.low, expected.high, 50)
+
+
+def test_a_table_of_outcomes_with_templates_is_clustered() -> None:
+    rng = random.Random(5)
+    ours, theirs = drawn(rng, 10, 4, 0.4), drawn(rng, 10, 4, 0.4)
+    ours[0] = Outcome("t0", 0, None)
+    base, team = table({"base": theirs, "team": ours}, against="base")
+    assert (base.success, base.difference) == (clustered_mean(theirs), None)
+    assert team.success == clustered_mean(ours) and team.masked == 1
+    assert team.difference == clustered_difference(ours, theirs)
+    assert "| team |" in markdown([base, team])
+
+
+def test_the_template_of_an_episode_is_its_task() -> None:
+    episodes = [
+        Episode(environment="e", task="t", seed=3, success=True),
+        Episode(environment="e", task="u", seed=4, fault="x"),
+    ]
+    assert by_template(episodes, run=2) == [Outcome("t", 3, 1.0, 2), Outcome("u", 4, None, 2)]

@@ -34,7 +34,7 @@ def forking(stderr_file: Path) -> Iterator[subprocess.Popen[str]]:
     """A process that trains in forked children, which can be killed."""
     with (
         stderr_file.open("w") as stderr,
-        children("optim/trainer_child.py", stderr=stderr) as process,
+        children("support/trainer_child.py", stderr=stderr) as process,
     ):
         yield process
 

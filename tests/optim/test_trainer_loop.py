@@ -15,9 +15,11 @@ from learning_fakes import ButtonWorld, TinyModel, button_team
 from learning_run import CONFIG, run, trainer
 
 from swarm_ui.errors import ConfigError
+from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.credit.trust import CriticTrust, TrustConfig
 from swarm_ui.optim.preferences.pairs import make_pairs
-from swarm_ui.optim.training_progress import Pace, Progress
+from swarm_ui.optim.training_progress import Progress, ProgressReporter
 from swarm_ui.optim.update.team_update import update_team
 from swarm_ui.rollout.episodes import rollout_many
 from swarm_ui.rollout.policy import GraphPolicy
@@ -37,7 +39,9 @@ def success(model: TinyModel) -> float:
 def seen(**other: Any) -> tuple[Any, list[Sequence[Episode]]]:
     """A run's result, and the episodes of each iteration."""
     episodes: list[Sequence[Episode]] = []
-    result = run(TinyModel(), None, on_episodes=lambda _, e: episodes.append(e), **other)
+    result = run(
+        TinyModel(), None, callbacks=Callbacks(on_episodes=lambda _, e: episodes.append(e)), **other
+    )
     return result, episodes
 
 
@@ -114,8 +118,7 @@ def test_faults_are_masked_and_learning_goes_on() -> None:
     config = replace(SHORT, edges="learned", graphs=2)
     everything = frozenset(range(10_000))
     model = TinyModel()
-    dead = trainer(model, config=config)
-    dead._make_environment = lambda: ButtonWorld(everything)
+    dead = trainer(model, config=config, make_environment=lambda: ButtonWorld(everything))
     (metrics,) = asyncio.run(dead.run()).history
     assert (metrics.masked, metrics.success, metrics.credit) == (16, None, None)
     assert metrics.pairs == {}
@@ -124,8 +127,8 @@ def test_faults_are_masked_and_learning_goes_on() -> None:
     assert (metrics.edge_update.used, metrics.edge_update.moved) == (0, 0.0)
     assert set(model.versions.values()) == {0}
 
-    half = trainer(TinyModel(), config=SHORT)
-    half._make_environment = lambda: ButtonWorld(frozenset(range(0, 10_000, 2)))
+    even = frozenset(range(0, 10_000, 2))
+    half = trainer(TinyModel(), config=SHORT, make_environment=lambda: ButtonWorld(even))
     (metrics,) = asyncio.run(half.run()).history
     assert 0 < metrics.masked < 16
     assert metrics.success is not None
@@ -167,13 +170,24 @@ def test_without_an_adversary_only_real_mistakes_are_rejected() -> None:
 
 def test_nodes_may_share_an_adapter() -> None:
     model = TinyModel()
-    shared = {f"agent_{k}": "team" for k in range(3)}
-    team = trainer(model, config=replace(CONFIG, iterations=2), adapters=shared)
+    config = replace(CONFIG, iterations=2, adapters={"team": ("agent_0", "agent_1", "agent_2")})
+    team = trainer(model, config=config)
     result = asyncio.run(team.run())
     assert [u.adapter for m in result.history for u in m.updates] == ["team", "team"]
     assert model.versions == {"team": 2}
-    with pytest.raises(ConfigError, match="agent_1, agent_2"):
-        trainer(TinyModel(), adapters={"agent_0": "a"})
+
+
+def test_former_keywords_of_the_trainer_are_translated() -> None:
+    model, said = TinyModel(), list[Any]()
+    adapters = dict.fromkeys(["agent_0", "agent_1", "agent_2"], "team")
+    with pytest.warns(DeprecationWarning, match="progress, on_episodes, adapters, trust will be"):
+        team = trainer(
+            model, config=SHORT, adapters=adapters, trust=CriticTrust(TrustConfig(memory=0.5)),
+            progress=said.append, on_episodes=lambda k, _: said.append(k),
+        )  # fmt: skip
+    assert team.adapters == adapters and team.config.trust.memory == 0.5
+    asyncio.run(team.run())
+    assert 0 in said and isinstance(said[0], Progress)
 
 
 def test_an_update_is_decided_by_its_arguments_alone() -> None:
@@ -191,7 +205,7 @@ def test_an_update_is_decided_by_its_arguments_alone() -> None:
 
 def test_progress_tells_phases_and_time_left() -> None:
     reports: list[Progress] = []
-    run(TinyModel(), None, config=CONFIG, progress=reports.append)
+    run(TinyModel(), None, config=CONFIG, callbacks=Callbacks(on_progress=reports.append))
     first = [r.phase for r in reports if r.iteration == 0]
     assert first[:1] == ["rollout"]
     assert {"rollout", "update", "checkpoint"} == set(first)
@@ -206,13 +220,13 @@ def test_progress_tells_phases_and_time_left() -> None:
 def test_time_left_shrinks_with_the_clock() -> None:
     now = [0.0]
     reports: list[Progress] = []
-    pace = Pace(4, reports.append, clock=lambda: now[0])
-    pace.start()
+    progress = ProgressReporter(4, reports.append, clock=lambda: now[0])
+    progress.start_iteration()
     now[0] = 10.0
-    pace.finish(0)
+    progress.finish_iteration(0)
     assert reports[-1].remaining == pytest.approx(30.0)
     now[0] = 14.0
-    pace.tell(1, "update", 1, 2)
+    progress.report(1, "update", 1, 2)
     assert (reports[-1].remaining, reports[-1].elapsed) == (pytest.approx(26.0), 14.0)
 
 

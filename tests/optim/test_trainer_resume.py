@@ -17,6 +17,7 @@ from learning_run import CONFIG, run
 from warm_python import run_warm
 
 from swarm_ui.errors import ConfigError, LearningError
+from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.metrics import IterationMetrics
 from swarm_ui.optim.update.checkpoint import Checkpoints
 
@@ -28,7 +29,7 @@ def weights(model: TinyModel) -> list[torch.Tensor]:
 
 
 def killed(folder: Path, phase: str, iteration: int) -> None:
-    script = ROOT / "tests" / "optim" / "learning_run.py"
+    script = ROOT / "tests" / "support" / "learning_run.py"
     env = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/tests/support", "OMP_NUM_THREADS": "1"}
     words = [str(script), str(folder), phase, str(iteration)]
     process = run_warm(words, cwd=folder.parent, env=env, timeout=120)
@@ -71,7 +72,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(tmp_path: Path
     data[-1] ^= 1
     damaged.write_bytes(data)
     said: list[str] = []
-    again = run(TinyModel(), tmp_path, resume=True, warn=said.append)
+    again = run(TinyModel(), tmp_path, resume=True, callbacks=Callbacks(on_warning=said.append))
     assert len(said) == 1
     assert "iteration-0003" in said[0]
     assert "edges.safetensors has other contents" in said[0]
@@ -87,7 +88,7 @@ def test_where_every_checkpoint_is_damaged_nothing_is_begun_anew(tmp_path: Path)
     metrics = (tmp_path / "metrics.jsonl").read_bytes()
     said: list[str] = []
     with pytest.raises(ConfigError, match=r"every checkpoint under .* is damaged"):
-        run(TinyModel(), tmp_path, resume=True, warn=said.append)
+        run(TinyModel(), tmp_path, resume=True, callbacks=Callbacks(on_warning=said.append))
     assert len(said) == 2
     assert sorted((tmp_path / "checkpoints").iterdir()) == checkpoints
     assert (tmp_path / "metrics.jsonl").read_bytes() == metrics
@@ -119,7 +120,7 @@ def test_a_metrics_file_that_cannot_be_written_leaves_a_whole_checkpoint(tmp_pat
     run(whole, tmp_path / "whole")
     folder = tmp_path / "run"
     (folder / "metrics.jsonl").mkdir(parents=True)
-    with pytest.raises(ConfigError, match=r"metrics\.jsonl.*checkpoint of iteration 1 is whole"):
+    with pytest.raises(ConfigError, match=r"metrics\.jsonl.*checkpoint of iteration 1 is complete"):
         run(TinyModel(), folder)
     (folder / "metrics.jsonl").rmdir()
     run(model, folder, resume=True)

@@ -23,9 +23,10 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes.agent import AgentNode
 from swarm_ui.nodes.models.openai.model import OpenAIModel
 from swarm_ui.optim import retry
+from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.credit.assigners.llm_critic import LLMCritic
 from swarm_ui.optim.preferences.adversary import LLMAdversary
-from swarm_ui.optim.retry import play_through, unanswered
+from swarm_ui.optim.retry import play_with_retries, unanswered
 from swarm_ui.optim.trainer import TeamResult, TeamTrainer
 from swarm_ui.rollout.episodes import rollout_many
 from swarm_ui.rollout.policy import GraphPolicy
@@ -77,7 +78,7 @@ async def trained(
         trainer = TeamTrainer(
             model, graph, ButtonWorld, sample_jobs, config=config, critic=LLMCritic(judge),
             adversary=LLMAdversary(opponent), folder=folder,
-            warn=([] if said is None else said).append,
+            callbacks=Callbacks(on_warning=([] if said is None else said).append),
         )  # fmt: skip
         return await trainer.run(resume=True)
 
@@ -216,7 +217,7 @@ async def test_one_episode_asks_for_the_others_whether_the_model_is_back() -> No
         back = next(answers)
         return [episode(None if back or seed == 0 else AWAY) for _, seed in jobs]
 
-    played = await play_through(play, [("t", k) for k in range(5)], patience=10.0)
+    played = await play_with_retries(play, [("t", k) for k in range(5)], patience=10.0)
     assert asked == [5, 1, 1, 1, 3]
     assert [e.fault for e in played.episodes] == [None] * 5
     assert played.again == 4
@@ -227,7 +228,7 @@ async def test_without_patience_it_ends_at_once() -> None:
         return [episode(AWAY) for _ in jobs]
 
     with pytest.raises(ModelUnavailable, match=r"2 of 2 episodes .* got: model 'm': no answer"):
-        await play_through(play, [("t", 0), ("t", 1)], patience=0.0)
+        await play_with_retries(play, [("t", 0), ("t", 1)], patience=0.0)
 
 
 async def test_a_missed_agent_spoils_an_episode_that_seems_whole() -> None:

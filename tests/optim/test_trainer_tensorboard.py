@@ -10,8 +10,9 @@ from learning_fakes import TinyModel
 from learning_run import run
 
 from swarm_ui.errors import MissingExtra
+from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.metrics import IterationMetrics
-from swarm_ui.optim.tensorboard import TensorBoard, scalars, write_all
+from swarm_ui.optim.tensorboard import TensorBoard, scalars
 
 pytest.importorskip("tensorboard")
 
@@ -33,7 +34,10 @@ def curves(folder: Path) -> dict[str, list[tuple[int, float]]]:
 
 
 def test_every_figure_comes_back(history: tuple[IterationMetrics, ...], tmp_path: Path) -> None:
-    write_all(history, tmp_path)
+    board = TensorBoard(tmp_path)
+    for metrics in history:
+        board.write(metrics)
+    board.close()
     found = curves(tmp_path)
     assert [step for step, _ in found["rollout/success"]] == [0, 1, 2]
     expected = {(name, m.iteration): value for m in history for name, value in scalars(m)}
@@ -53,17 +57,19 @@ def test_what_was_not_measured_is_no_zero(history: tuple[IterationMetrics, ...])
 def test_a_resumed_run_overwrites_what_it_does_again(
     history: tuple[IterationMetrics, ...], tmp_path: Path
 ) -> None:
-    with TensorBoard(tmp_path) as board:
-        board.write(history[0])
-        board.write(history[1])  # killed here, before the checkpoint
-    with TensorBoard(tmp_path, start=1) as board:
-        board.write(history[1])
-        board.write(history[2])
+    board = TensorBoard(tmp_path)
+    board.write(history[0])
+    board.write(history[1])  # killed here, before the checkpoint
+    board = TensorBoard(tmp_path)
+    board.write(history[1])
+    board.write(history[2])
+    board.close()
     assert [step for step, _ in curves(tmp_path)["rollout/success"]] == [0, 1, 2]
 
 
 def test_the_trainer_draws_its_curves(tmp_path: Path) -> None:
-    history = run(TinyModel(), tmp_path, tensorboard=True).history
+    callbacks = Callbacks(on_iteration=TensorBoard(tmp_path / "tensorboard").write)
+    history = run(TinyModel(), tmp_path, callbacks=callbacks).history
     drawn = curves(tmp_path / "tensorboard")
     assert [value for _, value in drawn["rollout/success"]] == [
         pytest.approx(metrics.success) for metrics in history

@@ -15,9 +15,10 @@ from learning_fakes import ButtonWorld, TinyModel
 from learning_run import CONFIG, run
 
 from swarm_ui.errors import ConfigError
+from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.credit.assigners.noisy_critic import NoisyCritic
-from swarm_ui.optim.credit.trust import CriticTrust
+from swarm_ui.optim.credit.trust import TrustConfig
 from swarm_ui.optim.metrics import IterationMetrics
 from swarm_ui.optim.update.checkpoint import Checkpoints
 from swarm_ui.trace.records import Episode
@@ -59,8 +60,8 @@ def test_credit_is_the_mixture_and_both_modes_report_the_weight() -> None:
         played.append(list(episodes))
 
     config = replace(LEARNED, iterations=1)
-    prior = {"trust": CriticTrust(prior=(0.6, 50.0))}
-    _, history = trained(config=config, on_episodes=keep, **prior)
+    prior = replace(config, trust=TrustConfig(prior=(0.6, 50.0)))
+    _, history = trained(config=prior, callbacks=Callbacks(on_episodes=keep))
     weights = history[0].critic_weights
     assert weights is not None and all(0.3 < w < 0.9 for w in weights)
     assert history[0].credit_source == ("scripted critic, 3 % flipped and outcome, weight learned")
@@ -72,7 +73,8 @@ def test_credit_is_the_mixture_and_both_modes_report_the_weight() -> None:
                 mixed = [(1 - weight) * outcome, (1 - weight) * outcome + weight]
                 assert all(v == pytest.approx(mixed[v > sum(mixed) / 2]) for v in row)
     played.clear()
-    _, full = trained(config=replace(config, critic_trust="full"), on_episodes=keep)
+    full_trust = replace(config, critic_trust="full")
+    _, full = trained(config=full_trust, callbacks=Callbacks(on_episodes=keep))
     assert full[0].critic_weights is not None
     said = {v for e in played[0] for s in e.steps for row in s.credit or () for v in row}
     assert said == {0.0, 1.0}
@@ -81,23 +83,20 @@ def test_credit_is_the_mixture_and_both_modes_report_the_weight() -> None:
 def test_guidance_obeys_the_trust() -> None:
     config = replace(LEARNED, iterations=1, guide=1.0)
     _, none = trained(config=config)
-    _, some = trained(config=config, trust=CriticTrust(prior=(0.6, 50.0)))
+    _, some = trained(config=replace(config, trust=TrustConfig(prior=(0.6, 50.0))))
     _, full = trained(config=replace(config, critic_trust="full"))
     assert none[0].guided == 0.0  # nothing is known before the first episode
     assert none[0].guided < (some[0].guided or 0.0) < (full[0].guided or 0.0)
 
 
 def test_a_resumed_run_trusts_as_the_whole_one_does(tmp_path: Path) -> None:
-    config = replace(LEARNED, edges="learned", edge_credit=True)
-
-    def prior() -> CriticTrust:
-        return CriticTrust(prior=(0.5, 20.0))
-
+    trust = TrustConfig(prior=(0.5, 20.0))
+    config = replace(LEARNED, edges="learned", edge_credit=True, trust=trust)
     whole, folder = TinyModel(), tmp_path / "run"
-    expected = run(whole, folder, config=config, trust=prior())
+    expected = run(whole, folder, config=config)
     shutil.rmtree(folder / "checkpoints" / "iteration-0003")
     model = TinyModel()
-    result = run(model, folder, resume=True, config=config, trust=prior())
+    result = run(model, folder, resume=True, config=config)
     ours = [m.critic_weights for m in result.history]
     assert ours == [m.critic_weights for m in expected.history]
     assert len(set(ours)) == 3
@@ -116,7 +115,9 @@ def older(folder: Path) -> None:
     found = store.latest(pytest.fail)
     assert found is not None
     state = json.loads((found.folder / "state.json").read_text())
-    del state["trust"], state["config"]["critic_trust"], state["config"]["edge_credit"]
+    del state["trust"]
+    for name in ("critic_trust", "trust", "edge_credit"):
+        del state["config"][name]
     for line in state["history"]:
         del line["critic_weights"]
 

@@ -37,10 +37,12 @@ from swarm_ui.experiment.settings import Settings
 from swarm_ui.experiment.team_training import World, team_config, train_team
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
+from swarm_ui.optim.callbacks import Callbacks
+from swarm_ui.optim.collector import SampleJobs
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.preferences.pairs import PairConfig
 from swarm_ui.optim.stage1.synthesis.rehearsal import Rehearsal
-from swarm_ui.optim.trainer import SampleJobs, TeamTrainer
+from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.optim.training_progress import Progress
 from swarm_ui.rollout.episodes import Job
 from swarm_ui.stats import outcomes
@@ -235,8 +237,7 @@ class Continuation:
                 critic=world.critic,
                 rehearse=Rehearsal(KNOWN_WORDS),
                 folder=cell.folder,
-                progress=_moving(bar),
-                warn=bar.say,
+                callbacks=Callbacks(on_progress=_moving(bar), on_warning=bar.say),
             )
             result = await trainer.run(resume=True)
         model.save_adapters(cell.adapters)

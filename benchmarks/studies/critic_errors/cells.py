@@ -22,6 +22,7 @@ from swarm_ui.experiment.team_training import team_config
 from swarm_ui.graph.topology import random_dag
 from swarm_ui.node import derive
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
+from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import TrustMode
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.credit.assigners.noisy_critic import NoisyCritic
@@ -119,7 +120,7 @@ def train(
         config=dataclasses.replace(team_config(settings, phone.CONCURRENCY), critic_trust=mode),
         critic=critic,
         adversary=ScriptedAdversary(),
-        progress=told,
+        callbacks=Callbacks(on_progress=told),
     )
     history = asyncio.run(trainer.run()).history
     spent = time.process_time() - began

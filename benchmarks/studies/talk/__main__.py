@@ -34,7 +34,7 @@ from swarm_ui.experiment.session import agent_folder, check_learning
 from swarm_ui.experiment.settings import Settings, restored
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
-from swarm_ui.optim.preferences.grading import alone
+from swarm_ui.optim.preferences.grading import score_of_action
 from swarm_ui.rollout.episodes import Intervention, rollout_many
 from swarm_ui.rollout.policy import GraphPolicy
 from swarm_ui.storage.run_directory import RunDirectory
@@ -86,7 +86,7 @@ class Watch:
         said = said[: len(trace.agents)]
         vote = 0.0
         if trace.action is not None:
-            vote = (await self._critic.assign(alone(trace, trace.action), state)).values[0][0] or 0
+            vote = await score_of_action(self._critic, trace, trace.action, state) or 0
         return Seen(
             right=[value or 0.0 for value in table.values[-1]],
             alike=len({action.key for action in said}) == 1,

@@ -1,9 +1,9 @@
-"""Does a critic's score mean what it says? Against outcomes, and against what is really right."""
+"""Calibration of a critic: its scores against outcomes, and against a reference."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -14,7 +14,7 @@ from swarm_ui.optim.credit.analysis.ranks import auc, auc_by_bootstrap, by_boots
 from swarm_ui.stats import Interval, wilson
 from swarm_ui.trace.records import Episode
 
-T = TypeVar("T")
+Key = TypeVar("Key", int, str)
 
 Tables = Sequence[Sequence[CreditTable]]
 """``[episodes][steps]``."""
@@ -30,18 +30,18 @@ class Scored(NamedTuple):
     score: float
     outcome: float
     right: bool | None
-    """Whether a reference says so; ``None``: it does not say."""
+    """Whether the reference judges the message right; ``None``: it does not judge it."""
 
 
 class Bin(msgspec.Struct, frozen=True, kw_only=True):
-    """Messages of about the same score."""
+    """The messages with scores in one interval."""
 
     low: float
     high: float
     score: float
     """Mean score."""
     right: Interval
-    """Share that is really right."""
+    """Share that is right, according to the reference."""
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,20 +50,19 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     scored: int
     mean: float | None
     agreement: float | None
-    """Share of messages that score and reference call the same (right above 0.5); a score of 0.5
-    agrees with nobody. ``None``: no reference."""
+    """Share of messages on which score and reference agree (right is above 0.5). A score of 0.5
+    never agrees. ``None``: no reference."""
     auc: Interval | None
     """Of the score against the reference; interval over episodes."""
     outcome_auc: Interval | None
     """Of the score against the episode's outcome."""
     inside: Interval | None
-    """Chance that of two colleagues in one decision, one right and one wrong, the right one has
-    the higher score: what credit is for. 0.5: it cannot tell them apart; ``None``: they never
-    differ."""
+    """Probability that, of a right and a wrong message in one decision, the right one has the
+    higher score. 0.5: the score cannot tell them apart. ``None``: no decision has both."""
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a critic's scores can be believed."""
+    """The report on one assigner."""
 
     source: str
     reference: str
@@ -73,8 +72,8 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     episode_auc: Interval | None
     """Of an episode's mean score against its outcome."""
     error: float | None
-    """Mean distance between score and share right, over the bins, weighted by size; ``None`` for
-    signed credit, whose 0.5 is "made no difference" and no probability."""
+    """Mean distance between score and share right, over the bins, weighted by size. ``None`` for
+    signed credit, which is not a probability."""
     bins: tuple[Bin, ...]
     """Empty for signed credit."""
     by_round: dict[int, Part]
@@ -92,10 +91,10 @@ def calibration(
 
     Args:
         episodes: that were judged; masked ones are left out.
-        tables: its credit for them.
-        reference: credit that knows what is right, such as the reference solver's; without it
-            only the outcome is compared with.
-        bins: of the reliability curve, of equal width.
+        tables: the assigner's credit for them.
+        reference: credit that is taken as right, such as that of a scripted critic. Without it,
+            scores are compared with outcomes only.
+        bins: number of bins of the reliability curve, which are of equal width.
     """
     if bins < 1:
         raise ConfigError(f"calibration: bins must be at least 1, got {bins}")
@@ -110,16 +109,12 @@ def calibration(
         source=_source(tables),
         reference="outcome" if reference is None else _source(reference),
         unscored=max(0, judged - len(known)),
-        whole=_part(rows),
+        whole=part(rows),
         episode_auc=_episode_auc(rows),
         error=error if cells else None,
         bins=cells,
-        by_round={
-            r: _part([x for x in rows if x.round == r]) for r in _seen(x.round for x in rows)
-        },
-        by_agent={
-            a: _part([x for x in rows if x.agent == a]) for a in _seen(x.agent for x in rows)
-        },
+        by_round=_parts(rows, lambda row: row.round),
+        by_agent=_parts(rows, lambda row: row.agent),
     )
 
 
@@ -129,7 +124,7 @@ def scored(
     """All scored messages of unmasked episodes, in order.
 
     Raises:
-        ConfigError: tables and episodes do not go together.
+        ConfigError: there are not as many tables as episodes.
     """
     given = [None] * len(episodes) if reference is None else reference
     if not len(episodes) == len(tables) == len(given):
@@ -153,41 +148,33 @@ def scored(
     return rows
 
 
-def agreement(rows: Sequence[Scored]) -> float | None:
-    """See :attr:`Part.agreement`."""
+def part(rows: Sequence[Scored]) -> Part:
+    """The figures of these messages."""
     known = [row for row in rows if row.right is not None]
-    if not known:
-        return None
-    return sum(row.score != 0.5 and (row.score > 0.5) == row.right for row in known) / len(known)
+    agreeing = sum(row.score != 0.5 and (row.score > 0.5) == row.right for row in known)
+    return Part(
+        scored=len(rows),
+        mean=math.fsum(row.score for row in rows) / len(rows) if rows else None,
+        agreement=agreeing / len(known) if known else None,
+        auc=_auc(known, [bool(row.right) for row in known]),
+        outcome_auc=_auc(rows, [row.outcome > 0.5 for row in rows]),
+        inside=_inside_auc(known),
+    )
 
 
-def right_auc(rows: Sequence[Scored]) -> Interval | None:
-    """AUC against the reference, with an interval over episodes."""
-    known = [row for row in rows if row.right is not None]
-    return _auc(known, [bool(row.right) for row in known])
-
-
-def outcome_auc(rows: Sequence[Scored]) -> Interval | None:
-    """AUC against the outcome, with an interval over episodes."""
-    return _auc(rows, [row.outcome > 0.5 for row in rows])
-
-
-def inside_auc(rows: Sequence[Scored]) -> Interval | None:
+def _inside_auc(rows: Sequence[Scored]) -> Interval | None:
     """See :attr:`Part.inside`."""
     decisions: dict[tuple[int, int], list[Scored]] = {}
     for row in rows:
-        if row.right is not None:
-            decisions.setdefault((row.episode, row.step), []).append(row)
-    found: list[tuple[int, float, int]] = []
-    for (episode, _), said in decisions.items():
-        right = [bool(row.right) for row in said]
-        chance = auc([row.score for row in said], right)
-        if chance is not None:
-            found.append((episode, chance, sum(right) * (len(right) - sum(right))))
+        decisions.setdefault((row.episode, row.step), []).append(row)
     sums: dict[int, tuple[float, int]] = {}
-    for episode, chance, pairs in found:
-        won, count = sums.get(episode, (0.0, 0))
-        sums[episode] = (won + chance * pairs, count + pairs)
+    for (episode, _), messages in decisions.items():
+        right = [bool(row.right) for row in messages]
+        chance = auc([row.score for row in messages], right)
+        if chance is not None:
+            pairs = sum(right) * (len(right) - sum(right))
+            won, count = sums.get(episode, (0.0, 0))
+            sums[episode] = (won + chance * pairs, count + pairs)
     by_episode = list(sums.values())
 
     def share(chosen: Sequence[int]) -> float | None:
@@ -195,17 +182,6 @@ def inside_auc(rows: Sequence[Scored]) -> Interval | None:
         return math.fsum(by_episode[k][0] for k in chosen) / pairs if pairs else None
 
     return by_bootstrap(share, len(by_episode))
-
-
-def _part(rows: Sequence[Scored]) -> Part:
-    return Part(
-        scored=len(rows),
-        mean=math.fsum(row.score for row in rows) / len(rows) if rows else None,
-        agreement=agreement(rows),
-        auc=right_auc(rows),
-        outcome_auc=outcome_auc(rows),
-        inside=inside_auc(rows),
-    )
 
 
 def _auc(rows: Sequence[Scored], right: Sequence[bool]) -> Interval | None:
@@ -259,5 +235,9 @@ def _source(tables: Tables) -> str:
     return next((table.source for steps in tables for table in steps), "")
 
 
-def _seen(items: Iterable[T]) -> list[T]:
-    return list(dict.fromkeys(items))
+def _parts(rows: Sequence[Scored], key: Callable[[Scored], Key]) -> dict[Key, Part]:
+    """The figures of the messages with each key."""
+    groups: dict[Key, list[Scored]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return {name: part(members) for name, members in groups.items()}

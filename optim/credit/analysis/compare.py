@@ -1,4 +1,4 @@
-"""Assigners side by side on the same recorded episodes: what they agree on, and what they cost."""
+"""Comparison of assigners on the same recorded episodes."""
 
 from __future__ import annotations
 
@@ -11,23 +11,14 @@ import msgspec
 
 from swarm_ui.credit import CreditTable, EpisodeAssigner
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.credit.analysis.calibration import (
-    Scored,
-    Tables,
-    agreement,
-    inside_auc,
-    outcome_auc,
-    right_auc,
-    scored,
-)
+from swarm_ui.optim.credit.analysis.calibration import Part, part, scored
 from swarm_ui.optim.credit.analysis.ranks import spearman
-from swarm_ui.optim.credit.assigners.assigner import Counting, unscored
-from swarm_ui.stats import Interval
+from swarm_ui.optim.credit.assigners.assigner import calls_of, unscored
 from swarm_ui.trace.records import Episode
 
 
 class RecordedCredit:
-    """The credit that stands in the episodes already, as an assigner."""
+    """The credit recorded in the episodes, as an assigner."""
 
     calls = 0
 
@@ -47,35 +38,27 @@ class RecordedCredit:
 
 
 class Assessed(msgspec.Struct, frozen=True, kw_only=True):
-    """What one assigner gave, and what it took."""
+    """The credit that one assigner gave, and its cost."""
 
     name: str
     tables: tuple[tuple[CreditTable, ...], ...]
     seconds: float
     calls: int | None
-    """To agents and models; ``None``: it does not count them."""
+    """To agents and models; ``None``: the assigner does not count them."""
 
 
-class Side(msgspec.Struct, frozen=True, kw_only=True):
+class Side(Part, frozen=True, kw_only=True):
     """One assigner in a comparison; scores are in [0, 1]."""
 
     name: str
-    scored: int
-    """Messages."""
     share: float
-    """Of the messages that anybody scored."""
-    mean: float | None
+    """Of the messages that any assigner scored."""
     deviation: float | None
-    """Of all scores."""
+    """Standard deviation of all scores."""
     within: float | None
-    """Deviation within a decision, root mean square: what tells colleagues apart."""
+    """Standard deviation within a decision, root mean square."""
     error: float | None
-    """Mean standard error of a score, for those that estimate from samples."""
-    agreement: float | None
-    auc: Interval | None
-    outcome_auc: Interval | None
-    inside: Interval | None
-    """See :class:`~swarm_ui.optim.credit.analysis.calibration.Part`."""
+    """Mean standard error of a score, for assigners that estimate from samples."""
     calls: int | None
     seconds: float
 
@@ -87,9 +70,9 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Without the masked ones."""
     decisions: int
     messages: int
-    """That anybody scored."""
+    """Messages that any assigner scored."""
     reference: str
-    """Name of the side that says what is right; empty: none does."""
+    """Name of the assigner that is taken as right; empty: none is."""
     sides: tuple[Side, ...]
     ranks: tuple[tuple[float | None, ...], ...]
     """Rank correlation of each pair, over the messages that both scored; ``None`` if one of them
@@ -103,7 +86,7 @@ async def assess_all(
     *,
     concurrency: int = 8,
 ) -> Assessed:
-    """Have an assigner judge all episodes, several at the same time."""
+    """The credit of an assigner for all episodes, several of which it judges concurrently."""
     gate = asyncio.Semaphore(concurrency)
 
     async def one(number: int) -> tuple[CreditTable, ...]:
@@ -111,11 +94,12 @@ async def assess_all(
             at = None if states is None else states[number]
             return await assigner.assess(episodes[number], at)
 
-    counted = assigner.calls if isinstance(assigner, Counting) else None
+    before = calls_of(assigner)
     began = time.perf_counter()
     tables = await asyncio.gather(*[one(number) for number in range(len(episodes))])
     seconds = time.perf_counter() - began
-    calls = assigner.calls - (counted or 0) if isinstance(assigner, Counting) else None
+    after = calls_of(assigner)
+    calls = None if before is None or after is None else after - before
     return Assessed(name=assigner.name, tables=tuple(tables), seconds=seconds, calls=calls)
 
 
@@ -127,50 +111,40 @@ def compare(
     Args:
         episodes: that all of them judged.
         assessed: from :func:`assess_all`, names all different.
-        reference: name of the one that says what is right.
+        reference: name of the one that is taken as right.
 
     Raises:
-        ConfigError: there are none, two bear the same name, or the reference is not among them.
+        ConfigError: there are no assigners, two have the same name, or the reference is missing.
     """
     if not assessed:
-        raise ConfigError("compare: nobody to compare; give at least one assigner's credit")
+        raise ConfigError("compare: there is nothing to compare; give the credit of an assigner")
     by_name = {one.name: one for one in assessed}
     if len(by_name) < len(assessed):
-        raise ConfigError(f"compare: two assigners bear one name: {', '.join(by_name)}")
+        raise ConfigError(f"compare: two assigners have one name: {', '.join(by_name)}")
     if reference and reference not in by_name:
         raise ConfigError(f"compare: no assigner '{reference}'; there are {', '.join(by_name)}")
     truth = by_name[reference].tables if reference else None
     rows = {name: scored(episodes, one.tables, truth) for name, one in by_name.items()}
-    cells = {name: _cells(episodes, one.tables) for name, one in by_name.items()}
-    anybody = set().union(*cells.values())
+    scores = {
+        name: {(row.episode, row.step, row.round, row.agent): row.score for row in found}
+        for name, found in rows.items()
+    }
+    messages = len(set().union(*scores.values()))
     kept = [episode for episode in episodes if episode.success is not None]
     return Comparison(
         episodes=len(kept),
         decisions=sum(len(episode.steps) for episode in kept),
-        messages=len(anybody),
+        messages=messages,
         reference=reference,
         sides=tuple(
-            _side(one, rows[name], cells[name], len(anybody)) for name, one in by_name.items()
+            _side(one, part(rows[name]), scores[name], messages) for name, one in by_name.items()
         ),
-        ranks=tuple(tuple(_rank(cells[a], cells[b]) for b in by_name) for a in by_name),
+        ranks=tuple(tuple(_rank(scores[a], scores[b]) for b in by_name) for a in by_name),
     )
 
 
-Place = tuple[int, int, int, int]
+Place = tuple[int, int, int, str]
 """Episode, step, round, agent."""
-
-
-def _cells(episodes: Sequence[Episode], tables: Tables) -> dict[Place, float]:
-    """Scores by place, masked episodes left out."""
-    return {
-        (e, s, r, a): value
-        for e, (episode, steps) in enumerate(zip(episodes, tables, strict=True))
-        if episode.success is not None
-        for s, table in enumerate(steps)
-        for r, row in enumerate(table.unit().values)
-        for a, value in enumerate(row)
-        if value is not None
-    }
 
 
 def _rank(ours: Mapping[Place, float], theirs: Mapping[Place, float]) -> float | None:
@@ -178,14 +152,11 @@ def _rank(ours: Mapping[Place, float], theirs: Mapping[Place, float]) -> float |
     return spearman([ours[place] for place in both], [theirs[place] for place in both])
 
 
-def _side(
-    one: Assessed, rows: Sequence[Scored], cells: Mapping[Place, float], anybody: int
-) -> Side:
-    values = list(cells.values())
+def _side(one: Assessed, figures: Part, scores: Mapping[Place, float], messages: int) -> Side:
     decisions: dict[tuple[int, int], list[float]] = {}
-    for (episode, step, _, _), value in cells.items():
+    for (episode, step, _, _), value in scores.items():
         decisions.setdefault((episode, step), []).append(value)
-    inside = [_variance(scores) for scores in decisions.values() if len(scores) > 1]
+    inside = [_variance(values) for values in decisions.values() if len(values) > 1]
     errors = [
         error
         for steps in one.tables
@@ -195,24 +166,15 @@ def _side(
         if error is not None
     ]
     return Side(
+        **msgspec.structs.asdict(figures),
         name=one.name,
-        scored=len(cells),
-        share=len(cells) / anybody if anybody else 0.0,
-        mean=_mean(values),
-        deviation=math.sqrt(_variance(values)) if values else None,
-        within=None if not inside else math.sqrt(math.fsum(inside) / len(inside)),
-        error=_mean(errors),
-        agreement=agreement(rows),
-        auc=right_auc(rows),
-        outcome_auc=outcome_auc(rows),
-        inside=inside_auc(rows),
+        share=len(scores) / messages if messages else 0.0,
+        deviation=math.sqrt(_variance(list(scores.values()))) if scores else None,
+        within=math.sqrt(math.fsum(inside) / len(inside)) if inside else None,
+        error=math.fsum(errors) / len(errors) if errors else None,
         calls=one.calls,
         seconds=one.seconds,
     )
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return math.fsum(values) / len(values) if values else None
 
 
 def _variance(values: Sequence[float]) -> float:

@@ -1,4 +1,4 @@
-"""Pictures of credit, drawn without a display."""
+"""Plots of credit assigners, drawn without a display."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.optim.credit.analysis.calibration import Calibration
 from swarm_ui.optim.credit.analysis.compare import Comparison
+from swarm_ui.optim.plots import new_figure, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-_FORMATS = (".png", ".svg")
 
 
 def plot_reliability(reports: Sequence[Calibration], path: Path) -> None:
-    """Share of messages that are really right against their score, one line an assigner.
+    """Share of messages that are right against their score, with one line for each assigner.
 
     On the diagonal a score is the probability of being right. The area of a mark grows with the
     number of messages; bars are 95 % intervals.
@@ -27,7 +24,7 @@ def plot_reliability(reports: Sequence[Calibration], path: Path) -> None:
         reports: with a reference; those without bins are left out.
         path: ``.png`` or ``.svg``.
     """
-    figure, (axes,) = _figure(8.0, 4.6, 1)
+    figure, (axes,) = new_figure(8.0, 4.6)
     axes.plot([0, 1], [0, 1], color="#999999", linewidth=1, linestyle="--")
     shown = [report for report in reports if report.bins]
     for report in shown:
@@ -46,15 +43,15 @@ def plot_reliability(reports: Sequence[Calibration], path: Path) -> None:
     if shown:
         axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0),
                     title="calibration error in brackets", title_fontsize=8)  # fmt: skip
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def plot_comparison(comparison: Comparison, path: Path) -> None:
-    """Rank correlations of all pairs, and how well each tells right from wrong at what cost."""
+    """Rank correlations of all pairs, and the AUC and the cost of each assigner."""
     sides = comparison.sides
     names = [side.name for side in sides]
     n = len(sides)
-    figure, (left, right) = _figure(5.5 + 1.05 * n, 2.2 + 0.45 * n, 2)
+    figure, (left, right) = new_figure(5.5 + 1.05 * n, 2.2 + 0.45 * n, columns=2)
     shown = [[float("nan") if v is None else v for v in row] for row in comparison.ranks]
     left.set_facecolor("#e8e8e8")
     left.imshow(shown, cmap="RdBu", vmin=-1.0, vmax=1.0, aspect="auto")
@@ -67,7 +64,7 @@ def plot_comparison(comparison: Comparison, path: Path) -> None:
     left.set_yticks(range(n), [f"{k + 1}  {name}" for k, name in enumerate(names)], fontsize=8)
     left.set_title("rank correlation", fontsize=10)
     _against_reference(right, comparison)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def _against_reference(axes: Axes, comparison: Comparison) -> None:
@@ -88,22 +85,3 @@ def _against_reference(axes: Axes, comparison: Comparison) -> None:
     axes.set_title("tells apart (AUC, 95 %)", fontsize=10)
     said = f"● right from wrong, says {comparison.reference}   ■ the same inside a decision\n"
     axes.set_xlabel((said if comparison.reference else "") + "▲ solved from failed", fontsize=8)
-
-
-def _figure(width: float, height: float, columns: int) -> tuple[Figure, Sequence[Axes]]:
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure as Made
-    except ImportError as error:
-        raise MissingExtra("train", "drawing plots", "matplotlib") from error
-    # Without pyplot: no global state, no display, nothing to close.
-    figure = Made(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure, [figure.add_subplot(1, columns, k + 1) for k in range(columns)]
-
-
-def _save(figure: Figure, path: Path) -> None:
-    if path.suffix not in _FORMATS:
-        raise ConfigError(f"{path}: a plot is written as {' or '.join(_FORMATS)}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)

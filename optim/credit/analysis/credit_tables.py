@@ -9,11 +9,23 @@ from rich.table import Table
 
 from swarm_ui.optim.credit.analysis.calibration import Calibration, Part
 from swarm_ui.optim.credit.analysis.compare import Comparison
+from swarm_ui.optim.credit.analysis.credit_report import CreditReport
 from swarm_ui.stats import Interval
 
 
-def comparison_table(comparison: Comparison) -> Table:
-    """What each assigner gave, and what it took; one row each."""
+def report_tables(report: CreditReport) -> list[Table]:
+    """Scores, judgement and rank correlations of all assigners, and their calibration."""
+    comparison = report.comparison
+    return [
+        _comparison_table(comparison),
+        _judgement_table(comparison),
+        _ranks_table(comparison),
+        _calibration_table(report.calibration),
+    ]
+
+
+def _comparison_table(comparison: Comparison) -> Table:
+    """The scores and the cost of each assigner; one row each."""
     table = _table(
         f"{len(comparison.sides)} assigners on {comparison.episodes} episodes, "
         f"{comparison.decisions} decisions, {comparison.messages} messages",
@@ -35,7 +47,7 @@ def comparison_table(comparison: Comparison) -> Table:
     return table
 
 
-def judgement_table(comparison: Comparison) -> Table:
+def _judgement_table(comparison: Comparison) -> Table:
     """How well each tells right from wrong; one row an assigner, numbered as in the others."""
     said = f"says {comparison.reference}" if comparison.reference else "no reference"
     table = _table(
@@ -53,7 +65,7 @@ def judgement_table(comparison: Comparison) -> Table:
     return table
 
 
-def ranks_table(comparison: Comparison) -> Table:
+def _ranks_table(comparison: Comparison) -> Table:
     """Rank correlation of each pair."""
     heads = ("#", *[f"{k + 1}" for k in range(len(comparison.sides))])
     table = _table("Rank correlation, over the messages that both scored", heads)
@@ -62,7 +74,7 @@ def ranks_table(comparison: Comparison) -> Table:
     return table
 
 
-def calibration_table(reports: Sequence[Calibration]) -> Table:
+def _calibration_table(reports: Sequence[Calibration]) -> Table:
     """Each report in total, by round and by agent."""
     table = _table(
         "Calibration", ("assigner", "scored", "mean", "agrees %", "right from wrong", "error")

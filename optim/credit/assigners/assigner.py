@@ -1,28 +1,35 @@
-"""What all assigners share: one table a step, masked where it must be."""
+"""Functions that assigners of credit share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from swarm_ui.credit import CreditAssigner, CreditTable, Matrix
+from swarm_ui.credit import CreditAssigner, CreditTable, EpisodeAssigner, Matrix
 from swarm_ui.environment import Environment, Restorable
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.rollout.episodes import WAIT
 from swarm_ui.trace.records import Episode, Trace
 
 
-@runtime_checkable
-class Counting(Protocol):
-    """An assigner that counts the calls it makes to agents and models."""
+def calls_of(assigner: object) -> int | None:
+    """Calls to agents and models so far, which an object counts in the attribute ``calls``.
 
-    @property
-    def calls(self) -> int: ...
+    ``None``: it does not count them.
+    """
+    calls: int | None = getattr(assigner, "calls", None)
+    return calls
 
 
-class EachDecision:
+def by_episode(assigner: CreditAssigner | EpisodeAssigner) -> EpisodeAssigner:
+    """The assigner as one of whole episodes."""
+    if isinstance(assigner, EpisodeAssigner):
+        return assigner
+    return PerDecision(assigner)
+
+
+class PerDecision:
     """An assigner of single decisions as one of whole episodes."""
 
     def __init__(self, assigner: CreditAssigner) -> None:
@@ -33,11 +40,9 @@ class EachDecision:
         return self._assigner.name
 
     @property
-    def calls(self) -> int:
-        """Calls so far; missing (``AttributeError``) if the assigner does not count them."""
-        if not isinstance(self._assigner, Counting):
-            raise AttributeError(f"{self.name} does not count its calls")
-        return self._assigner.calls
+    def calls(self) -> int | None:
+        """Calls so far; ``None``: the assigner does not count them."""
+        return calls_of(self._assigner)
 
     async def assess(
         self, episode: Episode, states: Sequence[object] | None = None
@@ -63,26 +68,26 @@ def as_matrix(trace: Trace, values: Mapping[str, float]) -> Matrix:
     )
 
 
-def spoken(trace: Trace) -> tuple[str, ...]:
-    """Ids of the agents' messages that can deserve something, in the order they were said.
+def delivered_messages(trace: Trace) -> tuple[str, ...]:
+    """Ids of the agents' messages that can get credit, in the order they were sent.
 
-    A node that failed has said nothing; one that passed, or that talked nonsense, has.
+    The message of a node that failed is left out. An abstention and an unreadable reply are not.
     """
     agents = frozenset(trace.agents)
     failed = {call.message for call in trace.calls if call.error is not None}
     return tuple(m.id for m in trace.messages if m.sender in agents and m.id not in failed)
 
 
-def answers(trace: Trace) -> tuple[str, ...]:
-    """Ids of the messages that can be right or wrong: proposals, and what should have been one."""
-    wrong = unparsed(trace)
+def proposal_messages(trace: Trace) -> tuple[str, ...]:
+    """Ids of the messages that can be right or wrong: proposals and unreadable replies."""
+    wrong = unparsed_messages(trace)
     return tuple(m.id for m in trace.messages if m.action is not None or m.id in wrong)
 
 
-def unparsed(trace: Trace) -> set[str]:
-    """Ids of messages that should hold a valid action and do not, through the agent's own doing.
+def unparsed_messages(trace: Trace) -> set[str]:
+    """Ids of replies in which no valid action could be read.
 
-    A node that failed is not among them, and neither is one that passed.
+    Messages of nodes that failed, and abstentions, are left out.
     """
     failed = {call.message for call in trace.calls if call.error is not None}
     return {
@@ -92,24 +97,25 @@ def unparsed(trace: Trace) -> set[str]:
     }
 
 
-def blank(trace: Trace) -> Matrix:
-    """No credit for anybody."""
+def empty_matrix(trace: Trace) -> Matrix:
+    """A matrix in which every message is unscored."""
     return as_matrix(trace, {})
 
 
-def unscored(episode: Episode, source: str, why: str = "") -> tuple[CreditTable, ...]:
-    """No credit anywhere: what a masked episode gets."""
-    why = why or f"masked: {episode.fault}"
-    return tuple(
-        CreditTable(
-            values=blank(record.trace), source=source, rationale=(why,) * record.trace.rounds
-        )
-        for record in episode.steps
-    )
+def unscored_decision(trace: Trace, source: str, why: str, signed: bool = False) -> CreditTable:
+    """A table without credit."""
+    reasons = (why,) * trace.rounds
+    return CreditTable(values=empty_matrix(trace), source=source, rationale=reasons, signed=signed)
+
+
+def unscored(episode: Episode, source: str) -> tuple[CreditTable, ...]:
+    """Tables without credit, which a masked episode gets."""
+    why = f"masked: {episode.fault}"
+    return tuple(unscored_decision(record.trace, source, why) for record in episode.steps)
 
 
 def check_states(episode: Episode, states: Sequence[object] | None, who: str) -> None:
-    """Raises ``ConfigError`` if there is not one snapshot a step."""
+    """Raises ``ConfigError`` if there is not one snapshot for each step."""
     if states is not None and len(states) != len(episode.steps):
         raise ConfigError(
             f"{who}: episode {episode.task}/{episode.seed} has {len(episode.steps)} steps but "
@@ -117,10 +123,10 @@ def check_states(episode: Episode, states: Sequence[object] | None, who: str) ->
         )
 
 
-async def recall_states(
+async def replay_snapshots(
     make_environment: Callable[[], Environment], episode: Episode
 ) -> tuple[object, ...]:
-    """The environment's snapshot at each decision, from playing a recorded episode once more.
+    """The environment's snapshot at each decision, from replaying a recorded episode.
 
     Raises:
         ConfigError: the environment has no snapshots, or shows other screens than were recorded.
@@ -136,7 +142,7 @@ async def recall_states(
             recorded = msgspec.structs.replace(record.trace.observation, png=None)
             if msgspec.structs.replace(observation, png=None) != recorded:
                 raise ConfigError(
-                    f"{where}: played again it shows another screen at step {number}; it was "
+                    f"{where}: the replay shows another screen at step {number}; the episode was "
                     "recorded with another version or another environment"
                 )
             states.append(environment.snapshot())

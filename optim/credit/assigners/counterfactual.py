@@ -1,8 +1,8 @@
-"""What if a message had not been said, or said otherwise? Only what follows from it is asked again.
+"""Counterfactual credit: the effect of a message on the value of the decision.
 
-The difference it made is the worth of the decision as it was, minus that of the decision as it
-would have been: without the message, or on average over other samples of it (after COMA, and C3
-for transcripts of language models).
+The credit is the value of the decision as it was, minus its value without the message, or with
+other samples of the message on average (after COMA, and C3 for transcripts of language models).
+Only calls that depend on the message are made again.
 """
 
 from __future__ import annotations
@@ -16,16 +16,21 @@ from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.replay import replay, resample
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.dag import Dag
-from swarm_ui.optim.credit.assigners.assigner import as_matrix, blank, spoken
-from swarm_ui.optim.credit.assigners.values import Asked, DecisionValue, asked_anew, calls_of
+from swarm_ui.optim.credit.assigners.assigner import (
+    as_matrix,
+    calls_of,
+    delivered_messages,
+    unscored_decision,
+)
+from swarm_ui.optim.credit.assigners.values import DecisionValue, ReplayCost, new_calls
 from swarm_ui.trace.records import Trace
 
 
 class Counterfactual:
-    """Credit of each message by replaying the decision; signed, 0 = it made no difference.
+    """Credit of each message by replaying the decision. It is signed; 0 means no effect.
 
-    Implements :class:`~swarm_ui.credit.CreditAssigner`. Adapters must not have changed since the
-    trace was recorded, or what is asked again answers otherwise for that reason too.
+    Implements :class:`~swarm_ui.credit.CreditAssigner`. The adapters must be those of the recorded
+    trace, because a changed adapter gives other replies for that reason alone.
     """
 
     def __init__(
@@ -38,18 +43,17 @@ class Counterfactual:
     ) -> None:
         """
         Args:
-            graph: that made the decisions, or one with the same nodes: the edges of each trace
-                are put into it.
-            value: what a decision is worth.
-            samples: 0 removes the message; ``k`` draws it anew ``k`` times instead, which needs
-                agents at a temperature above 0 to make a difference.
-            limits: of each re-run.
+            graph: made the decisions, or has the same nodes. It gets the edges of each trace.
+            value: the value of a decision.
+            samples: 0 removes the message; ``k`` replaces it by ``k`` new samples, which needs
+                agents with a temperature above 0.
+            limits: of each replay.
         """
         if samples < 0:
             raise ConfigError(f"Counterfactual: samples must be 0 or more, got {samples}")
         self._graph, self._value, self._samples, self._limits = graph, value, samples, limits
-        self.asked = Asked()
-        """Re-runs and calls so far."""
+        self.cost = ReplayCost()
+        """Replays and calls so far."""
 
     @property
     def name(self) -> str:
@@ -58,17 +62,17 @@ class Counterfactual:
 
     @property
     def calls(self) -> int:
-        """Calls of agents so far, also those of judging."""
-        return self.asked.calls + calls_of(self._value)
+        """Calls of agents so far, including those of the value."""
+        return self.cost.calls + (calls_of(self._value) or 0)
 
     async def assign(self, trace: Trace, state: object | None) -> CreditTable:
-        """Credit for every message that was said; ``None`` where a re-run or its worth failed."""
+        """Credit for every delivered message; ``None`` where a replay or its value failed."""
         factual = await self._value(trace, state)
         if factual is None:
-            why = ("the decision itself could not be judged",) * trace.rounds
-            return CreditTable(values=blank(trace), source=self.name, rationale=why, signed=True)
+            why = "the decision itself could not be judged"
+            return unscored_decision(trace, self.name, why, signed=True)
         graph = as_recorded(self._graph, trace)
-        ids = spoken(trace)
+        ids = delivered_messages(trace)
         others = await asyncio.gather(*[self._otherwise(graph, trace, id, state) for id in ids])
         known = {id: worths for id, worths in zip(ids, others, strict=True) if worths}
         values = {id: factual - sum(w) / len(w) for id, w in known.items()}
@@ -83,22 +87,22 @@ class Counterfactual:
     async def _otherwise(
         self, graph: Dag, trace: Trace, id: str, state: object | None
     ) -> list[float]:
-        """Worth of the decision without this message, or with other samples of it."""
+        """Values of the decision without this message, or with other samples of it."""
         if self._samples:
             runs = await resample(graph, trace, id, self._samples, limits=self._limits)
         else:
             runs = [await replay(graph, trace, without=[id], limits=self._limits)]
         for run in runs:
-            self.asked += Asked(1, asked_anew(trace, run))
+            self.cost += ReplayCost(1, new_calls(trace, run))
         worths = await asyncio.gather(*[self._value(run, state) for run in runs])
         return [worth for worth in worths if worth is not None]
 
 
 def as_recorded(graph: Dag, trace: Trace) -> Dag:
-    """The graph with the edges among agents that this trace was made over.
+    """The graph with the edges of the trace.
 
     Raises:
-        ConfigError: it has other agents or rounds, so it cannot have made the trace.
+        ConfigError: the graph has other agents or rounds, so it cannot have made the trace.
     """
     for what, ours, theirs in (
         ("agents", tuple(sorted(graph.agents)), tuple(sorted(trace.agents))),
@@ -109,7 +113,7 @@ def as_recorded(graph: Dag, trace: Trace) -> Dag:
                 f"counterfactual credit: run {trace.run} was made with {what} {theirs}, but the "
                 f"graph has {ours}; give the graph that made it"
             )
-    # Conditional edges are part of the graph: they cannot be laid anew from a trace.
+    # Conditional edges are part of the graph; a trace does not contain their conditions.
     return graph if graph.when or trace.edges == graph.talk else graph.with_edges(trace.edges)
 
 

@@ -1,4 +1,4 @@
-"""Credit from a world that knows its tasks, and credit from the outcome alone."""
+"""Credit from an environment that grades actions, and credit from the outcome alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from swarm_ui.credit import CreditTable, credited
 from swarm_ui.errors import ConfigError
 from swarm_ui.node import derive
 from swarm_ui.observation import Observation
-from swarm_ui.optim.credit.assigners.assigner import answers, as_matrix, unparsed, unscored
+from swarm_ui.optim.credit.assigners.assigner import (
+    as_matrix,
+    proposal_messages,
+    unparsed_messages,
+    unscored,
+)
 from swarm_ui.trace.records import Episode, Trace
 
 _CACHED_STATES = 50_000
@@ -23,7 +28,7 @@ _NEARER = {True: "nearer to success", False: "not nearer to success"}
 
 @runtime_checkable
 class Grader(Protocol):
-    """What the scripted critic asks of an environment; see
+    """The part of an environment that a scripted critic uses; see
     :class:`~swarm_ui.environment.Graded`."""
 
     def restore(self, state: object) -> Observation: ...
@@ -32,12 +37,12 @@ class Grader(Protocol):
 
 
 class ScriptedCritic:
-    """Grades each distinct proposal by asking an environment of its own, set to the same state.
+    """Grades each distinct proposal with its own environment, set to the same state.
 
-    Verdicts are remembered by episode and step (the name a rollout gives its runs), history and
-    screen, which together determine the state of a world whose episodes are deterministic. Errors,
-    if asked for, are drawn once for each screen and action, so that an agent stuck on a screen
-    does not roll the dice again. Implements :class:`~swarm_ui.credit.CreditAssigner`.
+    Grades are cached by episode and step (the name that a rollout gives its runs), history and
+    screen. Together they determine the state of a deterministic environment. Errors, if there are
+    any, are drawn once for each screen and action, so that an agent that repeats an action gets
+    the same grade. Implements :class:`~swarm_ui.credit.CreditAssigner`.
     """
 
     calls = 0
@@ -48,10 +53,10 @@ class ScriptedCritic:
     ) -> None:
         """
         Args:
-            make_environment: a fresh environment that reads the snapshots of the one acted in;
+            make_environment: makes an environment that can restore the given snapshots. It is
                 called once, when first needed.
-            flips: share of verdicts to turn round, in [0, 1].
-            seed: decides which.
+            flips: share of grades to invert, in [0, 1].
+            seed: decides which grades are inverted.
         """
         if not 0.0 <= flips <= 1.0:
             raise ConfigError(f"flips must be in [0, 1], got {flips}")
@@ -59,7 +64,7 @@ class ScriptedCritic:
         self._environment: Grader | None = None
         self._flips = flips
         self._seed = seed
-        self._verdicts: dict[tuple[str, str], dict[ActionKey, float]] = {}
+        self._grades: dict[tuple[str, str], dict[ActionKey, float]] = {}
 
     @property
     def name(self) -> str:
@@ -68,8 +73,8 @@ class ScriptedCritic:
     async def assign(self, trace: Trace, state: object | None) -> CreditTable:
         """1.0 for a proposal that brings the state nearer to success, else 0.0.
 
-        A reply without a valid action is wrong (0.0); a node that failed, or that passed, is
-        unscored (``None``).
+        A reply without a valid action gets 0.0. A node that failed or abstained is unscored
+        (``None``).
 
         Raises:
             ConfigError: no snapshot was given.
@@ -83,14 +88,14 @@ class ScriptedCritic:
         verdicts = self._grade(actions, trace, state)
         noisy = {key: self._noisy(trace.observation, key, v) for key, v in verdicts.items()}
         values = {m.id: noisy[m.action.key] for m in trace.messages if m.action is not None}
-        values |= dict.fromkeys(unparsed(trace), 0.0)
+        values |= dict.fromkeys(unparsed_messages(trace), 0.0)
         why = {
             m.id: _NEARER[verdicts[m.action.key] > 0]
             + (", turned round" if noisy[m.action.key] != verdicts[m.action.key] else "")
             for m in trace.messages
             if m.action is not None
         }
-        why |= dict.fromkeys(unparsed(trace), "no valid action")
+        why |= dict.fromkeys(unparsed_messages(trace), "no valid action")
         return CreditTable(
             values=as_matrix(trace, values), source=self.name, rationale=_by_round(trace, why)
         )
@@ -98,23 +103,23 @@ class ScriptedCritic:
     def _grade(
         self, actions: dict[ActionKey, Action], trace: Trace, state: object
     ) -> dict[ActionKey, float]:
-        """True verdicts, from the cache where the episode has a name."""
+        """Grades without errors, from the cache if the episode has a name."""
         place = (trace.run, _digest(msgspec.structs.replace(trace.observation, png=None)))
-        known = self._verdicts.setdefault(place, {}) if trace.run else {}
+        known = self._grades.setdefault(place, {}) if trace.run else {}
         missing = sorted(actions.keys() - known.keys(), key=repr)
         if missing:
             if self._environment is None:
                 self._environment = self._make_environment()
             self._environment.restore(state)
             known.update((key, self._environment.grade(actions[key])) for key in missing)
-        if len(self._verdicts) > _CACHED_STATES:
-            self._verdicts.clear()
+        if len(self._grades) > _CACHED_STATES:
+            self._grades.clear()
         return {key: known[key] for key in actions}
 
     def _noisy(self, observation: Observation, key: ActionKey, verdict: float) -> float:
         if not self._flips:
             return verdict
-        # The history is left out, so that coming back to a screen gives the same error again.
+        # Without the history, so that the same screen gives the same error later.
         screen = _digest(msgspec.structs.replace(observation, history=(), png=None))
         flipped = derive(self._seed, screen, repr(key)) / 2**53 < self._flips
         return 1.0 - verdict if flipped else verdict
@@ -133,29 +138,29 @@ class OutcomeCredit:
     async def assess(
         self, episode: Episode, states: Sequence[object] | None = None
     ) -> tuple[CreditTable, ...]:
-        """1.0 or 0.0 everywhere somebody spoke."""
+        """1.0 or 0.0 for all proposals and unreadable replies."""
         return self.tables(episode)
 
     def tables(self, episode: Episode) -> tuple[CreditTable, ...]:
-        """As :meth:`assess`, at once."""
+        """As :meth:`assess`, but synchronous."""
         if episode.success is None:
             return unscored(episode, self.name)
         value = float(episode.success)
         tables = []
         for record in episode.steps:
-            values = dict.fromkeys(answers(record.trace), value)
+            values = dict.fromkeys(proposal_messages(record.trace), value)
             matrix = as_matrix(record.trace, values)
             why = (_ENDED[episode.success],) * record.trace.rounds
             tables.append(CreditTable(values=matrix, source=self.name, rationale=why))
         return tuple(tables)
 
     def credit(self, episode: Episode) -> Episode:
-        """The episode with this credit in its steps; a masked one as it is."""
+        """The episode with this credit in its steps; a masked one is not changed."""
         return episode if episode.success is None else credited(episode, self.tables(episode))
 
 
 def _by_round(trace: Trace, why: Mapping[str, str]) -> tuple[str, ...]:
-    """Reasons by message id as a text for each round: agents with the same reason together."""
+    """Reasons by message id as one text for each round, grouped by reason."""
     texts = []
     for round in range(trace.rounds):
         agents: dict[str, list[str]] = {}

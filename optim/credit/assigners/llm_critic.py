@@ -1,8 +1,8 @@
-"""A language model as critic: one call a round judges the proposals of all agents.
+"""A language model as critic, which judges the proposals of all agents in one call a round.
 
-After CollabUIAgents (arXiv 2502.14496): the critic sees goal, history, screen and the whole
-outputs of the agents, neither the next screen nor the outcome. How its scores become the 0/1 of
-the reward matrix is not published; the threshold is a default of ours.
+After CollabUIAgents (arXiv 2502.14496): the critic sees goal, history, screen and the complete
+replies of the agents, but not the next screen or the outcome. The paper does not say how scores
+become the 0/1 of the reward matrix; the threshold is a default of ours.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Output = tuple[str, str, Action | None]
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """A critic's reply, read: one score an agent in [0, 1], ``None`` where there is none."""
+    """The scores in a critic's reply: one for each agent in [0, 1], or ``None``."""
 
     scores: dict[str, float | None]
     rationale: str
@@ -65,14 +65,13 @@ class LLMCritic:
     ) -> None:
         """
         Args:
-            model: the judge; asked greedily.
-            threshold: a score above it becomes 1.0, one below it 0.0, and one equal to it (the
-                critic's "cannot tell") ``None``; ``None`` keeps the scores as they are.
-            max_tokens: the longest verdict.
-            cache: readable replies by exact prompt; give one to share or keep it.
-            schema: have the model hold its reply to a JSON schema that names every agent; for
-                servers that can, or that at least read what is asked of them.
-            budget: of the critic alone, beside the model's own; may be shared.
+            model: gives the scores, at temperature 0.
+            threshold: a score above it becomes 1.0, one below it 0.0, and one equal to it
+                ("cannot tell") ``None``. ``None`` keeps the scores as they are.
+            max_tokens: the maximum length of a reply.
+            cache: readable replies by exact prompt. Give one to share it or to store it.
+            schema: send a JSON schema that names every agent, for servers with structured output.
+            budget: of the critic alone, in addition to the model's own; may be shared.
 
         Raises:
             ConfigError: the threshold is not in [0, 1].
@@ -86,7 +85,7 @@ class LLMCritic:
         self._schema, self._budget = schema, budget
         self._asking: dict[str, asyncio.Event] = {}
         self.calls = 0
-        """Calls to the model so far; what came from the cache is not one."""
+        """Calls to the model so far, without replies from the cache."""
 
     @property
     def name(self) -> str:
@@ -95,11 +94,12 @@ class LLMCritic:
     async def assign(self, trace: Trace, state: object | None = None) -> CreditTable:
         """Credit for every message; ``None`` for agents that failed or that the critic left out.
 
-        An unreadable verdict is asked for once more, then leaves its round unscored.
+        After an unreadable reply the model is asked once more. If that reply is unreadable too,
+        the round is unscored.
 
         Raises:
             ModelError: the model cannot answer.
-            BudgetExceeded: it may not be asked; nothing was sent.
+            BudgetExceeded: the budget does not allow the call; nothing was sent.
         """
         verdicts = await asyncio.gather(*(self._round(trace, r) for r in range(trace.rounds)))
         return CreditTable(
@@ -114,7 +114,7 @@ class LLMCritic:
     async def _round(self, trace: Trace, round: int) -> Verdict:
         outputs = outputs_of(trace, round)
         if not outputs:
-            return Verdict({}, "nobody said anything to judge")
+            return Verdict({}, "there is no reply to judge")
         agents = [agent for agent, _, _ in outputs]
         chat = critic_chat(trace.observation, outputs)
         if self._schema:
@@ -123,7 +123,7 @@ class LLMCritic:
         return await self._once(transcript(chat), chat, agents)
 
     async def _once(self, key: str, chat: tuple[ChatMessage, ...], agents: list[str]) -> Verdict:
-        """The verdict from the cache, or from whoever is asking for the same now, or asked for."""
+        """The verdict from the cache, or from a call. Equal concurrent prompts make one call."""
         while key not in self._cache:
             if key in self._asking:
                 await self._asking[key].wait()
@@ -179,9 +179,9 @@ class LLMCritic:
 
 
 def outputs_of(trace: Trace, round: int) -> list[Output]:
-    """What there is to judge in a round: agent, reply, proposal in the screen's indices.
+    """The replies of a round: agent, text, and proposal in the screen's indices.
 
-    Agents that failed before saying a word are left out: a broken call is not a wrong answer.
+    Agents without a reply are left out, because a failed call is not a wrong answer.
     """
     said = {m.sender: m for m in trace.messages if m.round == round}
     spoke = [(agent, said[agent]) for agent in trace.agents if agent in said]
@@ -193,7 +193,7 @@ def outputs_of(trace: Trace, round: int) -> list[Output]:
 
 
 def verdict_schema(agents: Sequence[str]) -> str:
-    """JSON schema of a verdict: the rationale first, so that it is written before the scores."""
+    """JSON schema of a verdict. The rationale comes first, so that it is written before scores."""
     scores = {
         "type": "object",
         "properties": {agent: {"type": "number", "minimum": 0, "maximum": 1} for agent in agents},
@@ -211,11 +211,11 @@ def verdict_schema(agents: Sequence[str]) -> str:
 
 
 def read_verdict(reply: str, agents: Sequence[str]) -> Verdict:
-    """Read a critic's reply, which is never trusted to keep the form it was given.
+    """The verdict in a critic's reply, which need not have the requested form.
 
-    The last JSON object that names an agent counts; ``{"scores": {...}}`` and
-    ``{"agent": {"score": 1}}`` are understood. What is no number in [0, 1] is ``None``, and the
-    rationale says so.
+    The last JSON object that names an agent is read. It may be ``{"scores": {...}}`` or contain
+    ``{"agent": {"score": 1}}``. A value that is not a number in [0, 1] becomes ``None``, and the
+    rationale names it.
     """
     wanted = {_plain(agent): agent for agent in agents}
     scores: dict[str, float | None] = dict.fromkeys(agents)

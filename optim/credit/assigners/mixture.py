@@ -1,11 +1,9 @@
-"""Several assigners in one: with fixed weights, or a critic as far as it has earned trust."""
+"""Mixtures of assigners, with fixed weights or with the learned weight of a critic."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-
-import msgspec
+from collections.abc import Callable, Sequence
 
 from swarm_ui.credit import CreditTable, EpisodeAssigner, Matrix, credited
 from swarm_ui.errors import ConfigError
@@ -21,7 +19,7 @@ Weight = Callable[[int], float]
 class Mixture:
     """The weighted mean of several assigners, each in [0, 1].
 
-    A message that only some of them scored gets the mean of those. Implements
+    A message that only some of them scored gets the mean of their scores. Implements
     :class:`~swarm_ui.credit.EpisodeAssigner`.
     """
 
@@ -58,100 +56,66 @@ class Mixture:
 
 
 class TrustedCritic:
-    """A critic beside a fallback (the outcome), weighed by what its scores have said of outcomes.
+    """A mixture of a critic and a fallback (the outcome), with a learned weight of the critic.
 
-    The critic's own scores stand in ``StepRecord.credit``, where a rollout's referee wrote them;
-    :meth:`settle` learns from a batch of such episodes and gives them back with the mixture. With
-    weight 0 that is the fallback alone: learning without a critic.
+    The scores of the critic are in ``StepRecord.credit``, where a rollout's supervisor wrote them.
+    :meth:`settle` learns the weight from a batch of such episodes, and returns them with the
+    mixture as their credit. With weight 0 that is the fallback alone.
     """
 
     def __init__(
-        self,
-        trust: CriticTrust | None = None,
-        *,
-        fallback: EpisodeAssigner | None = None,
-        group: Callable[[Episode], str] = lambda episode: episode.task,
+        self, trust: CriticTrust | None = None, *, fallback: EpisodeAssigner | None = None
     ) -> None:
         """
         Args:
             trust: learns the weights.
-            fallback: what the critic is weighed against; default: the outcome.
-            group: episodes are compared within.
+            fallback: the other part of the mixture; default: the outcome.
         """
         self.trust = trust or CriticTrust()
         self._fallback = fallback or OutcomeCredit()
-        self._group = group
 
-    async def settle(
-        self,
-        episodes: Sequence[Episode],
-        states: Sequence[Sequence[object]] | None = None,
-    ) -> list[Episode]:
-        """Learn from a batch, then mix its credit with the weights as they are now.
+    async def settle(self, episodes: Sequence[Episode]) -> list[Episode]:
+        """Learn from a batch with the critic's scores, then mix its credit with the new weights.
 
-        Args:
-            episodes: with the critic's scores; what it left out gets the fallback's.
-            states: snapshots of each episode, for a fallback that needs them.
+        Messages that the critic did not score get the fallback's score.
         """
-        self.trust.learn_from(episodes, self._group)
-        given = [None] * len(episodes) if states is None else states
-        return [await self.mixed(episode, at) for episode, at in zip(episodes, given, strict=True)]
+        self.trust.learn_from(episodes)
+        return [await self.mixed(episode) for episode in episodes]
 
-    async def mixed(self, episode: Episode, states: Sequence[object] | None = None) -> Episode:
+    async def mixed(self, episode: Episode) -> Episode:
         """One episode with the mixture as its credit; a masked one loses its credit."""
-        tables = await self._fallback.assess(episode, states)
-        if episode.success is None:
-            return credited(episode, tables)
-        mixed = [
-            msgspec.structs.replace(
-                table.unit(),
-                values=self._both(record.credit, table.unit().values),
-                source=self._source(record, table),
-                rationale=self._why(record, table),
-                errors=None,
+        tables = await self._fallback.assess(episode)
+        if episode.success is not None:
+            tables = tuple(
+                self._mixed(record, table.unit())
+                for record, table in zip(episode.steps, tables, strict=True)
             )
-            for record, table in zip(episode.steps, tables, strict=True)
-        ]
-        return credited(episode, mixed)
+        return credited(episode, tables)
 
-    def _source(self, record: StepRecord, fallback: CreditTable) -> str:
+    def _mixed(self, record: StepRecord, fallback: CreditTable) -> CreditTable:
         if record.credit is None:
-            return fallback.source
-        return f"{record.credit_source or 'critic'}, weighed against {fallback.source}"
-
-    def _why(self, record: StepRecord, fallback: CreditTable) -> tuple[str, ...]:
-        """The critic's own words, with the weight that they had."""
-        if record.credit is None or not record.rationale:
-            return fallback.rationale
-        return tuple(
-            f"{told} (weight {self.trust.weight(r):.2f})".strip()
-            for r, told in enumerate(record.rationale)
-        )
-
-    def _both(self, critic: Matrix | None, fallback: Matrix) -> Matrix:
-        if critic is None:
             return fallback
 
-        def rest(round: int) -> float:
-            return 1.0 - abs(self.trust.weight(round))
+        def weight(round: int) -> float:
+            return abs(self.trust.weight(round))
 
-        turned = tuple(
+        scores = tuple(
             tuple(None if v is None else 1.0 - v for v in row) if self.trust.weight(r) < 0 else row
-            for r, row in enumerate(critic)
+            for r, row in enumerate(record.credit)
         )
-        return blend([(turned, lambda r: abs(self.trust.weight(r))), (fallback, rest)])
-
-    def state_dict(self) -> dict[str, object]:
-        """See :meth:`CriticTrust.state_dict`."""
-        return self.trust.state_dict()
-
-    def load_state_dict(self, state: Mapping[str, object]) -> None:
-        """See :meth:`CriticTrust.load_state_dict`."""
-        self.trust.load_state_dict(state)
+        rationale = tuple(
+            f"{text} (weight {self.trust.weight(r):.2f})".strip()
+            for r, text in enumerate(record.rationale)
+        )
+        return CreditTable(
+            values=blend([(scores, weight), (fallback.values, lambda r: 1.0 - weight(r))]),
+            source=f"{record.credit_source or 'critic'}, weighed against {fallback.source}",
+            rationale=rationale or fallback.rationale,
+        )
 
 
 def _together(tables: Sequence[CreditTable]) -> tuple[str, ...]:
-    """The reasons of all tables of a step, round by round, each with whose it is."""
+    """The rationales of all tables of a step by round, each with its source."""
     most = max(len(table.rationale) for table in tables)
     return tuple(
         "; ".join(
@@ -168,9 +132,9 @@ def _fixed(weight: float) -> Weight:
 
 
 def blend(parts: Sequence[tuple[Matrix, Weight]]) -> Matrix:
-    """The weighted mean of matrices of one shape, over those that have a value in a place.
+    """The weighted mean of matrices of one shape; each cell is over the matrices that have a value.
 
-    A place that only matrices of weight 0 have a value for stays unscored.
+    A cell stays unscored if only matrices of weight 0 have a value.
     """
     shapes = {tuple(len(row) for row in matrix) for matrix, _ in parts}
     if len(shapes) != 1:

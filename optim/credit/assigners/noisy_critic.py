@@ -1,4 +1,4 @@
-"""A critic made worse on purpose, to see what learning does with it."""
+"""A critic with artificial errors, to measure their effect on learning."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import msgspec
 from swarm_ui.credit import CreditAssigner, CreditTable
 from swarm_ui.errors import ConfigError
 from swarm_ui.node import derive
-from swarm_ui.optim.credit.assigners.assigner import Counting
+from swarm_ui.optim.credit.assigners.assigner import calls_of
 from swarm_ui.optim.credit.assigners.progress_credit import screen_key
 from swarm_ui.trace.records import Trace
 
 
 class NoisyCritic:
-    """Turns round, shifts or reverses what a critic says of each message.
+    """Adds errors to the scores of a critic.
 
-    An error is drawn once for each screen and proposal, as a real critic's is: saying the same
-    again does not roll the dice again. With ``fresh`` it is drawn for each message instead, and
-    averages out. Implements :class:`~swarm_ui.credit.CreditAssigner`.
+    An error is drawn once for each screen and proposal, because a real critic repeats its errors.
+    With ``fresh`` it is drawn for each message instead, so errors average out. Implements
+    :class:`~swarm_ui.credit.CreditAssigner`.
     """
 
     def __init__(
@@ -34,12 +34,12 @@ class NoisyCritic:
     ) -> None:
         """
         Args:
-            critic: what is made worse.
+            critic: gives the scores without errors.
             flip: share of scores ``s`` that become ``1 - s``.
-            bias: added to every score, which then is cut to [0, 1].
-            anti: every score is turned round first, so that the critic prefers what is wrong.
+            bias: added to every score, which is then clipped to [0, 1].
+            anti: whether every score is inverted first, so that the critic prefers wrong actions.
             fresh: see the class.
-            seed: decides which scores are turned round.
+            seed: decides which scores are inverted.
         """
         if not 0.0 <= flip <= 1.0:
             raise ConfigError(f"NoisyCritic: flip must be in [0, 1], got {flip}")
@@ -58,14 +58,12 @@ class NoisyCritic:
         return ", ".join([self._critic.name, *filter(None, parts)])
 
     @property
-    def calls(self) -> int:
-        """Calls of the critic so far; missing if it does not count them."""
-        if not isinstance(self._critic, Counting):
-            raise AttributeError(f"{self._critic.name} does not count its calls")
-        return self._critic.calls
+    def calls(self) -> int | None:
+        """Calls of the critic so far; ``None``: it does not count them."""
+        return calls_of(self._critic)
 
     async def assign(self, trace: Trace, state: object | None) -> CreditTable:
-        """The critic's table with errors; what is unscored stays so."""
+        """The critic's table with errors. Unscored messages stay unscored."""
         table = (await self._critic.assign(trace, state)).unit()
         said = {(m.round, m.sender): m for m in trace.messages}
         screen = hashlib.blake2b(screen_key(trace.observation), digest_size=16).hexdigest()

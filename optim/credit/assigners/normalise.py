@@ -1,8 +1,8 @@
-"""Credit relative to its like: an advantage with mean 0, and if so set variance 1.
+"""Advantages: credit relative to a group, with mean 0 and optionally variance 1.
 
-A message is compared with all of a batch, with its own agent's (agents differ: one mean and
-deviation for all is unstable), with its agent's in the same round, or with what was said on the
-same screen (an *anchor*, after GiGPO: equal screens are a fair group however they were reached).
+The group of a message is the whole batch, the messages of its agent (one mean and deviation for
+all agents is unstable), the messages of its agent in the same round, or the messages on the same
+screen (the *anchor* of GiGPO).
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ By = Literal["batch", "agent", "agent and round", "state"]
 
 
 class Normalised(msgspec.Struct, frozen=True, kw_only=True):
-    """Advantages of a batch, in the places of the credit they come from."""
+    """Advantages of a batch, in the shape of its credit."""
 
     values: tuple[tuple[tuple[tuple[float | None, ...], ...] | None, ...], ...]
-    """``[episodes][steps][rounds][agents]``; ``None`` where the credit was, or a step's whole
-    matrix where it had none."""
+    """``[episodes][steps][rounds][agents]``; ``None`` for unscored messages, and in the place of
+    the matrix of a step without credit."""
     groups: int
-    """Groups of at least two messages; others have nothing to be compared with and get 0."""
+    """Number of groups of at least two messages. The message of a smaller group gets 0."""
 
 
 _KEYS: dict[By, Callable[[StepRecord, int, str], object]] = {
@@ -43,13 +43,13 @@ def normalise(
 ) -> Normalised:
     """Advantages from the credit in ``StepRecord.credit``.
 
-    Unscored messages and masked episodes are in no mean and get ``None``.
+    Unscored messages and masked episodes are not used and get ``None``.
 
     Args:
         episodes: a batch.
-        by: what makes a group.
-        scale: divide by the group's standard deviation (of its members, over ``n``).
-        floor: added to the deviation; a group of equal values gets 0 everywhere.
+        by: the kind of group.
+        scale: divide by the group's population standard deviation.
+        floor: added to the deviation. A group of equal values gets 0 everywhere.
     """
     if by not in _KEYS:
         raise ConfigError(f"normalise: by must be one of {', '.join(_KEYS)}, got {by!r}")
@@ -93,6 +93,6 @@ def normalise(
 
 
 def _mean(values: Sequence[float]) -> float:
-    # The rounded mean of equal values need not be their value, and the floor would not hide it.
+    # The mean of equal values may differ from them by rounding, which the floor would not hide.
     equal = min(values) == max(values)
     return values[0] if equal else math.fsum(values) / len(values)

@@ -1,4 +1,4 @@
-"""Credit from what a decision changed, or from who agrees: cheap, and no critic is asked."""
+"""Credit without a critic: from progress, from new screens, and from agreement."""
 
 from __future__ import annotations
 
@@ -11,16 +11,22 @@ import msgspec
 from swarm_ui.credit import CreditTable
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Observation
-from swarm_ui.optim.credit.assigners.assigner import answers, as_matrix, check_states, unscored
+from swarm_ui.optim.credit.assigners.assigner import (
+    as_matrix,
+    check_states,
+    proposal_messages,
+    unscored,
+)
 from swarm_ui.trace.records import Episode, StepRecord, Trace
 
 
 class ProgressCredit:
-    """The change of a measure of progress, for those who proposed what was executed; signed.
+    """The change of a measure of progress, for the messages that proposed the executed action.
 
-    What others proposed was never tried, so it stays unscored. The last step gets 1 if the episode
-    succeeded and -1 if it was ended without success; cut off by the step limit it is unscored,
-    since nothing was measured after it. Implements :class:`~swarm_ui.credit.EpisodeAssigner`.
+    The credit is signed. Other proposals were not executed, so they are unscored. The last step
+    gets 1 if the episode succeeded and -1 if it ended without success. If the step limit ended
+    the episode, the last step is unscored, because nothing was measured after it. Implements
+    :class:`~swarm_ui.credit.EpisodeAssigner`.
     """
 
     calls = 0
@@ -30,8 +36,8 @@ class ProgressCredit:
     ) -> None:
         """
         Args:
-            measure: how far a snapshot of the environment is on the way; more is better.
-            scale: a change so large is a credit of 1; larger ones count no more.
+            measure: the progress of a snapshot of the environment; more is better.
+            scale: the change that gives a credit of 1. Larger changes are clipped to it.
         """
         if scale <= 0:
             raise ConfigError(f"ProgressCredit: scale must be above 0, got {scale}")
@@ -45,8 +51,8 @@ class ProgressCredit:
             return unscored(episode, self.name)
         if states is None:
             raise ConfigError(
-                f"{self.name}: episode {episode.task}/{episode.seed} comes without snapshots; see "
-                "swarm_ui.optim.credit.assigners.assigner.recall_states"
+                f"{self.name}: episode {episode.task}/{episode.seed} has no snapshots; see "
+                "swarm_ui.optim.credit.assigners.assigner.replay_snapshots"
             )
         check_states(episode, states, self.name)
         far = [self._measure(state) for state in states]
@@ -63,11 +69,11 @@ class ProgressCredit:
 
 
 class NoveltyCredit:
-    """1 for who proposed what led to a screen not yet seen in the episode, 0 for what led to one
-    seen before: an action without effect, or a walk in a circle.
+    """1 for proposals of an executed action that led to a new screen of the episode, else 0.
 
-    Of the last step nothing is seen, so it gets the outcome. Needs nothing but the trace.
-    Implements :class:`~swarm_ui.credit.EpisodeAssigner`.
+    An action without effect, or one that returns to an earlier screen, gives 0. The screen after
+    the last step is not recorded, so that step gets the outcome. Implements
+    :class:`~swarm_ui.credit.EpisodeAssigner`.
     """
 
     name = "new screen"
@@ -89,21 +95,21 @@ class NoveltyCredit:
 
 
 class AgreementCredit:
-    """The share of the others, in the last round, who proposed the same: self-consistency.
+    """The share of the other agents that proposed the same in the last round (self-consistency).
 
-    Implements :class:`~swarm_ui.credit.CreditAssigner`; a team of one is unscored.
+    Implements :class:`~swarm_ui.credit.CreditAssigner`. A team of one agent is unscored.
     """
 
     name = "agreement"
     calls = 0
 
     async def assign(self, trace: Trace, state: object | None) -> CreditTable:
-        """See the class; what is no proposal is agreed with by nobody."""
+        """See the class. A reply without a proposal gets 0."""
         final = [m for m in trace.messages if m.round == trace.rounds - 1]
         said = {m.sender: m.action.key for m in final if m.action and m.sender in trace.agents}
         votes = Counter(said.values())
         values = {}
-        for id in answers(trace):
+        for id in proposal_messages(trace):
             message = trace.message(id)
             others = len(said) - (message.sender in said)
             if message.sender not in trace.agents or others == 0:
@@ -117,12 +123,12 @@ class AgreementCredit:
 
 
 def screen_key(observation: Observation) -> bytes:
-    """What makes two screens the same: all but the history and the picture."""
+    """A key of a screen: all of the observation but the history and the screenshot."""
     return msgspec.json.encode(msgspec.structs.replace(observation, history=(), png=None))
 
 
 def _to_movers(record: StepRecord, value: float | None) -> tuple[tuple[float | None, ...], ...]:
-    """The value for the messages that proposed what was executed."""
+    """The value for the messages that proposed the executed action."""
     done = record.executed
     if done is None or value is None:
         return as_matrix(record.trace, {})

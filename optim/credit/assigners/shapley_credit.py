@@ -1,8 +1,8 @@
-"""Shapley credit: what each agent adds to the decision, over all teams that could have spoken.
+"""Shapley credit: what each agent adds to the decision, on average over all subsets of agents.
 
-A coalition's decision is the recorded run with the messages of all others removed. Coalitions
-that come to the same are run once: a message counts only if it reaches the decision through
-messages that are there.
+The decision of a subset is the recorded run without the messages of all others. Subsets with the
+same result are run once: a message counts only if it reaches the decision through messages that
+are present.
 """
 
 from __future__ import annotations
@@ -17,10 +17,15 @@ from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.replay import replay
 from swarm_ui.graph.dag import Dag
 from swarm_ui.node import derive
-from swarm_ui.optim.credit.assigners.assigner import as_matrix, blank, spoken
+from swarm_ui.optim.credit.assigners.assigner import (
+    as_matrix,
+    calls_of,
+    delivered_messages,
+    unscored_decision,
+)
 from swarm_ui.optim.credit.assigners.counterfactual import as_recorded
 from swarm_ui.optim.credit.assigners.shapley_values import MAX_EXACT, Coalition, shapley
-from swarm_ui.optim.credit.assigners.values import Asked, DecisionValue, asked_anew, calls_of
+from swarm_ui.optim.credit.assigners.values import DecisionValue, ReplayCost, new_calls
 from swarm_ui.trace.records import Trace
 
 Players = Literal["agents", "messages"]
@@ -29,10 +34,10 @@ Players = Literal["agents", "messages"]
 class ShapleyCredit:
     """Shapley values of a decision's agents, or of its single messages; signed.
 
-    With ``players="agents"`` an agent stays or leaves with all it said, and each of its messages
-    bears the agent's value. The values of all players sum to the worth of the decision (a decision
-    that nobody proposed is worth what the value says of it, 0 as a rule). Made for audits and for
-    calibrating critics, not for every step. Implements
+    With ``players="agents"``, an agent is present or absent with all its messages, and each of
+    its messages gets the value of the agent. The values of all players sum to the value of the
+    decision minus that without any message, which is usually 0. Many replays are needed, so this
+    is for audits and for calibrating critics, not for every step. Implements
     :class:`~swarm_ui.credit.CreditAssigner`.
     """
 
@@ -51,15 +56,15 @@ class ShapleyCredit:
         Args:
             graph, value, limits: see
                 :class:`~swarm_ui.optim.credit.assigners.counterfactual.Counterfactual`.
-            players: who comes and goes.
+            players: the players of the game.
             exact_up_to, pairs: see :func:`~swarm_ui.optim.credit.assigners.shapley_values.shapley`.
-            seed: of the orders that are drawn.
+            seed: of the permutations that are drawn.
         """
         self._graph, self._value, self._limits = graph, value, limits
         self._players, self._exact_up_to, self._pairs = players, exact_up_to, pairs
         self._seed = seed
-        self.asked = Asked()
-        """Re-runs and calls so far."""
+        self.cost = ReplayCost()
+        """Replays and calls so far."""
 
     @property
     def name(self) -> str:
@@ -67,13 +72,13 @@ class ShapleyCredit:
 
     @property
     def calls(self) -> int:
-        """Calls of agents so far, also those of judging."""
-        return self.asked.calls + calls_of(self._value)
+        """Calls of agents so far, including those of the value."""
+        return self.cost.calls + (calls_of(self._value) or 0)
 
     async def assign(self, trace: Trace, state: object | None) -> CreditTable:
-        """Credit for every message that was said; all ``None`` if a worth could not be found."""
+        """Credit for every delivered message; all ``None`` if a value could not be found."""
         game = _Game(as_recorded(self._graph, trace), trace, self._value, state, self._limits)
-        ids = spoken(trace)
+        ids = delivered_messages(trace)
         sender = {m.id: m.sender if self._players == "agents" else m.id for m in trace.messages}
         said: dict[str, list[str]] = {}
         for id in ids:
@@ -86,10 +91,10 @@ class ShapleyCredit:
         found = await shapley(
             list(said), worth, rng, exact_up_to=self._exact_up_to, pairs=self._pairs
         )
-        self.asked += game.asked
+        self.cost += game.cost
         if found is None:
-            why = ("a coalition's decision could not be judged",) * trace.rounds
-            return CreditTable(values=blank(trace), source=self.name, rationale=why, signed=True)
+            why = "a coalition's decision could not be judged"
+            return unscored_decision(trace, self.name, why, signed=True)
 
         def spread(by_player: Mapping[str, float]) -> dict[str, float]:
             return {id: by_player[sender[id]] for id in ids}
@@ -97,14 +102,14 @@ class ShapleyCredit:
         return CreditTable(
             values=as_matrix(trace, spread(found.values)),
             source=self.name,
-            rationale=(f"all together add {found.total:.3g}",) * trace.rounds,
+            rationale=(f"all agents together add {found.total:.3g}",) * trace.rounds,
             signed=True,
             errors=None if found.errors is None else as_matrix(trace, spread(found.errors)),
         )
 
 
 class _Game:
-    """What the decision is worth when only some of the messages are there."""
+    """The value of the decision when only some of the messages are present."""
 
     def __init__(
         self,
@@ -116,11 +121,11 @@ class _Game:
     ) -> None:
         self._graph, self._trace, self._value = graph, trace, value
         self._state, self._limits = state, limits
-        self._all = frozenset(spoken(trace))
+        self._all = frozenset(delivered_messages(trace))
         self._heard = {call.message: call.heard for call in trace.calls}
         self._end = next((m.id for m in reversed(trace.messages) if m.sender == graph.output), None)
         self._known: dict[frozenset[str], float | None] = {}
-        self.asked = Asked()
+        self.cost = ReplayCost()
 
     async def worths(self, coalitions: Sequence[set[str]]) -> list[float | None]:
         keys = [self._reaching(kept) for kept in coalitions]
@@ -130,9 +135,9 @@ class _Game:
         return [self._known[key] for key in keys]
 
     def _reaching(self, kept: set[str]) -> frozenset[str]:
-        """Those of the messages that reach the decision through each other."""
+        """The messages that reach the decision through other present messages."""
         if self._graph.when or self._end is None:
-            return frozenset(kept)  # who hears what may change with what is said
+            return frozenset(kept)  # conditional edges depend on what is said
         reached: set[str] = set()
         open_ids = [self._end] if self._end not in self._all or self._end in kept else []
         while open_ids:
@@ -147,7 +152,7 @@ class _Game:
             return await self._value(self._trace, self._state)
         without = [id for id in self._trace_order() if id not in kept]
         run = await replay(self._graph, self._trace, without=without, limits=self._limits)
-        self.asked += Asked(1, asked_anew(self._trace, run))
+        self.cost += ReplayCost(1, new_calls(self._trace, run))
         return await self._value(run, self._state)
 
     def _trace_order(self) -> list[str]:

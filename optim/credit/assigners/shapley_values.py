@@ -1,8 +1,8 @@
-"""Shapley values of any game: what each player adds, on average over all orders of arrival.
+"""Shapley values of any game: what each player adds, on average over all permutations.
 
-Exact over all coalitions for few players; for more, from random orders, each taken together with
-its reverse (antithetic pairs: what is early in one is late in the other, so that their mean varies
-less). Both give values that sum to what all are worth together minus what nobody is worth.
+They are exact, over all coalitions, for few players. For more players they are estimated from
+random permutations, each with its reverse (antithetic pairs, which reduce the variance). In both
+cases the values sum to the worth of all players minus the worth of the empty coalition.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from swarm_ui.errors import ConfigError
 
 Coalition = frozenset[str]
 Worth = Callable[[Sequence[Coalition]], Awaitable[Sequence[float | None]]]
-"""What each of these coalitions is worth; ``None``: it could not be found out."""
+"""Gives the worth of each coalition; ``None``: it is unknown."""
 
 T = TypeVar("T")
 MAX_EXACT = 6
 
 
 class ShapleyValues(msgspec.Struct, frozen=True, kw_only=True):
-    """What each player adds."""
+    """The Shapley value of each player."""
 
     values: dict[str, float]
     errors: dict[str, float] | None = None
     """Standard errors; ``None`` if the values are exact."""
     total: float
-    """Worth of all players together minus that of nobody: the sum of the values."""
+    """The sum of the values: the worth of all players minus that of the empty coalition."""
 
 
 async def shapley(
@@ -47,17 +47,18 @@ async def shapley(
 
     Args:
         players: by name, each once.
-        worth: asked for many coalitions at a time; may be asked for one twice.
-        rng: draws the orders, if there are more players than ``exact_up_to``.
-        exact_up_to: so many players are done exactly, with all ``2 ** n`` coalitions.
-        pairs: of orders, at least 2 (one pair says nothing about its error).
+        worth: called with many coalitions at a time; a coalition may be repeated.
+        rng: draws the permutations, if there are more players than ``exact_up_to``.
+        exact_up_to: the largest number of players for an exact result from all ``2 ** n``
+            coalitions.
+        pairs: of permutations; at least 2, because one pair has no standard error.
 
     Returns:
-        ``None`` if a coalition's worth could not be found out (of sampled orders, if fewer than
-        two pairs are left).
+        ``None`` if the worth of a coalition is unknown, or, with sampled permutations, if fewer
+        than two pairs are known.
     """
     if len(set(players)) != len(players):
-        raise ConfigError(f"shapley: a player is named twice: {', '.join(players)}")
+        raise ConfigError(f"shapley: two players have the same name: {', '.join(players)}")
     if pairs < 2:
         raise ConfigError(f"shapley: pairs must be at least 2, got {pairs}")
     if len(players) <= exact_up_to:
@@ -113,7 +114,7 @@ async def _sampled(
 def _marginals(
     order: Sequence[str], found: dict[Coalition, float | None]
 ) -> dict[str, float] | None:
-    """What each player adds when they come in this order."""
+    """What each player adds to those before it in this permutation."""
     worths = [found[frozenset(order[:k])] for k in range(len(order) + 1)]
     known = [w for w in worths if w is not None]
     if len(known) < len(worths):

@@ -1,4 +1,4 @@
-"""What a decision is worth, in [0, 1]: the question that counterfactual credit asks again."""
+"""The value of a decision, in [0, 1], for counterfactual and Shapley credit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from swarm_ui.environment import Environment, Restorable, Step
 from swarm_ui.errors import ConfigError
 from swarm_ui.node import derive
 from swarm_ui.observation import Observation
-from swarm_ui.optim.preferences.grading import alone
+from swarm_ui.optim.credit.assigners.assigner import calls_of
+from swarm_ui.optim.preferences.grading import score_of_action
 from swarm_ui.rollout.episodes import SOLVED, WAIT, no_decision, rollout
 from swarm_ui.rollout.policy import Policy
 from swarm_ui.rollout.pool import MakeEnvironment
@@ -23,13 +24,13 @@ from swarm_ui.trace.records import Trace
 
 
 class DecisionValue(Protocol):
-    """Judges a decision where it was made."""
+    """Gives the value of a decision in its state."""
 
     @property
     def name(self) -> str: ...
 
     async def __call__(self, trace: Trace, state: object | None) -> float | None:
-        """In [0, 1]; ``None`` if a fault kept the decision or its judgement from coming about.
+        """In [0, 1]; ``None`` if a fault prevented the decision or its evaluation.
 
         Args:
             trace: the decision, as recorded or as it would have been.
@@ -39,7 +40,7 @@ class DecisionValue(Protocol):
 
 
 class CriticValue:
-    """A critic's score of the decision alone, whoever proposed it; no decision is worth 0.
+    """A critic's score of the decided action, whoever proposed it. No decision has the value 0.
 
     With a :class:`~swarm_ui.optim.credit.assigners.critic.ScriptedCritic` this is the
     environment's own grade.
@@ -54,8 +55,8 @@ class CriticValue:
 
     @property
     def calls(self) -> int:
-        """Calls of the critic to a model so far."""
-        return calls_of(self._critic)
+        """Calls of the critic so far."""
+        return calls_of(self._critic) or 0
 
     async def __call__(self, trace: Trace, state: object | None) -> float | None:
         """See :class:`DecisionValue`."""
@@ -63,14 +64,14 @@ class CriticValue:
             return None
         if trace.action is None:
             return 0.0
-        return (await self._critic.assign(alone(trace, trace.action), state)).values[0][0]
+        return await score_of_action(self._critic, trace, trace.action, state)
 
 
 class OutcomeValue:
-    """Success of the episode if it went on from this decision: dear, and asks no critic.
+    """Success of the episode when it continues from this decision.
 
-    The decision is executed in an environment set to the same state, and a policy goes on to the
-    end. Equal decisions at the same place are played once.
+    The decision is executed in an environment set to the same state, and a policy plays to the
+    end. Equal decisions in the same place are played once. This is expensive, but needs no critic.
     """
 
     def __init__(
@@ -84,9 +85,10 @@ class OutcomeValue:
     ) -> None:
         """
         Args:
-            make_environment: worlds that read the snapshots of the one acted in.
-            policy: goes on after the decision.
-            samples: how often it goes on; with a greedy policy in a fixed world one is enough.
+            make_environment: makes environments that can restore the given snapshots.
+            policy: plays after the decision.
+            samples: number of continuations. One is enough if policy and environment are
+                deterministic.
             max_steps: of each continuation.
             seed: of the continuations.
         """
@@ -153,7 +155,7 @@ class OutcomeValue:
 
 
 class _Resumed:
-    """An environment in the middle of an episode, for a rollout that begins there."""
+    """An environment in the middle of an episode, for a rollout that starts there."""
 
     def __init__(self, environment: Environment, observation: Observation) -> None:
         self._environment, self._observation = environment, observation
@@ -175,24 +177,19 @@ class _Resumed:
     async def close(self) -> None: ...
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """What re-runs cost."""
+class ReplayCost(msgspec.Struct, frozen=True):
+    """The cost of replays."""
 
     runs: int = 0
     calls: int = 0
-    """Calls to nodes made anew; those taken from the record are free."""
+    """New calls to nodes, without those taken from the record."""
 
-    def __add__(self, other: Asked) -> Asked:
-        return Asked(self.runs + other.runs, self.calls + other.calls)
-
-
-def calls_of(asking: object) -> int:
-    """Calls that something counts under ``calls``; 0 if it makes none, or counts none."""
-    return int(getattr(asking, "calls", 0))
+    def __add__(self, other: ReplayCost) -> ReplayCost:
+        return ReplayCost(self.runs + other.runs, self.calls + other.calls)
 
 
-def asked_anew(before: Trace, after: Trace) -> int:
-    """How many calls of agents a re-run made that were not taken from the record."""
+def new_calls(before: Trace, after: Trace) -> int:
+    """The number of calls of agents that a replay made, without those from the record."""
     agents = frozenset(before.agents)
     old = {id(call) for call in before.calls}
     return sum(call.node in agents and id(call) not in old for call in after.calls)

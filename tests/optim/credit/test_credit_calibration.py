@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,18 +14,13 @@ from hypothesis import strategies as st
 from learning_fakes import ButtonWorld, click, decided, screen
 from rich.console import Console
 
-from swarm_ui.credit import CreditAssigner, CreditTable
+from swarm_ui.credit import CreditTable
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.credit.__main__ import main
 from swarm_ui.optim.credit.analysis.calibration import calibration
 from swarm_ui.optim.credit.analysis.compare import Assessed, RecordedCredit, assess_all, compare
-from swarm_ui.optim.credit.analysis.credit_plots import plot_comparison, plot_reliability
-from swarm_ui.optim.credit.analysis.credit_tables import (
-    calibration_table,
-    comparison_table,
-    judgement_table,
-    ranks_table,
-)
+from swarm_ui.optim.credit.analysis.credit_plots import plot_reliability
+from swarm_ui.optim.credit.analysis.credit_report import CreditReport, compare_recorded
+from swarm_ui.optim.credit.analysis.credit_tables import report_tables
 from swarm_ui.optim.credit.analysis.ranks import (
     auc,
     auc_by_bootstrap,
@@ -34,14 +28,13 @@ from swarm_ui.optim.credit.analysis.ranks import (
     ranks,
     spearman,
 )
-from swarm_ui.optim.credit.assigners.assigner import EachDecision, blank
+from swarm_ui.optim.credit.assigners.assigner import PerDecision, empty_matrix
 from swarm_ui.optim.credit.assigners.counterfactual import Counterfactual
 from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
 from swarm_ui.optim.credit.assigners.progress_credit import AgreementCredit
 from swarm_ui.optim.credit.assigners.values import CriticValue
 from swarm_ui.rollout.episodes import rollout
 from swarm_ui.rollout.policy import GraphPolicy
-from swarm_ui.trace.jsonl import write_jsonl
 from swarm_ui.trace.records import Episode, StepRecord, Trace
 
 PNG = b"\x89PNG"
@@ -169,9 +162,9 @@ def test_a_comparison_by_hand() -> None:
     assert found.ranks[2][0] is None and found.ranks[2][2] is None
     with pytest.raises(ConfigError, match="no assigner 'x'; there are solver"):
         compare(EPISODES, [TRUTH], reference="x")
-    with pytest.raises(ConfigError, match="bear one name"):
+    with pytest.raises(ConfigError, match="have one name"):
         compare(EPISODES, [TRUTH, TRUTH])
-    with pytest.raises(ConfigError, match="nobody to compare"):
+    with pytest.raises(ConfigError, match="nothing to compare"):
         compare(EPISODES, [])
 
 
@@ -182,14 +175,14 @@ async def test_calls_seconds_and_errors_of_real_assigners() -> None:
     episode = await rollout(ButtonWorld(), GraphPolicy(graph, name="p"), task="press", seed=3)
     states = [_states(3, len(episode.steps))]
     critic = ScriptedCritic(ButtonWorld)
-    by_replay = EachDecision(Counterfactual(graph, CriticValue(critic), samples=2))
+    by_replay = PerDecision(Counterfactual(graph, CriticValue(critic), samples=2))
     assessed = [await assess_all(a, [episode], states) for a in (OutcomeCredit(), by_replay)]
     outcome, replayed = assessed
     assert outcome.calls == 0 and outcome.name == "outcome"
     assert replayed.calls == 3 * 2 * len(episode.steps)  # no edges: only the message itself
     found = compare([episode], assessed)
     assert found.sides[1].error == 0.0  # who is always the same has no variance
-    silent = await assess_all(EachDecision(Mute()), [episode])
+    silent = await assess_all(PerDecision(Mute()), [episode])
     assert silent.calls is None  # nobody counted
     again = await assess_all(by_replay, [episode], states)
     assert again.calls == replayed.calls  # counted anew, not in total
@@ -201,7 +194,7 @@ class Mute:
     name = "mute"
 
     async def assign(self, trace: Trace, state: object | None) -> CreditTable:
-        return CreditTable(values=blank(trace), source=self.name)
+        return CreditTable(values=empty_matrix(trace), source=self.name)
 
 
 def _states(seed: int, steps: int) -> list[object]:
@@ -218,58 +211,53 @@ async def test_recorded_credit_is_an_assigner_too() -> None:
 
 def test_tables_and_plots_show_every_assigner(tmp_path: Path) -> None:
     found = compare(EPISODES, [TRUTH, CRITIC], reference="solver")
-    reports = [calibration(EPISODES, CRITIC.tables, TRUTH.tables)]
+    reports = (calibration(EPISODES, CRITIC.tables, TRUTH.tables),)
+    report = CreditReport(comparison=found, calibration=reports)
     out = io.StringIO()
     console = Console(width=80, file=out)
-    for table in (comparison_table(found), judgement_table(found), ranks_table(found)):
+    for table in report_tables(report):
         console.print(table)
-    console.print(calibration_table(reports))
     text = " ".join(out.getvalue().split())
     assert "2 assigners on 3 episodes, 4 decisions, 8 messages" in text
     assert "(says solver)" in text and "…" not in text  # 80 columns are enough
     assert "critic" in text and "round 0" in text and "agent_1" in text
-    for name, draw in (("a.png", plot_comparison), ("b.png", plot_reliability)):
-        draw(found if draw is plot_comparison else reports, tmp_path / name)  # type: ignore[operator]
+    report.plot(tmp_path)
+    for name in ("comparison.png", "reliability.png"):
         assert (tmp_path / name).read_bytes().startswith(PNG)
     plot_reliability([calibration(EPISODES, CRITIC.tables)], tmp_path / "empty.svg")
     with pytest.raises(ConfigError, match="a plot is written as"):
         plot_reliability([], tmp_path / "x.jpg")
 
 
-def more() -> list[CreditAssigner]:
-    class Second(AgreementCredit):
-        name = "agreement again"
-
-    return [Second()]
+class Second(AgreementCredit):
+    name = "agreement again"
 
 
-def test_the_command_compares_a_trace_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    import asyncio
+def names(report: CreditReport) -> list[str]:
+    return [side.name for side in report.comparison.sides]
 
+
+async def test_recorded_episodes_are_compared_with_all_that_can_judge_them() -> None:
     from test_credit_counterfactual import vote_on
 
-    async def play() -> list[Episode]:
-        policy = GraphPolicy(vote_on(0, 1, 1), name="p")
-        return [await rollout(ButtonWorld(), policy, task="press", seed=s) for s in range(6)]
-
-    file = tmp_path / "episodes.jsonl"
-    write_jsonl(file, asyncio.run(play()))
-    options = ["--world", "learning_fakes:ButtonWorld", "--plots", str(tmp_path / "plots")]
-    options += ["--assigners", "test_credit_calibration:more", "--json", str(tmp_path / "f.json")]
-    assert main([str(file), *options]) == 0
-    assert "agreement again" in capsys.readouterr().out
-    figures = json.loads((tmp_path / "f.json").read_text())
-    assert figures["comparison"]["reference"] == "scripted critic"
-    names = [side["name"] for side in figures["comparison"]["sides"]]
-    assert names == ["scripted critic", "outcome", "new screen", "agreement", "agreement again"]
-    assert (tmp_path / "plots" / "comparison.png").read_bytes().startswith(PNG)
-
-    assert main([str(file)]) == 0
-    for wrong in (["--world", "nothing:here"], ["--world", "json:__doc__"], ["--reference", "x"]):
-        assert main([str(file), *wrong]) == 2
-    errors = capsys.readouterr().err
-    assert "expected MODULE:NAME" in errors and "no assigner 'x'" in errors
-    (tmp_path / "none.jsonl").write_text("")
-    assert main([str(tmp_path / "none.jsonl")]) == 2
+    graph = vote_on(0, 1, 1)
+    policy = GraphPolicy(graph, name="p")
+    episodes = [await rollout(ButtonWorld(), policy, task="press", seed=s) for s in range(6)]
+    bare = await compare_recorded(episodes, assigners=[Second()])
+    always = ["outcome", "new screen", "agreement"]
+    assert names(bare) == [*always, "agreement again"] and bare.comparison.reference == ""
+    critic = await compare_recorded(episodes, make_environment=ButtonWorld)
+    assert names(critic) == ["scripted critic", *always]
+    assert critic.comparison.reference == "scripted critic"
+    assert [one.source for one in critic.calibration] == always
+    replayed = await compare_recorded(episodes, make_environment=ButtonWorld, graph=graph)
+    assert names(replayed)[4:] == [
+        "counterfactual, removed (scripted critic)", "Shapley over agents (scripted critic)",
+    ]  # fmt: skip
+    step = msgspec.structs.replace(episodes[0].steps[0], credit=((1.0, 0.0, 0.0),))
+    credited = [msgspec.structs.replace(episodes[0], steps=(step, *episodes[0].steps[1:]))]
+    recorded = await compare_recorded(credited)
+    assert names(recorded) == [*always, "recorded"]
+    assert recorded.comparison.reference == "recorded"
+    with pytest.raises(ConfigError, match="no episodes"):
+        await compare_recorded([])

@@ -103,13 +103,13 @@ def test_only_descendants_are_asked_again(seed: int, size: int, rounds: int) -> 
     removing = Counterfactual(graph, Plain())
     assign(removing, trace)
     followers = sum(len(after(trace, {id})) for id in said)
-    assert len(model.requests) == removing.asked.calls == followers
-    assert removing.asked.runs == len(said)
+    assert len(model.requests) == removing.cost.calls == followers
+    assert removing.cost.runs == len(said)
 
     model.requests.clear()
     drawing = Counterfactual(graph, Plain(), samples=3)
     assign(drawing, trace)
-    assert len(model.requests) == drawing.asked.calls == 3 * (len(said) + followers)
+    assert len(model.requests) == drawing.cost.calls == 3 * (len(said) + followers)
 
 
 def test_a_resampled_message_is_compared_with_the_mean_of_its_samples() -> None:
@@ -192,8 +192,8 @@ def test_coalitions_that_come_to_the_same_are_run_once() -> None:
     shapley = ShapleyCredit(chain, value)
     table = assign(shapley, trace)
     # Worth by who reaches c through whom: c alone 1/5, bc 2/5, abc 3/5, ac as c, no c nothing.
-    assert value.judged == 4 and shapley.asked.runs == 3
-    assert shapley.asked.calls == 3  # c alone; b and then c without a
+    assert value.judged == 4 and shapley.cost.runs == 3
+    assert shapley.cost.calls == 3  # c alone; b and then c without a
     total = sum(v for v in table.values[0] if v is not None)
     assert total == pytest.approx(3 / 5)
     by_agent = dict(zip(trace.agents, table.values[0], strict=True))

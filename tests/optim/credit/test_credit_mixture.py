@@ -14,7 +14,7 @@ from learning_fakes import ButtonWorld, click, decided, screen
 from swarm_ui.action import Action
 from swarm_ui.credit import CreditTable, EpisodeAssigner, credited
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.credit.assigners.assigner import EachDecision, recall_states
+from swarm_ui.optim.credit.assigners.assigner import PerDecision, replay_snapshots
 from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
 from swarm_ui.optim.credit.assigners.mixture import Mixture, blend
 from swarm_ui.optim.credit.assigners.noisy_critic import NoisyCritic
@@ -84,7 +84,7 @@ async def test_progress_goes_to_those_who_proposed_what_was_done() -> None:
     cut = msgspec.structs.replace(failed.steps[-1], terminated=False, truncated=True)
     cut_off = msgspec.structs.replace(failed, steps=(*failed.steps[:-1], cut))
     assert (await values_of(measure, cut_off, states))[-1] == ((None, None),)
-    with pytest.raises(ConfigError, match="without snapshots"):
+    with pytest.raises(ConfigError, match="has no snapshots"):
         await measure.assess(lived)
     with pytest.raises(ConfigError, match="4 steps but 1 snapshots"):
         await measure.assess(lived, ["0"])
@@ -119,7 +119,7 @@ async def test_masked_episodes_are_unscored_by_all() -> None:
         OutcomeCredit(),
         NoveltyCredit(),
         ProgressCredit(lambda state: 0.0),
-        EachDecision(AgreementCredit()),
+        PerDecision(AgreementCredit()),
         Mixture([(OutcomeCredit(), 1.0)]),
     ]
     for assigner in everybody:
@@ -133,8 +133,8 @@ async def test_a_mixture_is_the_weighted_mean_of_those_that_scored() -> None:
     one = episode(step([[click(0), click(1), click(2)]]), success=False)
     mixture = Mixture(
         [
-            (EachDecision(Fixed(1.0, None, 0.0, name="a")), 3.0),
-            (EachDecision(Fixed(-1.0, 1.0, None, name="b", signed=True)), 1.0),
+            (PerDecision(Fixed(1.0, None, 0.0, name="a")), 3.0),
+            (PerDecision(Fixed(-1.0, 1.0, None, name="b", signed=True)), 1.0),
         ]
     )
     assert mixture.name == "3 a + 1 b"
@@ -148,13 +148,13 @@ async def test_a_mixture_is_the_weighted_mean_of_those_that_scored() -> None:
 
 async def test_credit_is_written_in_its_unit_form() -> None:
     one = episode(step([[click(0), click(1)]]))
-    tables = await EachDecision(Fixed(-1.0, 0.5, signed=True)).assess(one)
+    tables = await PerDecision(Fixed(-1.0, 0.5, signed=True)).assess(one)
     assert credited(one, tables).steps[0].credit == ((0.0, 0.75),)
 
 
 async def test_a_mixture_gives_the_reasons_of_all_its_parts() -> None:
     one = episode(step([[click(0), click(1)]]), success=True)
-    parts = [(OutcomeCredit(), 1.0), (EachDecision(Fixed(1.0, 0.0)), 1.0)]
+    parts = [(OutcomeCredit(), 1.0), (PerDecision(Fixed(1.0, 0.0)), 1.0)]
     (table,) = await Mixture(parts).assess(one)
     assert table.rationale == ("outcome: the episode was solved",)
     assert credited(one, [table]).steps[0].rationale == table.rationale
@@ -271,13 +271,13 @@ async def test_snapshots_of_a_recorded_episode_come_from_playing_it_again() -> N
 
     policy = GraphPolicy(vote_on(0, 1, 1), name="p")
     lived = await rollout(ButtonWorld(), policy, task="press", seed=3)
-    states = await recall_states(ButtonWorld, lived)
+    states = await replay_snapshots(ButtonWorld, lived)
     assert len(states) == len(lived.steps) > 1
-    tables = await EachDecision(ScriptedCritic(ButtonWorld)).assess(lived, states)
+    tables = await PerDecision(ScriptedCritic(ButtonWorld)).assess(lived, states)
     world = ButtonWorld()
     for record, state, table in zip(lived.steps, states, tables, strict=True):
         seen = world.restore(state)
         assert seen == record.trace.observation
         assert table.values[0][0] == world.grade(click(0))
     with pytest.raises(ConfigError, match="another screen at step 0"):
-        await recall_states(ButtonWorld, msgspec.structs.replace(lived, seed=4))
+        await replay_snapshots(ButtonWorld, msgspec.structs.replace(lived, seed=4))

@@ -141,7 +141,7 @@ def test_a_coalition_that_cannot_be_judged_spoils_the_exact_values_only() -> Non
 
 
 def test_bad_input_is_refused() -> None:
-    with pytest.raises(ConfigError, match="named twice: a, a"):
+    with pytest.raises(ConfigError, match="have the same name: a, a"):
         solve(["a", "a"], glove)
     with pytest.raises(ConfigError, match="pairs must be at least 2, got 1"):
         solve(["a"], glove, pairs=1)

@@ -11,10 +11,10 @@ import msgspec
 import pytest
 from learning_fakes import click, decided
 
+from benchmarks.vote_game import VoteGame, play
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.credit.analysis.vote_game import VoteGame, play
 from swarm_ui.optim.credit.assigners.mixture import TrustedCritic
-from swarm_ui.optim.credit.trust import CriticTrust, round_means
+from swarm_ui.optim.credit.trust import CriticTrust, TrustConfig, round_means
 from swarm_ui.stats import over_seeds
 from swarm_ui.trace.records import Episode, StepRecord
 
@@ -34,7 +34,7 @@ def draw(
 
 
 def test_the_weight_is_the_lower_bound_of_the_correlation() -> None:
-    trust = CriticTrust(confidence=1.0)
+    trust = CriticTrust(TrustConfig(confidence=1.0))
     scores: list[list[float | None]] = [[0.0], [0.0], [1.0], [1.0], [1.0], [0.0]]
     trust.learn(scores, [0.0, 0.0, 1.0, 1.0, 0.0, 1.0])
     r = 1 / 3  # of six episodes, four agree
@@ -58,7 +58,7 @@ def test_no_evidence_no_trust_and_each_round_has_its_own() -> None:
 
 
 def test_a_critic_that_prefers_what_is_wrong_ends_at_zero() -> None:
-    trust, turning = CriticTrust(), CriticTrust(inverted=True)
+    trust, turning = CriticTrust(), CriticTrust(TrustConfig(inverted=True))
     for batch in range(10):
         for one in (trust, turning):
             one.learn(*draw(-0.8, 50, seed=batch))
@@ -97,7 +97,7 @@ def test_a_critic_that_only_knows_which_tasks_are_hard_earns_nothing() -> None:
 
 
 def test_trust_is_lost_when_the_critic_stops_predicting() -> None:
-    trust = CriticTrust(memory=0.5)
+    trust = CriticTrust(TrustConfig(memory=0.5))
     trust.learn(*draw(1.0, 200))
     assert trust.weight(0) > 0.4
     for seed in range(8):
@@ -110,7 +110,7 @@ def test_trust_is_lost_when_the_critic_stops_predicting() -> None:
 
 
 def test_a_prior_is_trusted_until_outcomes_speak() -> None:
-    trust = CriticTrust(prior=(0.6, 50.0))
+    trust = CriticTrust(TrustConfig(prior=(0.6, 50.0)))
     start = trust.weight(0)
     assert start == pytest.approx(math.tanh(math.atanh(0.6) - 1.645 / math.sqrt(48)))
     for seed in range(30):
@@ -141,8 +141,8 @@ def test_state_survives_a_save() -> None:
 
 @pytest.mark.parametrize("settings", [{"memory": 1.5}, {"confidence": -1.0}, {"prior": (1.0, 3.0)}])
 def test_bad_settings_are_refused(settings: dict[str, object]) -> None:
-    with pytest.raises(ConfigError, match="CriticTrust"):
-        CriticTrust(**settings)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="critic trust"):
+        TrustConfig(**settings)  # type: ignore[arg-type]
 
 
 def lived(score: float | None, success: bool | None, task: str = "t") -> Episode:
@@ -176,7 +176,7 @@ async def test_settling_learns_and_mixes_with_the_outcome() -> None:
     assert settled[-2].steps[0].credit == ((None, None), (None, None))
     assert settled[-1].steps[0].credit == ((1.0, pytest.approx(w0 * 0.5 + 1 - w0)), (1.0, 1.0))
     again = TrustedCritic()
-    again.load_state_dict(critic.state_dict())
+    again.trust.load_state_dict(critic.trust.state_dict())
     assert await again.mixed(batch[0]) == settled[0]
 
 

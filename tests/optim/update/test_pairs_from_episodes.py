@@ -12,7 +12,7 @@ from learning_fakes import click, decided, graded, screen
 
 from swarm_ui.action import Action
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.preferences.grading import GradedAction
+from swarm_ui.optim.preferences.grading import ScoredAction
 from swarm_ui.optim.preferences.pairs import PairConfig, PreferencePair, make_pairs
 from swarm_ui.trace.records import Episode, StepRecord
 from swarm_ui.view import View
@@ -25,7 +25,7 @@ def episode(*steps: StepRecord, fault: str | None = None) -> Episode:
 
 
 def made(
-    *steps: StepRecord, config: PairConfig = ALL, adversary: tuple[GradedAction, ...] = ()
+    *steps: StepRecord, config: PairConfig = ALL, adversary: tuple[ScoredAction, ...] = ()
 ) -> list[PreferencePair]:
     return make_pairs(
         [episode(*steps)], random.Random(0), config=config, negatives=lambda trace: adversary
@@ -81,8 +81,8 @@ def test_steps_without_credit_and_masked_episodes_give_nothing() -> None:
 
 def test_the_adversary_is_used_only_where_it_was_really_wrong() -> None:
     easy = graded(decided([[click(0), click(0)]]), [[1.0, 1.0]])
-    wrong = GradedAction(action=click(2), credit=0.0)
-    right = GradedAction(action=click(1), credit=1.0)
+    wrong = ScoredAction(action=click(2), credit=0.0)
+    right = ScoredAction(action=click(1), credit=1.0)
     pairs = made(easy, adversary=(wrong, right))
     assert {p.rejected for p in pairs} == {click(2)}
     assert {p.source for p in pairs} == {"own > adversary"}

@@ -1,6 +1,6 @@
 """Training runs in processes that are made to be killed:
 
-python tests/optim/trainer_child.py
+python tests/support/trainer_child.py
 
 Reads lines from its input. ``run SEED FOLDER OUT BYTES`` forks a child that trains the small team
 of that seed in FOLDER, from wherever it stands, and leaves the adapters in OUT; no file may grow

@@ -1,6 +1,6 @@
 """A small training run. As a script it kills itself (SIGKILL) at the point it is told:
 
-python tests/optim/learning_run.py FOLDER rollout 1
+python tests/support/learning_run.py FOLDER rollout 1
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 from learning_fakes import ButtonWorld, TinyModel, button_team
 
+from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
@@ -40,7 +41,8 @@ def trainer(model: TinyModel, *, config: TeamConfig = CONFIG, **other: Any) -> T
         "adversary": ScriptedAdversary(),
         **other,
     }
-    return TeamTrainer(model, button_team(model), ButtonWorld, sample_jobs, config=config, **given)
+    make = given.pop("make_environment", ButtonWorld)
+    return TeamTrainer(model, button_team(model), make, sample_jobs, config=config, **given)
 
 
 def run(model: TinyModel, folder: Path | None, *, resume: bool = False, **other: Any) -> TeamResult:
@@ -70,7 +72,7 @@ def main() -> None:
             rename(source, target)
 
         os.rename = dying
-    run(TinyModel(), folder, resume=True, progress=killer(phase, iteration))
+    run(TinyModel(), folder, resume=True, callbacks=Callbacks(on_progress=killer(phase, iteration)))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,91 @@
+"""The comparison of credit assigners on the recorded episodes of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from swarm_ui.credit import CreditAssigner, EpisodeAssigner
+from swarm_ui.environment import Environment, Graded
+from swarm_ui.errors import ConfigError
+from swarm_ui.graph.dag import Dag
+from swarm_ui.optim.credit.analysis.calibration import Calibration, calibration
+from swarm_ui.optim.credit.analysis.compare import Comparison, RecordedCredit, assess_all, compare
+from swarm_ui.optim.credit.analysis.credit_plots import plot_comparison, plot_reliability
+from swarm_ui.optim.credit.assigners.assigner import by_episode, replay_snapshots
+from swarm_ui.optim.credit.assigners.counterfactual import Counterfactual
+from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
+from swarm_ui.optim.credit.assigners.progress_credit import AgreementCredit, NoveltyCredit
+from swarm_ui.optim.credit.assigners.shapley_credit import ShapleyCredit
+from swarm_ui.optim.credit.assigners.values import CriticValue
+from swarm_ui.trace.records import Episode
+
+AnyAssigner = CreditAssigner | EpisodeAssigner
+
+
+class CreditReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Assigners on the same episodes, and the calibration of each against the reference."""
+
+    comparison: Comparison
+    calibration: tuple[Calibration, ...]
+    """Of all assigners but the reference."""
+
+    def plot(self, folder: Path) -> None:
+        """Write ``comparison.png`` and ``reliability.png``."""
+        plot_comparison(self.comparison, folder / "comparison.png")
+        plot_reliability(self.calibration, folder / "reliability.png")
+
+
+async def compare_recorded(
+    episodes: Sequence[Episode],
+    *,
+    make_environment: Callable[[], Environment] | None = None,
+    graph: Dag | None = None,
+    assigners: Sequence[AnyAssigner] = (),
+    reference: str = "",
+) -> CreditReport:
+    """Compare all assigners that can judge these episodes.
+
+    The outcome, new screens and agreement need the episodes alone. Recorded credit is compared
+    where there is some.
+
+    Args:
+        episodes: recorded ones.
+        make_environment: replays the episodes for snapshots of their states. If it grades actions,
+            a scripted critic is compared, and it is the reference.
+        graph: the team that made the decisions. With it and a scripted critic, counterfactual and
+            Shapley credit are compared, which ask the team again.
+        assigners: more assigners.
+        reference: name of the assigner that says what is right; default: the scripted critic, or
+            else the recorded credit.
+
+    Raises:
+        ConfigError: there are no episodes, or the environment shows other screens than recorded.
+    """
+    if not episodes:
+        raise ConfigError("credit: there are no episodes to compare assigners on")
+    compared: list[AnyAssigner] = [OutcomeCredit(), NoveltyCredit(), AgreementCredit()]
+    if any(record.credit is not None for episode in episodes for record in episode.steps):
+        compared.append(RecordedCredit())
+        reference = reference or RecordedCredit().name
+    states: list[Sequence[object]] | None = None
+    if make_environment is not None:
+        states = [await replay_snapshots(make_environment, episode) for episode in episodes]
+        environment = make_environment()
+        if isinstance(environment, Graded):
+            critic = ScriptedCritic(lambda: environment)
+            compared.insert(0, critic)
+            reference = critic.name if reference in ("", RecordedCredit().name) else reference
+            if graph is not None:
+                value = CriticValue(critic)
+                compared += [Counterfactual(graph, value), ShapleyCredit(graph, value)]
+    compared += assigners
+    assessed = [await assess_all(by_episode(a), episodes, states) for a in compared]
+    comparison = compare(episodes, assessed, reference=reference)
+    truth = next((one.tables for one in assessed if one.name == reference), None)
+    reports = [
+        calibration(episodes, one.tables, truth) for one in assessed if one.name != reference
+    ]
+    return CreditReport(comparison=comparison, calibration=tuple(reports))

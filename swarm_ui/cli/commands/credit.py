@@ -1,0 +1,93 @@
+"""``swarm-ui credit``: assigners of credit, compared on the episodes of a run."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.text import Text
+
+from swarm_ui.cli import exits, flags
+from swarm_ui.cli.output import Output
+from swarm_ui.errors import ConfigError
+
+
+def credit(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="a run's folder, or a trace file")],
+    env: Annotated[str | None, typer.Option(metavar="MODULE:NAME", help="what makes the "
+                   "environment; default: the phone, if the run was played there")] = None,
+    replay: Annotated[bool, flags.option("--replay", help="also counterfactual and Shapley credit, "
+                      "which ask the team again", panel="")] = False,
+    assigners: Annotated[list[str] | None, typer.Option(metavar="MODULE:NAME", help="function that "
+                         "returns more assigners; repeatable")] = None,
+    reference: Annotated[str, typer.Option(metavar="NAME", help="assigner that says what is right; "
+                         "default: the scripted critic, or else the recorded credit")] = "",
+    episodes: Annotated[int | None, typer.Option("--episodes", "-n", metavar="N", min=1,
+                        help="only the first N")] = None,
+    plots: Annotated[Path | None, typer.Option(metavar="FOLDER", help="write two plots")] = None,
+    json: flags.Json = False,
+) -> int:  # fmt: skip
+    """Compare assigners of credit on the recorded episodes of a run.
+
+    Shows agreement, AUC, rank correlation, calls and calibration of each.
+    Example: [bold]swarm-ui credit runs/demo --plots plots[/]
+    """
+    from swarm_ui.optim.credit.analysis.credit_tables import report_tables
+
+    output = Output(machine=json)
+    more = [assigner for place in assigners or () for assigner in _named(place)()]
+    report = asyncio.run(_report(run, env, replay, more, reference, episodes))
+    for made in report_tables(report):
+        output.show(made)
+    if plots is not None:
+        report.plot(plots)
+        output.say(Text(f"wrote two plots to {plots}", overflow="fold"))
+    output.record({"ok": True, "exit": exits.OK, **msgspec.to_builtins(report, str_keys=True)})
+    return exits.OK
+
+
+async def _report(
+    run: Path, env: str | None, replay: bool, more: list[Any], reference: str, most: int | None
+) -> Any:
+    from swarm_ui.optim.credit.analysis.credit_report import compare_recorded
+    from swarm_ui.trace.jsonl import read_jsonl
+
+    files = sorted((run / "traces").glob("*.jsonl")) if run.is_dir() else [run]
+    found = [episode for file in files for episode in read_jsonl(file)][:most]
+    if env is None and {e.environment for e in found} == {"phone (simulated)"}:
+        env = "swarm_ui.environments.phone:PhoneEnvironment"
+    async with AsyncExitStack() as stack:
+        graph = await _team(run, stack) if replay else None
+        make = None if env is None else _named(env)
+        return await compare_recorded(
+            found, make_environment=make, graph=graph, assigners=more, reference=reference
+        )
+
+
+async def _team(run: Path, stack: AsyncExitStack) -> Any:
+    """The team of a run of ``swarm-ui``, whose model is closed with the stack."""
+    from swarm_ui.cli import models, playing, teams
+
+    config = playing.configured(run)
+    model = await stack.enter_async_context(models.opened(config.model))
+    return teams.graph_of(
+        config.team, model, models.adapter_names(config.model, config.team.agents)
+    )
+
+
+def _named(place: str) -> Callable[..., Any]:
+    """What ``MODULE:NAME`` names. Raises ``ConfigError`` if it cannot be called."""
+    module, _, name = place.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(f"'{place}': expected MODULE:NAME of a callable; {error}") from error
+    if not callable(found):
+        raise ConfigError(f"'{place}' is a {type(found).__name__}; expected a callable")
+    return found  # type: ignore[no-any-return]
