@@ -7,7 +7,7 @@ only"). Do not redistribute the test files, nor traces of episodes on them.
     import asyncio
     from swarm_ui import CollabGraph, GraphPolicy, rollout_many
     from swarm_ui.environments.autowebbench import AutoWebBench, synthetic
-    from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+    from swarm_ui.nodes import ScriptedModel
 
     async def main() -> None:
         data = AutoWebBench(synthetic(), "en/ood")     # or AutoWebBench("~/AutoWebGLM", ...)

@@ -9,7 +9,7 @@ them: the authors ask for it so that they stay out of training data.
     import asyncio
     from swarm_ui import CollabGraph, GraphPolicy, rollout_many
     from swarm_ui.environments.mind2web import Mind2Web, synthetic
-    from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+    from swarm_ui.nodes import ScriptedModel
 
     async def main() -> None:
         data = Mind2Web(synthetic(), "test_website", top_k=20)   # or Mind2Web("~/Mind2Web", ...)

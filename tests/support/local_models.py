@@ -9,7 +9,7 @@ import msgspec
 import torch
 
 from swarm_ui.model import ChatModel, Completion, Request
-from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.nodes import LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer
 from swarm_ui.nodes.models.tiny_agent.vocabulary import GENERAL_WORDS
 from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel

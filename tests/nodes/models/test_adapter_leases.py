@@ -16,7 +16,7 @@ from swarm_ui.action import Action
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import Completion
-from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.nodes import LocalModel
 from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, UpdateConfig
 from swarm_ui.optim.update.team_update import copy_adapter

@@ -29,7 +29,7 @@ from swarm_ui.action import Action
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import ChatMessage, Completion, Decision, Request, ScoringModel
-from swarm_ui.nodes.models.transformers.causal_model import CausalModel
+from swarm_ui.nodes import CausalModel
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.protocols import Trainable

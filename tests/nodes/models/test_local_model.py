@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM
 from swarm_ui.action import Action, parse_action
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatMessage, Decision, Request, ScoringModel
-from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.nodes import LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer
 
 

@@ -17,8 +17,7 @@ from swarm_ui.action import Action
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.message import Heard, Usage
 from swarm_ui.model import ChatMessage, Completion, Decision, Request, StreamingModel
-from swarm_ui.nodes.agent import AgentNode
-from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+from swarm_ui.nodes import AgentNode, ScriptedModel
 from swarm_ui.prompts import transcript
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 from swarm_ui.view import View

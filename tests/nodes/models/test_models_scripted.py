@@ -7,7 +7,7 @@ import pytest
 from swarm_ui.errors import ModelError
 from swarm_ui.json_text import last_object, objects
 from swarm_ui.model import ChatMessage, ChatModel, Request, ScoringModel
-from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel, ScriptedScoringModel
+from swarm_ui.nodes import ScriptedModel, ScriptedScoringModel
 
 
 def ask(text: str) -> Request:

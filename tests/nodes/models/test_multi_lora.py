@@ -13,7 +13,7 @@ from local_models import answers, asking, requests, with_adapters
 from peft import PeftModel
 
 from swarm_ui.model import Request
-from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.nodes import LocalModel
 from swarm_ui.nodes.models.transformers import decoding
 
 NAMES = [None, "agent_0", "agent_1", "agent_2"]
