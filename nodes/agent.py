@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from swarm_ui.action import Abstain, Action, Unparsed, parse_action, parse_reply
 from swarm_ui.errors import ModelError
 from swarm_ui.message import Message
 from swarm_ui.model import ChatModel, Completion, Decision, Request, StreamingModel
 from swarm_ui.node import NodeContext, NodeReply
-from swarm_ui.nodes.models.batcher import ASKING
 from swarm_ui.observation import Observation
 from swarm_ui.trace.records import hear
 from swarm_ui.view import AgentView, View, Window, identity, shuffled, windowed
@@ -33,12 +34,11 @@ class AgentNode:
     """Seconds for one call; ``None``: the run's limit."""
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
-        ASKING.set(context.session)  # models that batch serve runs in turn
         view = self.look(context)
         heard = tuple([hear(message, view, listener=context.node) for message in inbox])
         decision = Decision(observation=view.observation, heard=heard, partial=view.partial)
-        seed = context.seed
-        request = context.final(self.model, self.request(decision, seed=seed))
+        request = context.final(self.model, self.request(decision, seed=context.seed))
+        request = msgspec.structs.replace(request, run=context.run)
         if context.streaming and isinstance(self.model, StreamingModel):
             completion = await self._streamed(self.model, request, context)
         else:

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from math import exp, fsum
 from typing import Literal
 
+import msgspec
+
 from swarm_ui.action import Abstain, Action, ActionKey
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.message import Message, abstains
 from swarm_ui.model import Request, ScoringModel
 from swarm_ui.node import ModelNode, NodeContext, NodeReply, Scope, Source, Ties
-from swarm_ui.nodes.models.batcher import ASKING
 from swarm_ui.nodes.voting_rules import best, candidates, exact, hierarchical, nearest_top
 
 NO_PROPOSAL = NodeReply(error="nobody proposed a valid action", ballot={})
@@ -82,7 +83,6 @@ class ProbabilityVote:
         if len(acts) == 1:
             key = next(iter(acts))
             return _decided(acts, {key: _agreed(inbox)}, key)
-        ASKING.set(context.session)  # models that batch serve runs in turn
         sources = [context.source(message) for message in inbox]
         weights = await _weigh(acts, [s for s in sources if s.call.error is None], context)
         return _decided(acts, weights, best(weights, context.run_seed))
@@ -124,6 +124,7 @@ async def _weigh(
         node, model = _scorer(source)
         questions = asked.setdefault(id(model), _Questions(model))
         request = context.pinned(model, node.request(source.decision))
+        request = msgspec.structs.replace(request, run=context.run)
         for key, action in acts.items():
             shown = source.view.from_screen(action)
             if shown is not None:

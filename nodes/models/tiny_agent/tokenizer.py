@@ -1,7 +1,7 @@
 """Screens and actions as a few dozen tokens: what the embedded agent reads and writes.
 
 The interface speaks JSON and natural text; a transformer with a few hundred thousand parameters
-cannot afford either. This codec stands between them:
+cannot afford either. This tokenizer stands between them:
 
 - words are tokens; a word outside the fixed list becomes one of ``SLOTS`` symbols, the same symbol
   wherever the word occurs in this prompt (drawn anew for every training prompt), so that any word
@@ -158,7 +158,7 @@ class ScreenTokenizer:
         """Token ids of an action under a prompt, with the end token.
 
         Raises:
-            ValueError: a pass, for which this codec has no word.
+            ValueError: a pass, for which this tokenizer has no word.
         """
         if isinstance(action, Abstain):
             if not self.passes:

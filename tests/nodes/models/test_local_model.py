@@ -171,10 +171,10 @@ def test_generate_of_transformers_agrees_with_ours() -> None:
     [request] = requests(1)
     assert isinstance(request.decision, Decision)
     [completion] = answers(model, [request])
-    prompt = model.codec.encode(request.decision)
+    prompt = model.tokenizer.encode(request.decision)
     ids = torch.tensor([prompt.ids])
     out = model.module.generate(ids, max_new_tokens=20, do_sample=False)[0, len(prompt.ids) :]
-    text = [i for i in out.tolist() if i != model.codec.eos_id]
-    decoded = model.codec.decode(prompt, text)
+    text = [i for i in out.tolist() if i != model.tokenizer.eos_id]
+    decoded = model.tokenizer.decode(prompt, text)
     want = decoded.json() if isinstance(decoded, Action) else decoded.text
     assert completion.text == want

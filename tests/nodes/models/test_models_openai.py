@@ -383,12 +383,12 @@ async def test_former_keywords_still_work_and_warn() -> None:
         [str(warning.message) for warning in caught]
     )
     with pytest.raises(TypeError, match="unexpected keyword argument 'speed'"):
-        OpenAIModel("tiny", server.url, speed=3)
+        OpenAIModel("tiny", "http://127.0.0.1:9/v1", speed=3)
     with (
         pytest.warns(DeprecationWarning),
         pytest.raises(TypeError, match="both budget and deprecated keywords"),
     ):
-        OpenAIModel("tiny", server.url, budget=Budget(), max_calls=1)
+        OpenAIModel("tiny", "http://127.0.0.1:9/v1", budget=Budget(), max_calls=1)
 
 
 async def test_models_can_share_a_budget() -> None:

@@ -243,8 +243,8 @@ def answers(model: LocalModel, screens: Sequence[Observation]) -> list[str]:
 def test_more_words_leave_the_agent_as_it_was() -> None:
     base = LocalModel.load()
     more = base.with_words([PASS, *COLLEAGUES])
-    assert more.codec.passes and not base.codec.passes
-    assert len(more.codec) == len(base.codec) + 1 + len(COLLEAGUES)
+    assert more.tokenizer.passes and not base.tokenizer.passes
+    assert len(more.tokenizer) == len(base.tokenizer) + 1 + len(COLLEAGUES)
     screens = [moment.observation for moment in POOL[:12]]
     assert answers(more, screens) == answers(base, screens)
 
@@ -256,6 +256,6 @@ def test_an_agent_with_more_words_is_saved_and_loaded(
     folder = tmp_path_factory.mktemp("agent")
     more.save(folder)
     again = LocalModel.load(folder)
-    assert again.codec.passes
+    assert again.tokenizer.passes
     screens = [moment.observation for moment in POOL[:6]]
     assert answers(again, screens) == answers(more, screens)
