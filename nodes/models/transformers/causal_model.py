@@ -147,8 +147,8 @@ class CausalModel(InProcessModel[ChatPrompt]):
         prompt = self._prompt(chat)
         if self._context is not None and len(prompt.ids) >= self._context:
             raise ModelError(
-                f"a prompt of {len(prompt.ids)} tokens; '{self.name}' reads {self._context} at most, "
-                "its reply included"
+                f"the prompt has {len(prompt.ids)} tokens; '{self.name}' accepts at most "
+                f"{self._context}, its reply included"
             )
         return prompt
 

@@ -19,7 +19,7 @@ from torch.nn.functional import pad
 from transformers import PreTrainedModel
 
 from swarm_ui.nodes.models.tiny_agent.tokenizer import Trie
-from swarm_ui.nodes.models.transformers.kv_cache import PreallocatedCache
+from swarm_ui.nodes.models.transformers.kv_cache import KVCache
 from swarm_ui.nodes.models.transformers.multi_lora import LoraRouting
 
 MAX_FREE_WORDS = 8
@@ -125,7 +125,7 @@ def generate(
     """Continue every row; one forward per new token for the whole batch.
 
     Args:
-        network: a transformers causal language model in eval mode (with the routing of adapters in place).
+        network: a transformers causal language model in eval mode.
         rows: any lengths; padded on the left here.
         stops: tokens that end a row.
         routing: is told which rows a forward holds, if it does not hold all of them.
@@ -159,7 +159,7 @@ def generate(
 
 def _prefill(
     network: PreTrainedModel, rows: Sequence[Row], pad_id: int, routing: LoraRouting | None
-) -> tuple[list[int], Tensor, PreallocatedCache, Tensor]:
+) -> tuple[list[int], Tensor, KVCache, Tensor]:
     """Read all prompts, in groups of similar length.
 
     Returns:
@@ -167,7 +167,7 @@ def _prefill(
         ``[rows, words]``, the cache, the mask ``[rows, tokens]``.
     """
     lengths = [len(row.prompt) for row in rows]
-    joinable = PreallocatedCache(network.config).joinable
+    joinable = KVCache(network.config).joinable
     pieces = _pieces(lengths) if joinable else [list(range(len(rows)))]
     done = []
     for piece in pieces:
@@ -176,7 +176,7 @@ def _prefill(
         ids, attention = _left_padded([rows[k].prompt for k in piece], pad_id)
         ids, attention = ids.to(network.device), attention.to(network.device)
         positions = (attention.cumsum(1) - 1).clamp_(min=0)
-        cache = PreallocatedCache(network.config)
+        cache = KVCache(network.config)
         done.append((_forward(network, ids, attention, positions, cache), cache, attention))
     order = [k for piece in pieces for k in piece]
     logits, caches, masks = zip(*done, strict=True)
@@ -186,7 +186,7 @@ def _prefill(
         routing.select_rows(order)
     longest = max(lengths)
     mask = torch.cat([pad(mask, (longest - mask.shape[1], 0)) for mask in masks])
-    return order, torch.cat(logits), PreallocatedCache.joined(network.config, caches), mask
+    return order, torch.cat(logits), KVCache.joined(network.config, caches), mask
 
 
 def _pieces(lengths: Sequence[int]) -> list[list[int]]:
@@ -210,7 +210,7 @@ def _forward(
     ids: Tensor,
     attention: Tensor,
     positions: Tensor,
-    cache: PreallocatedCache,
+    cache: KVCache,
 ) -> Tensor:
     """Logits of the next token, ``[rows, words]``, on the CPU."""
     optional = {"position_ids": positions, "logits_to_keep": 1}

@@ -238,7 +238,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         return out
 
     def _chunks(self, lengths: Sequence[int], versions: Sequence[str | None]) -> list[list[int]]:
-        """Rows of similar length, to keep padding small; in a chunk, rows of one version are adjacent."""
+        """Rows in chunks of similar length; in a chunk, rows of one version are adjacent."""
         chunks: list[list[int]] = []
         for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
             room = min(_BATCH_ROWS, _BATCH_TOKENS // max(1, lengths[i]))

@@ -10,11 +10,11 @@ from torch import Tensor
 from transformers import PreTrainedConfig
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
-_PREALLOCATED = 32
+_SPARE = 32
 """Tokens that fit before the buffers are copied. transformers' own layer copies for every token."""
 
 
-class PreallocatedLayer(DynamicLayer):  # type: ignore[no-untyped-call]
+class KVLayer(DynamicLayer):  # type: ignore[no-untyped-call]
     """Keys and values of one layer, as views of longer buffers."""
 
     keys: Tensor
@@ -37,8 +37,8 @@ class PreallocatedLayer(DynamicLayer):  # type: ignore[no-untyped-call]
         buffers = self._buffers
         if buffers is None or buffers[0].shape[2] < end:
             buffers = (
-                _longer(self.keys, end + _PREALLOCATED),
-                _longer(self.values, end + _PREALLOCATED),
+                _longer(self.keys, end + _SPARE),
+                _longer(self.values, end + _SPARE),
             )
             self._buffers = buffers
         keys, values = buffers
@@ -47,7 +47,7 @@ class PreallocatedLayer(DynamicLayer):  # type: ignore[no-untyped-call]
         self.keys, self.values = keys[:, :, :end], values[:, :, :end]
         return self.keys, self.values
 
-    def join(self, parts: Sequence[PreallocatedLayer]) -> None:
+    def join(self, parts: Sequence[KVLayer]) -> None:
         """Take over the rows of other layers, aligned at their ends."""
         end = max(part.get_seq_length() for part in parts)
         self.lazy_initialization(parts[0].keys, parts[0].values)
@@ -63,29 +63,25 @@ class PreallocatedLayer(DynamicLayer):  # type: ignore[no-untyped-call]
         self._buffers = None
 
 
-class PreallocatedCache(DynamicCache):
-    """transformers' cache for a model, with :class:`PreallocatedLayer` where it has its plain layer."""
+class KVCache(DynamicCache):
+    """transformers' cache for a model, with :class:`KVLayer` in place of its plain layers."""
 
     def __init__(self, config: PreTrainedConfig) -> None:
         super().__init__(config=config)
-        self.layers = [
-            PreallocatedLayer() if type(layer) is DynamicLayer else layer for layer in self.layers
-        ]
+        self.layers = [KVLayer() if type(layer) is DynamicLayer else layer for layer in self.layers]
         self.last_ids: Tensor | None = None
         """The last token of each row, for :mod:`swarm_ui.nodes.models.tiny_agent.architecture`."""
 
     @property
     def joinable(self) -> bool:
         """Whether every layer holds all tokens, so that caches can be joined."""
-        return all(type(layer) is PreallocatedLayer for layer in self.layers)
+        return all(type(layer) is KVLayer for layer in self.layers)
 
     @classmethod
-    def joined(
-        cls, config: PreTrainedConfig, parts: Sequence[PreallocatedCache]
-    ) -> PreallocatedCache:
+    def joined(cls, config: PreTrainedConfig, parts: Sequence[KVCache]) -> KVCache:
         """One cache for the rows of several joinable ones, padded on the left to the longest."""
         whole = cls(config)
-        layers = [cast(list[PreallocatedLayer], part.layers) for part in (whole, *parts)]
+        layers = [cast(list[KVLayer], part.layers) for part in (whole, *parts)]
         for layer, *others in zip(*layers, strict=True):
             layer.join(others)
         last = [part.last_ids for part in parts if part.last_ids is not None]
@@ -110,7 +106,7 @@ def _longer(states: Tensor, tokens: int) -> Tensor:
 def _aligned(parts: Sequence[Tensor], end: int) -> Tensor:
     """A buffer whose rows end at ``end``."""
     _, heads, _, width = parts[0].shape
-    out = parts[0].new_empty((sum(map(len, parts)), heads, end + _PREALLOCATED, width))
+    out = parts[0].new_empty((sum(map(len, parts)), heads, end + _SPARE, width))
     first = 0
     for states in parts:
         begin, rows = end - states.shape[2], slice(first, first + len(states))

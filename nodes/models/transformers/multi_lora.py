@@ -130,7 +130,7 @@ class _RoutedForward:
 def lora_routing(
     layers: Mapping[str, nn.Module], rows: Sequence[AdapterWeights | None]
 ) -> Iterator[LoraRouting]:
-    """Inside, forwards of a batch of ``rows`` add each row's own adapter, whatever is active in peft.
+    """Inside, forwards of a batch add each row's own adapter, whatever is active in peft.
 
     Args:
         layers: every layer that some adapter may add to, by name; of peft's layers, only the

@@ -1,4 +1,4 @@
-"""The agent that ships: it belongs to today's codec and phone, and it can act."""
+"""The agent that ships: it belongs to today's tokenizer and phone, and it can act."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tokenizer of the embedded agent: actions survive a round trip, and grammars fit the screen."""
+"""The embedded agent's tokenizer: actions survive a round trip, and grammars fit the screen."""
 
 from __future__ import annotations
 

@@ -186,10 +186,10 @@ def heard(sender: str, action: Action | None) -> Heard:
     return Heard(sender=sender, round=0, content=content, action=action)
 
 
-def told(codec: ScreenTokenizer, decision: Decision) -> list[str]:
-    prompt = codec.encode(decision)
+def told(tokenizer: ScreenTokenizer, decision: Decision) -> list[str]:
+    prompt = tokenizer.encode(decision)
     named = {id_: word for word, id_ in prompt.slots.items()}
-    return [named.get(i, codec.tokens[i]) for i in prompt.ids]
+    return [named.get(i, tokenizer.tokens[i]) for i in prompt.ids]
 
 
 SAVE = Element(index=0, role="button", text="Save")
