@@ -12,7 +12,7 @@ _POINTING = frozenset({"click", "double_tap", "long_press", "input_text", "selec
 
 
 def candidates(proposals: Sequence[Action]) -> dict[ActionKey, Action]:
-    """The distinct acts, each in its most frequent wording (ties: the first in alphabetical order)."""
+    """The distinct acts, each in its most frequent wording (ties: the alphabetically first)."""
     wordings: dict[ActionKey, Counter[Action]] = {}
     for action in proposals:
         wordings.setdefault(action.key, Counter())[action] += 1
