@@ -1,4 +1,4 @@
-"""A whole GPTSwarm agent: as one node, or unfolded into one node an operation."""
+"""A GPTSwarm agent as one node, or as a graph with one node per operation."""
 
 from __future__ import annotations
 
@@ -14,17 +14,11 @@ from swarm_ui.graph.topology import Edge, descendants
 from swarm_ui.message import Message
 from swarm_ui.model import ChatModel
 from swarm_ui.node import NodeContext, NodeReply
-from swarm_ui.nodes.gptswarm.model_stand_in import Asked, Ledger
+from swarm_ui.nodes.gptswarm.model_proxy import CallUsage, install_proxies
 from swarm_ui.nodes.gptswarm.operation import GPTSwarmNode
-from swarm_ui.nodes.gptswarm.payloads import MakeTask, answer, joined, task_of
-from swarm_ui.nodes.gptswarm.private_copies import (
-    Failures,
-    blocks,
-    check_is,
-    model_of,
-    private_copies,
-)
-from swarm_ui.nodes.gptswarm.worker_loop import beside
+from swarm_ui.nodes.gptswarm.payloads import MakeTask, answer, task_of, with_messages
+from swarm_ui.nodes.gptswarm.private_copies import Failures, blocks, check_is, private_copies
+from swarm_ui.nodes.gptswarm.worker_loop import in_worker
 
 Entry = Literal["only", "joined"]
 
@@ -33,11 +27,11 @@ Entry = Literal["only", "joined"]
 class GPTSwarmGraph:
     """A GPTSwarm agent, that is any ``swarm.graph.graph.Graph``, as one node of our graphs.
 
-    GPTSwarm's own ``run()`` goes over private copies of its operations, one after another. Take it
-    for agents whose operations hand each other objects or talk through their memory (the crossword
-    agents); :func:`import_graph` runs the others concurrently and traces every operation.
+    GPTSwarm's own ``run()`` executes private copies of its operations, one after another. Use it
+    for agents whose operations exchange objects or communicate through their memory (the crossword
+    agents). :func:`import_graph` runs other agents concurrently, and traces every operation.
 
-    It is given the task, with what it hears written under it. The attributes are those of
+    Its input is the task, with the messages of the inbox appended. The attributes are those of
     :class:`~swarm_ui.nodes.gptswarm.operation.GPTSwarmNode`.
 
     Raises:
@@ -62,17 +56,15 @@ class GPTSwarmGraph:
             object.__setattr__(self, "blocking", any(map(blocks, self.agent.nodes.values())))
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
-        failures, ledger = Failures(), Ledger(context)
+        failures, usage = Failures(), CallUsage(context)
         agent, operations = self._private(failures)
-        for operation in operations:
-            if model_of(operation) is not None:
-                operation.llm = Asked(operation.llm, ledger, self.model, self.adapter)
-        run = agent.run(joined(self.task(context), inbox))
-        answers = await (beside(run) if self.blocking else run)
+        install_proxies(operations, usage, self.model, self.adapter)
+        run = agent.run(with_messages(self.task(context), inbox))
+        answers = await (in_worker(run) if self.blocking else run)
         failures.check()
         if not any(node.outputs for node in agent.output_nodes):
-            return ledger.reply("", "the agent has no output: no operation led to one")
-        return ledger.reply("\n".join(answer([each]) for each in answers))
+            return usage.reply("", "the agent has no output: no operation led to one")
+        return usage.reply("\n".join(answer([each]) for each in answers))
 
     def _private(self, failures: Failures) -> tuple[Any, list[Any]]:
         agent = copy.copy(self.agent)
@@ -96,16 +88,16 @@ def import_graph(
     task: MakeTask = task_of,
     model: ChatModel | None = None,
 ) -> CollabGraph:
-    """A GPTSwarm agent as a graph with one node an operation.
+    """A GPTSwarm agent as a graph with one node per operation.
 
-    Nodes are named after their class, ``"CoTStep.0"`` and so on where there are several. Operations
-    that lead to no output are left out: GPTSwarm never runs them.
+    Nodes are named after their class, ``"CoTStep.0"`` and so on if there are several. Operations
+    that do not lead to an output are left out, since GPTSwarm never runs them.
 
     Args:
         agent: a ``swarm.graph.graph.Graph``.
         name: of the new graph; ``None``: the agent's class.
-        output: which node answers, where the agent has several output nodes.
-        entry: whether an input node of the agent reads what it hears too (``"joined"``) or, as in
+        output: which node answers, if the agent has several output nodes.
+        entry: whether an input node of the agent reads its messages too (``"joined"``) or, as in
             GPTSwarm, the task only.
         task, model: as for :class:`~swarm_ui.nodes.gptswarm.operation.GPTSwarmNode`.
 
@@ -118,7 +110,7 @@ def import_graph(
     if output is None and len(outputs) != 1:
         raise GraphError(
             f"{type(agent).__name__} has {len(outputs)} output nodes "
-            f"({', '.join(outputs) or 'none'}); say which one answers with output="
+            f"({', '.join(outputs) or 'none'}); choose the one that answers with output="
         )
     answers = outputs[0] if output is None else output
     edges = edges_among(agent.nodes.values(), names)
@@ -133,7 +125,7 @@ def import_graph(
 
 
 def names_of(operations: Iterable[Any], prefix: str = "") -> dict[int, str]:
-    """A name for each operation by its ``id()``: its class, with a number where there are more."""
+    """A name for each operation by its ``id()``: its class, and a number if there are several."""
     listed = list(operations)
     total = Counter(type(operation).__name__ for operation in listed)
     seen: Counter[str] = Counter()
@@ -148,8 +140,8 @@ def names_of(operations: Iterable[Any], prefix: str = "") -> dict[int, str]:
 def edges_among(operations: Iterable[Any], names: Mapping[int, str]) -> list[Edge]:
     """Edges between operations, in the order in which each listener reads them.
 
-    Read from ``successors``: ``Swarm`` clears those where it is told to connect nothing inside an
-    agent, and forgets the ``predecessors``, so that GPTSwarm would wait for them for ever.
+    They are read from ``successors``. If a ``Swarm`` connects nothing inside an agent, it clears
+    the ``successors`` and keeps the ``predecessors``, for which GPTSwarm would wait for ever.
     """
     edges: list[Edge] = []
     listed = list(operations)
@@ -170,7 +162,7 @@ def wrapped(
     task: MakeTask,
     model: ChatModel | None,
 ) -> dict[str, GPTSwarmNode]:
-    """Nodes by name; the one that answers sends text, the others send each other records."""
+    """Nodes by name; the output node sends text, the others send records to each other."""
     starts = {id(node) for node in entries}
     return {
         names[id(node)]: GPTSwarmNode(

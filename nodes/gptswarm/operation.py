@@ -10,16 +10,18 @@ from typing import Any, Literal
 from swarm_ui.message import Message
 from swarm_ui.model import ChatModel
 from swarm_ui.node import NodeContext, NodeReply
-from swarm_ui.nodes.gptswarm.model_stand_in import Asked, Ledger
-from swarm_ui.nodes.gptswarm.payloads import MakeTask, Sends, answer, joined, opened, seal, task_of
-from swarm_ui.nodes.gptswarm.private_copies import (
-    Failures,
-    blocks,
-    check_is,
-    model_of,
-    private_copies,
+from swarm_ui.nodes.gptswarm.model_proxy import CallUsage, install_proxies
+from swarm_ui.nodes.gptswarm.payloads import (
+    MakeTask,
+    Sends,
+    answer,
+    decode_outputs,
+    encode_outputs,
+    task_of,
+    with_messages,
 )
-from swarm_ui.nodes.gptswarm.worker_loop import beside
+from swarm_ui.nodes.gptswarm.private_copies import Failures, blocks, check_is, private_copies
+from swarm_ui.nodes.gptswarm.worker_loop import in_worker
 
 Given = Literal["if_alone", "never", "only", "joined"]
 
@@ -28,24 +30,24 @@ Given = Literal["if_alone", "never", "only", "joined"]
 class GPTSwarmNode:
     """A GPTSwarm operation, that is any ``swarm.graph.node.Node``, as a node of our graphs.
 
-    Its own ``execute()`` runs on a private copy, on what the predecessors said, so that it serves
-    any number of runs at a time. What it raises is this node's failure. In later rounds it hears
-    its own last words first, like any node.
+    Each call runs ``execute()`` on a private copy, with the messages of the predecessors as its
+    inputs, so one operation serves any number of runs at a time. An error of the operation is an
+    error of this node. In later rounds its own last message is the first input.
 
     Attributes:
         operation: the GPTSwarm node. Its edges are not read: see :func:`import_graph`.
         id: name in a graph; ``""``: the operation's class.
-        given: when it gets the task as its input. ``"if_alone"``: when it hears nobody;
-            ``"never"``; ``"only"``: always, and nothing else, as an input node of GPTSwarm does;
-            ``"joined"``: always, with what it hears written under the task.
-        sends: ``"text"``: its last output's answer, for anybody to read. ``"records"``: all its
-            outputs with all their fields, for other GPTSwarm operations.
-        task: makes the task; the default gives the goal, and the screen if there is one.
+        given: when its input is the task. ``"if_alone"``: when the inbox is empty; ``"never"``;
+            ``"only"``: always, without the messages, like an input node of GPTSwarm;
+            ``"joined"``: always, with the messages appended to the task.
+        sends: ``"text"``: the answer of its last output, readable for any node. ``"records"``:
+            all its outputs with all their fields, for other GPTSwarm operations.
+        task: makes the task; by default from the goal, and the screen if there is one.
         model: answers instead of the operation's own ``llm``; then usage is counted, budgets and
-            rate limits hold, and no key of GPTSwarm's is needed.
-        adapter: LoRA adapter to ask ``model`` for.
-        blocking: whether its code blocks; ``None``: it is one of the package's that do. Then it
-            runs on another thread, taking turns with others of its kind.
+            rate limits apply, and no key of GPTSwarm is needed.
+        adapter: LoRA adapter of ``model``.
+        blocking: whether its code blocks; then it runs on another thread, one operation at a time.
+            ``None``: true for the operations of the package that are known to block.
         timeout: seconds for one call.
 
     Raises:
@@ -73,21 +75,21 @@ class GPTSwarmNode:
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         task = self.task(context)
-        failures, ledger = Failures(), Ledger(context)
+        failures, usage = Failures(), CallUsage(context)
         (twin,) = private_copies([self.operation], failures)
-        if model_of(twin) is not None:
-            twin.llm = Asked(twin.llm, ledger, self.model, self.adapter)
+        install_proxies([twin], usage, self.model, self.adapter)
         if self.given in ("only", "joined") or (self.given == "if_alone" and not inbox):
-            twin.inputs = [joined(task, inbox) if self.given == "joined" else task]
+            twin.inputs = [with_messages(task, inbox) if self.given == "joined" else task]
         twin.predecessors = [
-            SimpleNamespace(id=message.sender, outputs=opened(message, task)) for message in inbox
+            SimpleNamespace(id=message.sender, outputs=decode_outputs(message, task))
+            for message in inbox
         ]
         if not twin.inputs and not inbox:
-            return ledger.reply("", "it hears nobody and is given no task, so it says nothing")
-        await (beside(twin.execute()) if self.blocking else twin.execute())
+            return usage.reply("", "the operation has no input: no messages and no task")
+        await (in_worker(twin.execute()) if self.blocking else twin.execute())
         failures.check()
         if self.sends == "records":
-            return ledger.reply(seal(twin.outputs))
+            return usage.reply(encode_outputs(twin.outputs))
         if not twin.outputs:
-            return ledger.reply("", "the operation has no output: what it heard was empty")
-        return ledger.reply(answer(twin.outputs))
+            return usage.reply("", "the operation has no output: its inputs were empty")
+        return usage.reply(answer(twin.outputs))

@@ -1,4 +1,4 @@
-"""A GPTSwarm ``Swarm`` as a graph of operations and the edges that may be learned."""
+"""A GPTSwarm ``Swarm`` as a graph of operations with edges that can be learned."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
+
+import networkx as nx
 
 from swarm_ui.errors import GraphError
 from swarm_ui.graph.graph import CollabGraph
@@ -18,30 +20,32 @@ from swarm_ui.nodes.gptswarm.private_copies import check_is
 
 @dataclass(frozen=True, slots=True)
 class ImportedSwarm:
-    """What :func:`import_swarm` found."""
+    """The result of :func:`import_swarm`."""
 
     graph: CollabGraph
-    """All operations with their fixed edges; the final decision answers."""
+    """All operations with their fixed edges; the final decision is the output."""
     potential: Mapping[Edge, float]
-    """Edges that may be drawn: probability of each, in the swarm's order."""
+    """Edges that can be sampled, with the probability of each, in the swarm's order."""
 
     def with_edges(self, edges: Iterable[Edge], *, only_useful: bool = False) -> CollabGraph:
-        """The graph with its fixed edges, then some potential ones in the order given.
+        """The graph with its fixed edges, and some potential ones in the given order.
 
-        An edge that would close a cycle with those before it is left out, as GPTSwarm's
-        ``realize()`` does: a draw over potential edges knows nothing of the fixed ones. The edges
-        of the new graph tell which were taken. A gradient through the log-probability of the
-        *draw* stays right, for what a draw becomes is part of what it is rewarded for.
+        An edge that would close a cycle with the edges before it is left out, like in GPTSwarm's
+        ``realize()``, because a sample of potential edges does not depend on the fixed ones. The
+        edges of the new graph show which ones were added. A gradient through the log-probability
+        of the *sample* stays unbiased, because the reward is that of the graph after this step.
 
         Args:
-            edges: (sender, listener), each of them potential; the order in which they are heard.
+            edges: (sender, listener) of potential edges; listeners read them in this order.
             only_useful: leave out operations that do not lead to the decision. GPTSwarm never runs
-                those, which saves calls; but then the graph does not show all edges drawn.
+                them, so this saves calls; but then the graph does not show all sampled edges.
 
         Raises:
-            GraphError: an edge is not a potential one, or is given twice.
+            GraphError: an edge is not a potential edge, or is given twice.
         """
-        reach = _Reach(self.graph.nodes, self.graph.edges)
+        joined = nx.DiGraph()
+        joined.add_nodes_from(self.graph.nodes)
+        joined.add_edges_from(self.graph.edges)
         taken: list[Edge] = []
         given: set[Edge] = set()
         for edge in edges:
@@ -52,7 +56,9 @@ class ImportedSwarm:
             if edge in given:
                 raise GraphError(f"edge {edge[0]} -> {edge[1]} is given twice")
             given.add(edge)
-            if reach.add(*edge):
+            sender, listener = edge
+            if not nx.has_path(joined, listener, sender):
+                joined.add_edge(sender, listener)
                 taken.append(edge)
         team = self.graph.with_edges([*self.graph.edges, *taken])
         if only_useful:
@@ -69,20 +75,20 @@ def import_swarm(
     task: MakeTask = task_of,
     model: ChatModel | None = None,
 ) -> ImportedSwarm:
-    """A GPTSwarm ``Swarm``: its operations under human names, its edges, and those it may learn.
+    """Import a GPTSwarm ``Swarm``: its operations, its fixed edges and its potential edges.
 
-    Operations are called ``"0.IO.DirectAnswer"``, ``"1.COT.CoTStep.2"`` (agent's number and kind,
-    operation, its number where there are several), and ``"FinalDecision"``, which answers.
+    Operations are named ``"0.IO.DirectAnswer"``, ``"1.COT.CoTStep.2"`` (number and kind of the
+    agent, operation, and its number if there are several). ``"FinalDecision"`` is the output.
 
-    Kept: prompts and inputs; the order in which an operation reads what it hears; that an input
-    node of an agent gets the task and nothing of what it hears, so that edges into a single-node
-    agent such as ``IO`` carry nothing (``entry="joined"`` mends that).
+    Unchanged are the prompts and inputs, and the order in which an operation reads its inputs. An
+    input node of an agent gets the task and no messages, so edges into a single-node agent such as
+    ``IO`` have no effect (``entry="joined"`` changes that).
 
-    Mended: an operation that nothing leads into says nothing instead of stopping the swarm.
-    GPTSwarm's probability of an edge depends on its place in the list of connections, because an
-    edge that would close a cycle is skipped; ``EdgeDistribution.from_probabilities(potential)``
-    reads the same number as the probability *given that the sender comes first*, which depends on
-    names only. So where both directions are possible, marginals differ from GPTSwarm's on purpose.
+    Two things differ. An operation without inputs has an empty reply and does not stop the swarm.
+    And GPTSwarm's probability of an edge depends on its place in the list of connections, because
+    an edge that would close a cycle is skipped; ``EdgeDistribution.from_probabilities(potential)``
+    uses the same number as the probability *given that the sender comes first*, which depends on
+    names only. So the marginals differ from GPTSwarm's if both directions are possible.
 
     Args:
         swarm: a ``swarm.graph.swarm.Swarm``.
@@ -119,25 +125,8 @@ def _potential(distribution: Any, names: Mapping[str, str]) -> dict[Edge, float]
     for (sender, listener), chance in zip(distribution.potential_connections, chances, strict=True):
         for end in (sender, listener):
             if end not in names:
-                raise GraphError(f"the swarm may connect '{end}', which is none of its operations")
+                raise GraphError(
+                    f"the swarm may connect '{end}', which is not one of its operations"
+                )
         found[names[sender], names[listener]] = chance
     return found
-
-
-class _Reach:
-    """Who can be reached from whom, as bit sets; grows edge by edge."""
-
-    def __init__(self, names: Iterable[str], edges: Iterable[Edge]) -> None:
-        self._place = {name: k for k, name in enumerate(names)}
-        self._from = [1 << k for k in range(len(self._place))]
-        for edge in edges:
-            self.add(*edge)
-
-    def add(self, sender: str, listener: str) -> bool:
-        """Add an edge, unless it closes a cycle; whether it was added."""
-        start, end = self._place[sender], self._place[listener]
-        beyond = self._from[end]
-        if beyond >> start & 1:
-            return False
-        self._from = [seen | beyond if seen >> start & 1 else seen for seen in self._from]
-        return True
