@@ -105,8 +105,13 @@ class Endpoint:
         self._limits, self._retry, self._budget = limits, retry, budget
         self._connection: _Connection | None = None
 
-    async def chat(self, call: ChatCall) -> ChatReply:
-        """One chat completion, with as many attempts as allowed.
+    async def replies(self, call: ChatCall, *, stream: bool) -> AsyncGenerator[str | ChatReply]:
+        """One chat completion, with as many attempts as allowed; the last item is the whole reply.
+
+        Args:
+            call: the request.
+            stream: yield the pieces of the reply first. A stream that fails after its first piece
+                is not retried.
 
         Raises:
             BudgetExceeded: an attempt could exceed the budget; it was not sent.
@@ -114,20 +119,29 @@ class Endpoint:
             RequestRejected: the endpoint rejected the request with an HTTP status.
             ModelError: it failed for another reason, and a retry would not help.
         """
-        async with aclosing(self._replies(call, stream=False)) as pieces:
-            async for piece in pieces:
-                if isinstance(piece, ChatReply):
-                    return piece
-        raise AssertionError("an attempt ended without a reply and without an error")
-
-    def stream(self, call: ChatCall) -> AsyncGenerator[str | ChatReply]:
-        """Pieces of one chat completion, then the whole. A stream that fails before its first
-        piece is retried.
-
-        Raises:
-            BudgetExceeded, RequestRejected, ModelError: as :meth:`chat`.
-        """
-        return self._replies(call, stream=True)
+        for attempt in itertools.count(1):
+            received: list[str] = []
+            try:
+                async with aclosing(self._attempt(call, stream=stream)) as pieces:
+                    async for piece in pieces:
+                        if isinstance(piece, str):
+                            received.append(piece)
+                        yield piece
+                return
+            except Exception as error:
+                failure = attempt_failure(error, self._key_name)
+                if failure is None:
+                    raise
+            if received:
+                text = "".join(received)
+                # Redacted before it is cut, because half a secret would not be recognised.
+                end = self._redacted(text)[-_SHOWN_CHARACTERS:]
+                raise self.error(
+                    f"the stream broke off after {len(text)} characters that end in {end!r}",
+                    "the rest of the reply",
+                    failure,
+                )
+            await self._pause(attempt, failure)
 
     async def served(self, seconds: float) -> tuple[str, ...] | None:
         """Names of the models served, requested once; ``None`` if the endpoint keeps no list.
@@ -163,31 +177,6 @@ class Endpoint:
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.client.close()
-
-    async def _replies(self, call: ChatCall, *, stream: bool) -> AsyncGenerator[str | ChatReply]:
-        for attempt in itertools.count(1):
-            received: list[str] = []
-            try:
-                async with aclosing(self._attempt(call, stream=stream)) as pieces:
-                    async for piece in pieces:
-                        if isinstance(piece, str):
-                            received.append(piece)
-                        yield piece
-                return
-            except Exception as error:
-                failure = attempt_failure(error, self._key_name)
-                if failure is None:
-                    raise
-            if received:
-                text = "".join(received)
-                # Redacted before it is cut, because half a secret would not be recognised.
-                end = self._redacted(text)[-_SHOWN_CHARACTERS:]
-                raise self.error(
-                    f"the stream broke off after {len(text)} characters that end in {end!r}",
-                    "the rest of the reply",
-                    failure,
-                )
-            await self._pause(attempt, failure)
 
     async def _attempt(self, call: ChatCall, *, stream: bool) -> AsyncGenerator[str | ChatReply]:
         timeout = self._retry.timeout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -209,24 +209,9 @@ class OpenAIModel:
             ModelError: it failed before the first piece and cannot be retried, or it broke off
                 after some pieces.
         """
-        unsupported, first = self._unsupported, None
-        while True:
-            call = self._call(request, 1, unsupported, stream=True)
-            try:
-                async with aclosing(self._endpoint.stream(call)) as pieces:
-                    async for piece in pieces:
-                        if isinstance(piece, str):
-                            yield piece
-                        else:
-                            self._unsupported |= unsupported
-                            yield self._completions(request, call, piece)[0]
-                return
-            except RequestRejected as rejection:
-                first = first or rejection
-                field = _rejected_field(rejection, call)
-            if field is None:
-                raise first
-            unsupported |= {field}
+        async with aclosing(self._replies(request, 1, stream=True)) as pieces:
+            async for piece in pieces:
+                yield piece if isinstance(piece, str) else piece[0]
 
     def lease(self, adapter: str) -> str:
         """The served name of an adapter at this moment; requests may name it until released.
@@ -264,18 +249,33 @@ class OpenAIModel:
         )
 
     async def _complete(self, request: Request, n: int = 1) -> list[Completion]:
-        """One to ``n`` completions, in one call; fields that the server rejects are left out."""
+        """One to ``n`` completions, in one call."""
+        async with aclosing(self._replies(request, n, stream=False)) as pieces:
+            async for piece in pieces:
+                if not isinstance(piece, str):
+                    return piece
+        raise AssertionError("the endpoint returned without a reply")
+
+    async def _replies(
+        self, request: Request, n: int, *, stream: bool
+    ) -> AsyncGenerator[str | list[Completion]]:
+        """Pieces of the reply, then its completions, without fields that the server rejects."""
         unsupported, first = self._unsupported, None
         while True:
-            call = self._call(request, n, unsupported)
+            call = self._call(request, n, unsupported, stream=stream)
             try:
-                reply = await self._endpoint.chat(call)
+                async with aclosing(self._endpoint.replies(call, stream=stream)) as pieces:
+                    async for piece in pieces:
+                        if isinstance(piece, str):
+                            yield piece
+                        else:
+                            self._unsupported |= unsupported
+                            reply = piece._replace(answers=piece.answers[:n])
+                            yield self._completions(request, call, reply)
+                return
             except RequestRejected as rejection:
                 first = first or rejection
                 field = _rejected_field(rejection, call)
-            else:
-                self._unsupported |= unsupported
-                return self._completions(request, call, reply._replace(answers=reply.answers[:n]))
             if field is None:
                 raise first
             unsupported |= {field}
@@ -296,7 +296,7 @@ class OpenAIModel:
         ]
 
     def _call(
-        self, request: Request, n: int, unsupported: frozenset[str], *, stream: bool = False
+        self, request: Request, n: int, unsupported: frozenset[str], *, stream: bool
     ) -> ChatCall:
         """The request as it is sent, without the fields that the server does not support."""
         options = self._options

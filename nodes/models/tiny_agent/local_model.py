@@ -9,13 +9,15 @@ from __future__ import annotations
 import copy
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM, PreTrainedModel
+from transformers.utils import logging
 
 from swarm_ui.action import Abstain, Action, Unparsed, parse_action
 from swarm_ui.errors import ConfigError, ModelError
@@ -84,7 +86,7 @@ class LocalModel(InProcessModel[Encoded]):
         """An agent saved by :meth:`save`.
 
         Raises:
-            ConfigError: the folder holds none, or one of another vocabulary.
+            ConfigError: the folder holds no agent, or weights and word list do not match.
         """
         words = folder / "words.json"
         if not words.is_file():
@@ -93,20 +95,21 @@ class LocalModel(InProcessModel[Encoded]):
                 "make one with demos/train_base_agent.py --out FOLDER, or give another folder"
             )
         tokenizer = ScreenTokenizer(json.loads(words.read_text(encoding="utf-8")))
-        network = AutoModelForCausalLM.from_pretrained(folder)
+        with _no_progress_bar():
+            network = AutoModelForCausalLM.from_pretrained(folder)
         if network.config.vocab_size != len(tokenizer):
             raise ConfigError(
-                f"{folder}: the weights know {network.config.vocab_size} tokens, the word list "
-                f"gives {len(tokenizer)}; the two files do not belong together"
+                f"{folder}: the weights have {network.config.vocab_size} tokens, the word list has "
+                f"{len(tokenizer)}; the two files do not belong together"
             )
         return cls(network, tokenizer, constrained=constrained)
 
     def with_words(self, more: Sequence[str], *, seed: int = 0) -> LocalModel:
-        """A copy that knows more words, to be trained further; adapters are left behind.
+        """A copy without adapters that knows more words, for further training.
 
-        The new words' embeddings are drawn with the spread of the known ones; all other weights
-        are those of this agent. Until it is trained, it answers prompts without a new word as this
-        agent does, if both are held to the screen's actions.
+        The embeddings of the new words are drawn with the standard deviation of the known ones; all
+        other weights are those of this agent. Until it is trained, it answers prompts without a new
+        word like this agent, if both are restricted to the actions of the screen.
         """
         tokenizer = ScreenTokenizer([*self.tokenizer.extra_words, *more])
         base = self.network
@@ -137,7 +140,7 @@ class LocalModel(InProcessModel[Encoded]):
     def _read(self, request: Request) -> Encoded:
         if request.decision is None:
             raise ModelError(
-                "the embedded agent answers decisions about a screen, not free chat; use an "
+                "the embedded agent answers decisions about a screen, not chats; use an "
                 "OpenAI-compatible model, or CausalModel, for critics and adversaries that talk"
             )
         return self.tokenizer.encode(request.decision)
@@ -180,16 +183,25 @@ class LocalModel(InProcessModel[Encoded]):
     def lesson(
         self, decision: Decision, action: Action | Abstain, rng: random.Random
     ) -> tuple[list[int], list[int]]:
-        """As :meth:`encode`, with slots drawn anew: a sample of stage 1."""
+        """A sample of stage 1: ids, and 1 on the reply. The slots of unknown words are random."""
         prompt = self.tokenizer.encode(decision, rng)
-        return _sample(prompt, self.tokenizer.reply(prompt, action))
+        reply = self.tokenizer.reply(prompt, action)
+        return prompt.ids + reply, [0] * len(prompt.ids) + [1] * len(reply)
 
     def quiz(
         self, decision: Decision, questions: Sequence[tuple[str, int]], rng: random.Random
     ) -> tuple[list[int], list[int]]:
-        """Questions about a screen and their answers: ids, and 1 on the answers'."""
+        """Questions about a screen and their answers: ids, and 1 on the answers."""
         return self.tokenizer.quiz(self.tokenizer.encode(decision, rng), questions)
 
 
-def _sample(prompt: Encoded, reply: list[int]) -> tuple[list[int], list[int]]:
-    return prompt.ids + reply, [0] * len(prompt.ids) + [1] * len(reply)
+@contextmanager
+def _no_progress_bar() -> Iterator[None]:
+    """Switch the progress bars of transformers off; a tiny model loads at once."""
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]

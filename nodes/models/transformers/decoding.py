@@ -56,61 +56,49 @@ class Continuation:
 
 
 class _State:
-    """A row while it is decoded."""
+    """A row while it is decoded, and its position in the grammar."""
 
-    __slots__ = ("_stops", "cursor", "done", "ended", "ids", "logprob", "noise", "row")
+    __slots__ = (
+        "_position", "_stops", "_words", "done", "ended", "ids", "logprob", "noise", "row",
+    )  # fmt: skip
 
     def __init__(self, row: Row, stops: Collection[int]) -> None:
         self.row = row
-        self.cursor = _Cursor(row, stops)
         self.noise = torch.Generator().manual_seed(row.seed) if row.temperature > 0 else None
         self.ids: list[int] = []
         self.logprob = 0.0
         self.done = self.ended = False
-        self._stops = stops
+        self._stops = list(stops)
+        self._position = row.grammar
+        """``None``: in free text, or there is no grammar."""
+        self._words = -1
+        """Words of free text so far; -1 before it begins."""
 
-    def take(self, token: int, gain: float) -> None:
-        """Go on by one token, whose log-probability is ``gain``."""
+    def take(self, token: int, logprob: float) -> None:
+        """Append a token with its log-probability."""
         if self.done:
             return
-        self.logprob += gain
-        self.cursor.advance(token)
+        self.logprob += logprob
+        if self._position is None:
+            self._words += 1
+        else:
+            self._position = self._position[token]
+            if self._position is None:
+                self._words = 0
         self.ended = token in self._stops
         if not self.ended:
             self.ids.append(token)
         self.done = self.ended or len(self.ids) >= self.row.max_tokens
 
-
-class _Cursor:
-    """The position of a row in its grammar."""
-
-    def __init__(self, row: Row, stops: Collection[int]) -> None:
-        self._at: Trie | None = row.grammar
-        self._bound = row.grammar is not None
-        self._free = row.free
-        self._stops = list(stops)
-        self._typed = -1
-        """Words of free text so far; -1 before it begins."""
-
     def allowed(self) -> list[int] | None:
         """Tokens that may follow; ``None``: any."""
-        if not self._bound:
+        if self.row.grammar is None:
             return None
-        if self._at is not None:
-            return list(self._at)
-        if self._typed == 0:
-            return list(self._free) or self._stops
-        return [*self._free, *self._stops] if self._typed < MAX_FREE_WORDS else self._stops
-
-    def advance(self, token: int) -> None:
-        if not self._bound:
-            return
-        if self._at is None:
-            self._typed += 1
-            return
-        self._at = self._at[token]
-        if self._at is None:
-            self._typed = 0
+        if self._position is not None:
+            return list(self._position)
+        if self._words == 0:
+            return list(self.row.free) or self._stops
+        return [*self.row.free, *self._stops] if self._words < MAX_FREE_WORDS else self._stops
 
 
 @torch.inference_mode()
@@ -238,7 +226,7 @@ def _choose(logits: Tensor, here: Sequence[_State], pad_id: int) -> list[int]:
         heat = torch.tensor([here[k].row.temperature for k in warm])[:, None]
         scores = logits.clone()
         scores[warm] = scores[warm] / heat - uniform
-    allowed = [None if state.done else state.cursor.allowed() for state in here]
+    allowed = [None if state.done else state.allowed() for state in here]
     bound = [k for k, tokens in enumerate(allowed) if tokens is not None]
     if bound:
         counts = torch.tensor([len(tokens) for tokens in allowed if tokens is not None])

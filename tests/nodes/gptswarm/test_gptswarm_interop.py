@@ -28,7 +28,7 @@ from swarm_ui.nodes.gptswarm import (
     import_graph,
     import_swarm,
 )
-from swarm_ui.nodes.gptswarm.agent_graph import edges_among, names_of
+from swarm_ui.nodes.gptswarm.import_graphs import edges_among, names_of
 from swarm_ui.nodes.gptswarm.payloads import (
     NotSerializable,
     answer,

@@ -140,7 +140,7 @@ def test_wrong_names_and_wrong_requests_are_told_apart(tmp_path: Path) -> None:
     [request] = requests(1)
     with pytest.raises(ModelError, match="agent_9"):
         answers(model, [msgspec.structs.replace(request, adapter="agent_9")])
-    with pytest.raises(ModelError, match="not free chat"):
+    with pytest.raises(ModelError, match="not chats"):
         answers(model, [Request(chat=(ChatMessage("user", "hello"),))])
     with pytest.raises(ConfigError, match="exists already"):
         model.add_adapter("agent_0")

@@ -1,7 +1,8 @@
-"""One GPTSwarm operation as a node."""
+"""A GPTSwarm operation, or a whole GPTSwarm agent, as a node."""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from types import SimpleNamespace
@@ -93,3 +94,59 @@ class GPTSwarmNode:
         if not twin.outputs:
             return usage.reply("", "the operation has no output: its inputs were empty")
         return usage.reply(answer(twin.outputs))
+
+
+@dataclass(frozen=True, slots=True)
+class GPTSwarmGraph:
+    """A GPTSwarm agent, that is any ``swarm.graph.graph.Graph``, as one node of our graphs.
+
+    GPTSwarm's own ``run()`` executes private copies of its operations, one after another. Use it
+    for agents whose operations exchange objects or communicate through their memory (the crossword
+    agents). :func:`import_graph` runs other agents concurrently, and traces every operation.
+
+    Its input is the task, with the messages of the inbox appended. The attributes are those of
+    :class:`GPTSwarmNode`.
+
+    Raises:
+        MissingExtra: GPTSwarm is not installed.
+        ConfigError: ``agent`` is not a GPTSwarm graph.
+    """
+
+    agent: Any
+    id: str = ""
+    _: KW_ONLY
+    task: MakeTask = task_of
+    model: ChatModel | None = None
+    adapter: str | None = None
+    blocking: bool | None = None
+    timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        check_is(self.agent, "Graph")
+        if not self.id:
+            object.__setattr__(self, "id", type(self.agent).__name__)
+        if self.blocking is None:
+            object.__setattr__(self, "blocking", any(map(blocks, self.agent.nodes.values())))
+
+    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+        failures, usage = Failures(), CallUsage(context)
+        agent, operations = self._private(failures)
+        install_proxies(operations, usage, self.model, self.adapter)
+        run = agent.run(with_messages(self.task(context), inbox))
+        answers = await (in_worker(run) if self.blocking else run)
+        failures.check()
+        if not any(node.outputs for node in agent.output_nodes):
+            return usage.reply("", "the agent has no output: no operation led to one")
+        return usage.reply("\n".join(answer([each]) for each in answers))
+
+    def _private(self, failures: Failures) -> tuple[Any, list[Any]]:
+        agent = copy.copy(self.agent)
+        operations = list(agent.nodes.values())
+        twins = private_copies(operations, failures)
+        own = dict(zip(map(id, operations), twins, strict=True))
+        agent.nodes = dict(zip(agent.nodes, twins, strict=True))
+        agent.input_nodes = [own[id(node)] for node in agent.input_nodes]
+        agent.output_nodes = [own[id(node)] for node in agent.output_nodes]
+        if twins:
+            agent.memory = twins[0].memory
+        return agent, twins
