@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from swarm_ui.nodes.agent import AgentNode
 from swarm_ui.nodes.function import FunctionNode, function_node
-from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel, ScriptedScoringModel
+from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.nodes.vote import MajorityVote, ProbabilityVote
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ __all__ = [
     "RateLimits",
     "RetryPolicy",
     "ScriptedModel",
-    "ScriptedScoringModel",
     "function_node",
 ]
 

@@ -99,17 +99,3 @@ class ScriptedModel:
         for given in self._replies:
             return given
         raise ModelError(f"{self.name}: no reply left in the script for call {len(self.requests)}")
-
-
-class ScriptedScoringModel(ScriptedModel):
-    """A scripted model that also scores replies: a :class:`~swarm_ui.model.ScoringModel`."""
-
-    def __init__(
-        self, script: Script, score: Callable[[Request, str], float], *, name: str = "scripted"
-    ) -> None:
-        super().__init__(script, name=name)
-        self._score = score
-
-    async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
-        """``score(request, reply)`` for each pair, in nats."""
-        return [self._score(q, r) for q, r in zip(requests, replies, strict=True)]

@@ -44,21 +44,18 @@ class LocalModel(InProcessModel[Encoded]):
         *,
         name: str = "base-agent",
         constrained: bool = True,
-        linger: float = 0.0,
     ) -> None:
         """
         Args:
             network: a transformers causal language model over the tokenizer's tokens.
             tokenizer: turns decisions into tokens, and tokens into actions.
             constrained: restrict replies to the actions that are possible on the screen.
-            linger: see :class:`~swarm_ui.nodes.models.batcher.Batcher`.
         """
         super().__init__(
             network,
             name=name,
             pad_id=tokenizer.pad_id,
             stops=(tokenizer.eos_id,),
-            linger=linger,
         )
         self.tokenizer = tokenizer
         self._constrained = constrained

@@ -52,14 +52,12 @@ class CausalModel(InProcessModel[ChatPrompt]):
         tokenizer: PreTrainedTokenizerBase,
         *,
         name: str = "",
-        linger: float = 0.0,
     ) -> None:
         """
         Args:
             network: a causal language model with a key-value cache.
             tokenizer: of the same vocabulary.
             name: for traces; the network's own by default.
-            linger: see :class:`~swarm_ui.nodes.models.batcher.Batcher`.
 
         Raises:
             ConfigError: network and tokenizer do not belong together, or there is no end token.
@@ -85,7 +83,6 @@ class CausalModel(InProcessModel[ChatPrompt]):
             pad_id=self._end if pad_id is None else pad_id,
             stops=stops,
             targets="all-linear",
-            linger=linger,
         )
         config = network.config.get_text_config()
         self._context: int | None = getattr(config, "max_position_embeddings", None)
@@ -98,7 +95,6 @@ class CausalModel(InProcessModel[ChatPrompt]):
         device: str = "cpu",
         dtype: torch.dtype | str = "auto",
         name: str = "",
-        linger: float = 0.0,
     ) -> CausalModel:
         """Network and tokenizer as transformers saves them.
 
@@ -133,7 +129,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
                 f"{missing[0]}; save the model again, with all of its files"
             )
         own = name or place.name
-        return cls(network.to(device), tokenizer, name=own, linger=linger)
+        return cls(network.to(device), tokenizer, name=own)
 
     # -- tokens -------------------------------------------------------------------------------
 

@@ -78,7 +78,6 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         pad_id: int,
         stops: Collection[int],
         targets: Sequence[str] | str = PROJECTIONS,
-        linger: float = 0.0,
     ) -> None:
         """
         Args:
@@ -87,18 +86,15 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
             pad_id: the token that fills a batch.
             stops: tokens that end a reply.
             targets: the layers that get an adapter, as peft's ``target_modules``.
-            linger: see :class:`~swarm_ui.nodes.models.batcher.Batcher`.
         """
         super().__init__(network, targets)
         self._name = name
         self._pad_id, self._stops = pad_id, stops
         self.counters = Counters()
         most = _BATCH_ROWS * _BATCHES
-        self._generations: Batcher[_Job[P], Completion] = Batcher(
-            self._generate, max_batch=most, linger=linger
-        )
+        self._generations: Batcher[_Job[P], Completion] = Batcher(self._generate, max_batch=most)
         self._scores: Batcher[tuple[_Job[P], list[int]], float] = Batcher(
-            self._score, max_batch=most, linger=linger
+            self._score, max_batch=most
         )
 
     # -- what a sub-class defines -------------------------------------------------------------
@@ -163,7 +159,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         """Nothing to release."""
 
     def set_linger(self, seconds: float) -> None:
-        """Wait this long for more requests before a forward (environments behind a socket)."""
+        """Wait this long for more requests before a forward, if observations come over a socket."""
         self._generations.linger = self._scores.linger = seconds
 
     @contextmanager

@@ -291,7 +291,7 @@ def test_what_it_cannot_read_is_refused_to_its_caller_alone(llama: CausalModel) 
         bad, good = await asyncio.gather(
             llama.generate([long]), llama.generate(chats(1)), return_exceptions=True
         )
-        assert isinstance(bad, ModelError) and "reads 2048 at most" in str(bad)
+        assert isinstance(bad, ModelError) and "accepts at most 2048" in str(bad)
         assert isinstance(good, list)
         with pytest.raises(ModelError, match="no system turn, please"):
             await picky.generate(chats(1))

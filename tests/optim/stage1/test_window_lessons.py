@@ -211,7 +211,7 @@ def test_the_shipped_words_know_nothing_of_it() -> None:
     alone = Decision(observation=SCREEN)
     assert plain.encode(decision).ids == plain.encode(alone).ids
     assert plain.grammar(plain.encode(decision)) == plain.grammar(plain.encode(alone))
-    with pytest.raises(ValueError, match="cannot pass"):
+    with pytest.raises(ValueError, match="cannot abstain"):
         plain.reply(plain.encode(decision), Abstain())
 
 
@@ -229,7 +229,7 @@ def test_an_element_nobody_spoke_of_cannot_be_read() -> None:
     assert back == ASIDE
     other = CODEC.reply(prompt, Action(action_type="click", target="Name", index=4))
     unread = CODEC.decode(prompt, other)
-    assert not isinstance(unread, Action) and "nobody spoke" in getattr(unread, "reason", "")
+    assert not isinstance(unread, Action) and "no colleague named" in getattr(unread, "reason", "")
 
 
 # -- the agent --------------------------------------------------------------------------------
