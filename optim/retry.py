@@ -23,7 +23,10 @@ Play = Callable[[Sequence[Job]], Awaitable[list[Episode]]]
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 """Seconds between two attempts, doubled each time."""
 _AWAY = f"{ModelUnavailable.__name__}: "
-_BY_A_MODEL = ("ModelError: ", "Refused: ", "NodeError: ", "NodeTimeout: ", "no agent answered")
+_BY_A_MODEL = (
+    "ModelError: ", "Refused: ", "RequestRejected: ", "NodeError: ", "NodeTimeout: ",
+    "no agent answered",
+)  # fmt: skip
 
 
 class Played(NamedTuple):

@@ -53,5 +53,12 @@ def code_of(error: SwarmError) -> int:
 
 def code_of_fault(fault: str) -> int:
     """The exit code for the fault of an episode, which tells the error in words."""
-    by_model = ("ModelError", "ModelUnavailable", "Refused", "BudgetExceeded", "no agent")
+    by_model = (
+        "ModelError",
+        "ModelUnavailable",
+        "Refused",
+        "RequestRejected",
+        "BudgetExceeded",
+        "no agent",
+    )
     return MODEL if fault.startswith(by_model) else ENVIRONMENT

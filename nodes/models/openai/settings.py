@@ -129,7 +129,7 @@ def with_deprecated(
     """The records, with the values of deprecated keywords of ``OpenAIModel`` put into them.
 
     Raises:
-        TypeError: a keyword is unknown, or one of the budget is given beside ``budget``.
+        TypeError: a keyword is unknown, or ``budget`` is given with a keyword of the budget.
     """
     values: dict[str, dict[str, Any]] = {record: {} for record in _MOVED}
     for name, value in deprecated.items():

@@ -116,7 +116,7 @@ def generate(
         network: a transformers causal language model in eval mode.
         rows: any lengths; padded on the left here.
         stops: tokens that end a row.
-        routing: is told which rows a forward holds, if it does not hold all of them.
+        routing: the adapter of each row; it follows the rows that a forward holds.
         pad_id: the token that fills a batch.
     """
     states = [_State(row, stops) for row in rows]
@@ -126,19 +126,19 @@ def generate(
         now = [states[k] for k in here]
         chosen = _choose(logits, now, pad_id)
         picked = torch.tensor(chosen)[:, None]
-        gained = (logits.gather(1, picked)[:, 0] - logits.logsumexp(1)).tolist()
-        for state, token, gain in zip(now, chosen, gained, strict=True):
+        gains = (logits.gather(1, picked)[:, 0] - logits.logsumexp(1)).tolist()
+        for state, token, gain in zip(now, chosen, gains, strict=True):
             state.take(token, gain)
-        going = [at for at, state in enumerate(now) if not state.done]
-        if not going:
+        unfinished = [at for at, state in enumerate(now) if not state.done]
+        if not unfinished:
             return [Continuation(s.ids, s.logprob, s.ended) for s in states]
         ids = picked.to(network.device)
         attention = torch.cat([attention, torch.ones_like(attention[:, :1])], dim=1)
-        if 2 * len(going) <= len(here):  # removing fewer rows saves less than the copy costs
-            kept = torch.tensor(going, device=network.device)
+        if 2 * len(unfinished) <= len(here):  # removing fewer rows saves less than the copy costs
+            kept = torch.tensor(unfinished, device=network.device)
             cache.batch_select_indices(kept)
             ids, positions, attention = ids[kept], positions[kept], attention[kept]
-            here = [here[at] for at in going]
+            here = [here[at] for at in unfinished]
             if routing is not None:
                 routing.select_rows(here)
         logits = _forward(network, ids, attention, positions, cache)
@@ -217,15 +217,15 @@ def _forward(
 def _choose(logits: Tensor, here: Sequence[_State], pad_id: int) -> list[int]:
     """Next token of each row: the best allowed one, after Gumbel noise where it is sampled."""
     scores = logits
-    warm = [k for k, state in enumerate(here) if state.noise is not None and not state.done]
-    if warm:
-        uniform = torch.empty(len(warm), logits.shape[1])
-        for at, k in enumerate(warm):
+    sampled = [k for k, state in enumerate(here) if state.noise is not None and not state.done]
+    if sampled:
+        uniform = torch.empty(len(sampled), logits.shape[1])
+        for at, k in enumerate(sampled):
             torch.rand(logits.shape[1], generator=here[k].noise, out=uniform[at])
         uniform.clamp_(1e-9, 1 - 1e-7).log_().neg_().log_()
-        heat = torch.tensor([here[k].row.temperature for k in warm])[:, None]
+        temperatures = torch.tensor([here[k].row.temperature for k in sampled])[:, None]
         scores = logits.clone()
-        scores[warm] = scores[warm] / heat - uniform
+        scores[sampled] = scores[sampled] / temperatures - uniform
     allowed = [None if state.done else state.allowed() for state in here]
     bound = [k for k, tokens in enumerate(allowed) if tokens is not None]
     if bound:
