@@ -1,18 +1,59 @@
-"""What can stand in a graph: agents, votes, functions; and the models behind agents."""
+"""Nodes of a graph: agents, votes and functions; and the models that agents use.
+
+Models that need torch or a client of an endpoint are imported when they are first used.
+"""
 
 if __name__ == "nodes":  # the folder was imported by its bare name, from a checkout's root
     raise ImportError("import swarm_ui.nodes, not nodes")
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from swarm_ui.nodes.agent import AgentNode
 from swarm_ui.nodes.function import FunctionNode, function_node
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.nodes.vote import MajorityVote, ProbabilityVote
 
+if TYPE_CHECKING:
+    from swarm_ui.nodes.models.openai.model import OpenAIModel
+    from swarm_ui.nodes.models.openai.settings import ChatOptions, RateLimits, RetryPolicy
+    from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
+    from swarm_ui.nodes.models.transformers.causal_model import CausalModel
+
 __all__ = [
+    "BASE_AGENT",
     "AgentNode",
+    "CausalModel",
+    "ChatOptions",
     "FunctionNode",
+    "LocalModel",
     "MajorityVote",
+    "OpenAIModel",
     "ProbabilityVote",
+    "RateLimits",
+    "RetryPolicy",
     "ScriptedModel",
     "function_node",
 ]
+
+_LAZY = {
+    "BASE_AGENT": "tiny_agent.local_model",
+    "CausalModel": "transformers.causal_model",
+    "ChatOptions": "openai.settings",
+    "LocalModel": "tiny_agent.local_model",
+    "OpenAIModel": "openai.model",
+    "RateLimits": "openai.settings",
+    "RetryPolicy": "openai.settings",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    value = getattr(import_module(f"{__name__}.models.{_LAZY[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

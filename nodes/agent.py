@@ -1,16 +1,17 @@
-"""A role-free agent: sees a screen in its own way, hears others, proposes an action."""
+"""An agent without a role: it sees a screen in its own view, reads messages, proposes an action."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from swarm_ui.action import Abstain, Action, Unparsed, parse_action, parse_reply
 from swarm_ui.errors import ModelError
 from swarm_ui.message import Message
 from swarm_ui.model import ChatModel, Completion, Decision, Request, StreamingModel
 from swarm_ui.node import NodeContext, NodeReply
-from swarm_ui.nodes.models.batcher import ASKING
 from swarm_ui.observation import Observation
 from swarm_ui.trace.records import hear
 from swarm_ui.view import AgentView, View, Window, identity, shuffled, windowed
@@ -18,27 +19,26 @@ from swarm_ui.view import AgentView, View, Window, identity, shuffled, windowed
 
 @dataclass(frozen=True, slots=True)
 class AgentNode:
-    """An agent behind a language model."""
+    """A node that asks a language model for an action."""
 
     id: str
     model: ChatModel
     adapter: str | None = None
-    """Name of the LoRA adapter it speaks with; ``None``: the base model."""
+    """Name of its LoRA adapter; ``None``: the base model."""
     temperature: float = 0.0
     view: AgentView = "same"
-    """``"shuffle"``: sees the elements in a random order of its own, drawn anew each decision.
-    A window: sees only these elements, and may pass."""
+    """``"shuffle"``: it sees the elements in a random order, drawn for each decision. A window: it
+    sees only these elements, and may abstain."""
     max_tokens: int = 256
     timeout: float | None = None
-    """Seconds for one call; ``None``: the run's limit."""
+    """Seconds for one call; ``None``: the limit of the run."""
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
-        ASKING.set(context.session)  # models that batch serve runs in turn
         view = self.look(context)
         heard = tuple([hear(message, view, listener=context.node) for message in inbox])
         decision = Decision(observation=view.observation, heard=heard, partial=view.partial)
-        seed = context.seed
-        request = context.final(self.model, self.request(decision, seed=seed))
+        request = context.final(self.model, self.request(decision, seed=context.seed))
+        request = msgspec.structs.replace(request, run=context.run)
         if context.streaming and isinstance(self.model, StreamingModel):
             completion = await self._streamed(self.model, request, context)
         else:
@@ -53,7 +53,7 @@ class AgentNode:
     async def _streamed(
         self, model: StreamingModel, request: Request, context: NodeContext
     ) -> Completion:
-        """The completion, shown piece by piece to whoever follows the run."""
+        """The completion; its pieces are events of the run."""
         completion: Completion | None = None
         async for piece in model.stream(request):
             if isinstance(piece, Completion):
@@ -65,7 +65,7 @@ class AgentNode:
         return completion
 
     def look(self, context: NodeContext) -> View:
-        """The screen as this agent sees it; the same in every round of a decision."""
+        """The agent's view of the screen, which is the same in every round of a decision."""
         if self.view == "same":
             return identity(context.observation)
         if isinstance(self.view, Window):
@@ -73,7 +73,7 @@ class AgentNode:
         return shuffled(context.observation, context.stream("view"))
 
     def request(self, decision: Decision, *, seed: int = 0) -> Request:
-        """What it asks its model in a context."""
+        """The request to the model in a context."""
         return Request(
             decision=decision,
             adapter=self.adapter,
@@ -93,7 +93,7 @@ class AgentNode:
             if not view.partial or _known(shown, decision):
                 action = view.to_screen(shown)
             if action is None:
-                error = _nowhere(shown, view.observation)
+                error = _unknown_element(shown, view.observation)
         return NodeReply(
             content=completion.text,
             action=action,
@@ -110,18 +110,18 @@ class AgentNode:
 
 
 def _known(action: Action, decision: Decision) -> bool:
-    """Whether the agent sees what it points at, or was told of it."""
-    told = {i for h in decision.heard if h.action is not None for i in _ends(h.action)}
-    return all(i < len(decision.observation.elements) or i in told for i in _ends(action))
+    """Whether the agent sees the elements of an action, or a message named them."""
+    told = {i for h in decision.heard if h.action is not None for i in _targets(h.action)}
+    return all(i < len(decision.observation.elements) or i in told for i in _targets(action))
 
 
-def _ends(action: Action) -> list[int]:
-    """The elements it points at (a drag has two)."""
+def _targets(action: Action) -> list[int]:
+    """The elements of an action (a drag has two)."""
     return [index for index in (action.index, action.to_index) if index is not None]
 
 
-def _nowhere(action: Action, shown: Observation) -> str:
+def _unknown_element(action: Action, shown: Observation) -> str:
     count = len(shown.elements)
-    ends = _ends(action)
-    wrong = next((index for index in ends if index >= count), ends[0])
+    targets = _targets(action)
+    wrong = next((index for index in targets if index >= count), targets[0])
     return f"there is no element {wrong}; the screen shows {count}"

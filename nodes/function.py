@@ -17,10 +17,10 @@ NodeFunction = Callable[[Sequence[Message], NodeContext], Answer | Awaitable[Ans
 
 @dataclass(frozen=True, slots=True)
 class FunctionNode:
-    """A function ``(inbox, context) -> answer`` with a name.
+    """A node that calls a function ``(inbox, context) -> answer``.
 
-    A string answers with that content, an :class:`Action` proposes it, ``None`` says nothing.
-    A synchronous function runs in the event loop: it must not block.
+    A string becomes the content of the message, an :class:`Action` its proposal, and ``None`` an
+    empty message. A synchronous function runs in the event loop, so it must not block.
     """
 
     id: str
@@ -40,7 +40,7 @@ class FunctionNode:
         if isinstance(answer, NodeReply | Message):
             return answer
         raise TypeError(
-            f"function node '{self.id}' answered with a {type(answer).__name__}; "
+            f"function node '{self.id}' returned a {type(answer).__name__}; "
             "expected a str, Action, Message, NodeReply or None"
         )
 
@@ -58,7 +58,7 @@ def function_node(
 def function_node(
     function: NodeFunction | None = None, /, *, id: str | None = None, timeout: float | None = None
 ) -> FunctionNode | Callable[[NodeFunction], FunctionNode]:
-    """Make a node of a function; used bare or with a name and a time limit.
+    """Make a node from a function; use it with or without a name and a time limit.
 
     Examples:
         >>> @function_node

@@ -8,64 +8,65 @@ from dataclasses import dataclass
 from math import exp, fsum
 from typing import Literal
 
+import msgspec
+
 from swarm_ui.action import Abstain, Action, ActionKey
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.message import Message, abstains
 from swarm_ui.model import Request, ScoringModel
 from swarm_ui.node import ModelNode, NodeContext, NodeReply, Scope, Source, Ties
-from swarm_ui.nodes.models.batcher import ASKING
-from swarm_ui.nodes.voting_rules import best, candidates, exact, hierarchical, nearest_top
+from swarm_ui.nodes.voting_rules import candidates, hierarchical, top_of_screen
+from swarm_ui.voting import by_seed, winner
 
 NO_PROPOSAL = NodeReply(error="nobody proposed a valid action", ballot={})
 ALL_PASSED = NodeReply(content=Abstain().json(), ballot={})
-"""The vote passes too, which is no failure; the step is lost."""
+"""All agents abstained, so the vote abstains. This is not a failure; the step has no effect."""
 
 
 def _nothing(inbox: Sequence[Message]) -> NodeReply:
-    """What a vote without proposals says."""
+    """The reply of a vote without proposals."""
     return ALL_PASSED if inbox and all(abstains(message) for message in inbox) else NO_PROPOSAL
 
 
 @dataclass(frozen=True, slots=True)
 class MajorityVote:
-    """The act proposed most often.
+    """A :class:`~swarm_ui.node.ClosingNode` that decides for the act proposed most often.
 
-    Ties are broken by a hash of the run's seed and the act: the paper is silent, its released code
-    draws at random among the tied. Who passes has no vote.
+    Ties are broken by a hash of the run's seed and the act. The paper does not define a tie rule;
+    its released code draws at random. Agents that abstain are not counted.
     """
 
     id: str = "vote"
     scope: Scope = "last"
     """Proposals of the last round (the released code), or the whole matrix (the paper's text)."""
     rule: Literal["exact", "hierarchical"] = "exact"
-    """``"hierarchical"``: by type, then element, then text, as the paper's released code."""
+    """``"hierarchical"``: by type, then element, then text, as in the paper's released code."""
     ties: Ties = "seed"
-    """``"top"``: the act on the element nearest to the top of the screen wins (acts without an
-    element last), instead of the hash; only then the hash. For ``rule="exact"``. Neither depends
-    on the graph."""
+    """``"top"``: among tied acts, the one on the first element of the screen wins; acts without an
+    element come last, and remaining ties are broken by the hash. Only for ``rule="exact"``."""
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         proposals = [message.action for message in inbox if message.action is not None]
         if not proposals:
             return _nothing(inbox)
-        acts = candidates(proposals)
+        acts, seed = candidates(proposals), context.run_seed
         counts = dict.fromkeys(acts, 0.0)
         for action in proposals:
             counts[action.key] += 1.0
         if self.rule == "hierarchical":
-            return _decided(acts, counts, hierarchical(proposals, context.run_seed))
-        if self.ties == "top":
-            return _decided(acts, counts, nearest_top(acts, counts, context.run_seed))
-        return _decided(acts, counts, exact(proposals, context.run_seed))
+            return _decided(acts, counts, hierarchical(proposals, seed))
+        ties = top_of_screen(acts, seed) if self.ties == "top" else by_seed(seed)
+        return _decided(acts, counts, winner(counts, ties))
 
 
 @dataclass(frozen=True, slots=True)
 class ProbabilityVote:
-    """The act with the largest sum, over all agents, of its probability under the agent.
+    """A :class:`~swarm_ui.node.ClosingNode` that decides for the most probable act.
 
-    Each agent is asked in its own context: its view of the screen, what it heard in its last
-    round, its adapter. Agents whose own proposal was invalid are asked too; failed ones are not.
-    Nothing is asked if all proposals agree.
+    The weight of an act is the sum of its probabilities under all agents. Each agent scores the
+    acts in its own context: its view of the screen, what it heard in its last round, and its
+    adapter. Agents whose own proposal was invalid score too; agents that failed do not. Nothing is
+    scored if all proposals agree.
     """
 
     id: str = "vote"
@@ -82,14 +83,13 @@ class ProbabilityVote:
         if len(acts) == 1:
             key = next(iter(acts))
             return _decided(acts, {key: _agreed(inbox)}, key)
-        ASKING.set(context.session)  # models that batch serve runs in turn
         sources = [context.source(message) for message in inbox]
         weights = await _weigh(acts, [s for s in sources if s.call.error is None], context)
-        return _decided(acts, weights, best(weights, context.run_seed))
+        return _decided(acts, weights, winner(weights, by_seed(context.run_seed)))
 
 
 def _agreed(inbox: Sequence[Message]) -> float:
-    """Sum of the probabilities that agreeing agents gave their own words; unknown ones count 1."""
+    """Sum of the probabilities of the proposals; an unknown probability counts 1."""
     return fsum(
         1.0 if message.logprob is None else exp(message.logprob)
         for message in inbox
@@ -97,8 +97,8 @@ def _agreed(inbox: Sequence[Message]) -> float:
     )
 
 
-class _Questions:
-    """What one model is asked: how probable an act is, under each agent that it speaks for."""
+class _ScoringCall:
+    """The acts that one model scores, for each agent that uses the model."""
 
     def __init__(self, model: ScoringModel) -> None:
         self.model = model
@@ -118,12 +118,13 @@ class _Questions:
 async def _weigh(
     acts: Mapping[ActionKey, Action], sources: Sequence[Source], context: NodeContext
 ) -> dict[ActionKey, float]:
-    """Summed probability of each act; one scoring call a model, all models at the same time."""
-    asked: dict[int, _Questions] = {}
+    """Summed probability of each act; one scoring call per model, all models concurrently."""
+    asked: dict[int, _ScoringCall] = {}
     for source in sources:
         node, model = _scorer(source)
-        questions = asked.setdefault(id(model), _Questions(model))
+        questions = asked.setdefault(id(model), _ScoringCall(model))
         request = context.pinned(model, node.request(source.decision))
+        request = msgspec.structs.replace(request, run=context.run)
         for key, action in acts.items():
             shown = source.view.from_screen(action)
             if shown is not None:

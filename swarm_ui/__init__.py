@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from swarm_ui import deprecation, notebook
 from swarm_ui.action import Abstain, Action, Unparsed, parse_action
-from swarm_ui.budget import Price
+from swarm_ui.budget import Budget, Price
 from swarm_ui.credit import CreditAssigner, CreditTable
 from swarm_ui.engine.executor import execute
 from swarm_ui.engine.limits import Limits
@@ -85,6 +85,7 @@ __all__ = [
     "Abstain",
     "Action",
     "AgentNode",
+    "Budget",
     "BudgetExceeded",
     "Call",
     "Cascade",

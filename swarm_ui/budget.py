@@ -52,8 +52,18 @@ class Budget:
         max_calls: int | None = None,
         max_tokens: int | None = None,
         max_cost: float | None = None,
+        prices: Mapping[str, Price] | None = None,
     ) -> None:
-        """``None`` means no limit."""
+        """
+        Args:
+            max_calls: calls that may be sent, retries included; ``None``: no limit.
+            max_tokens: tokens that the calls may use together; ``None``: no limit.
+            max_cost: money that the calls may cost together; ``None``: no limit.
+            prices: price of each model, by its served name.
+
+        Raises:
+            ConfigError: a limit is negative or not finite, or a price is not a :class:`Price`.
+        """
         limits = {"max_calls": max_calls, "max_tokens": max_tokens, "max_cost": max_cost}
         for name, value in limits.items():
             if value is not None and not 0 <= value < math.inf:
@@ -61,6 +71,10 @@ class Budget:
         self.max_calls = max_calls
         self.max_tokens = max_tokens
         self.max_cost = max_cost
+        self.prices = dict(prices or {})
+        for name, price in self.prices.items():
+            if not isinstance(price, Price):
+                raise ConfigError(f"prices: expected a Price for '{name}', got {price!r}")
         self.calls = 0
         """Calls sent, retries included."""
         self.tokens = 0
@@ -91,7 +105,7 @@ class Budget:
             raise BudgetExceeded(
                 f"{where}: the next call may need {tokens} tokens, but of the budget of "
                 f"{self.max_tokens} tokens {self.tokens} are used and {self._held_tokens} are held "
-                "for calls on their way; nothing was sent. Raise max_tokens_total to go on"
+                "for calls on their way; nothing was sent. Raise max_tokens of the budget to go on"
             )
         self._afford(parts, price, where)
         self.calls += 1
@@ -99,13 +113,35 @@ class Budget:
         self._held_parts += parts
         return Hold(tokens, parts, price)
 
-    def settle(self, hold: Hold, used: Usage | None) -> None:
-        """Replace a reservation by what the call really used; ``None``: unknown, so all of it."""
+    def settle(self, hold: Hold, used: Usage | None) -> float:
+        """Replace a reservation by the tokens that the call used; returns the cost of the call.
+
+        Args:
+            hold: the reservation, from :meth:`reserve`.
+            used: ``None`` if unknown; then everything that was reserved counts.
+        """
         self._held_tokens -= hold.tokens
         self._held_parts -= hold.parts
         self.tokens += hold.tokens if used is None else total(used)
-        if hold.price is not None:
-            self._parts += hold.parts if used is None else hold.price.parts(used)
+        if hold.price is None:
+            return 0.0
+        parts = hold.parts if used is None else hold.price.parts(used)
+        self._parts += parts
+        return parts / _UNIT
+
+    def check_price(self, model: str) -> None:
+        """Check that a model has a price if money is limited.
+
+        Raises:
+            ConfigError: ``max_cost`` is set and ``prices`` lacks the model.
+        """
+        if self.max_cost is not None and model not in self.prices:
+            known = ", ".join(self.prices) or "none"
+            raise ConfigError(
+                f"max_cost is set but there is no price for '{model}'; prices are known for: "
+                f"{known}. Add prices={{'{model}': Price(prompt=..., completion=...)}} per million "
+                "tokens"
+            )
 
     def _afford(self, parts: int, price: Price | None, where: str) -> None:
         if self.max_cost is None:
@@ -119,23 +155,6 @@ class Budget:
                 f"{self._held_parts / _UNIT:.6g} is held for calls on their way; nothing was "
                 "sent. Raise max_cost to go on"
             )
-
-
-def check_prices(
-    prices: Mapping[str, Price] | None, model: str, max_cost: float | None
-) -> dict[str, Price]:
-    """A price table as it will be used. Raises ``ConfigError`` if it cannot do for the budget."""
-    table = dict(prices or {})
-    for name, price in table.items():
-        if not isinstance(price, Price):
-            raise ConfigError(f"prices: expected a Price for '{name}', got {price!r}")
-    if max_cost is not None and model not in table:
-        known = ", ".join(table) or "none"
-        raise ConfigError(
-            f"max_cost is set but there is no price for '{model}'; prices are known for: {known}. "
-            "Add prices={'" + model + "': Price(prompt=..., completion=...)} per million tokens"
-        )
-    return table
 
 
 def guess_tokens(text: str) -> int:

@@ -176,5 +176,5 @@ _KINDS: dict[str, FailureKind] = {
         BudgetExceeded, ConfigError, EnvironmentFault, GraphError, LearningError, MissingExtra,
         ModelError, ModelUnavailable, NodeError, NodeTimeout, TraceError,
     )},
-    "Refused": "model",  # what an endpoint answered
+    "Refused": "model",  # what an endpoint answered, in files of version 0.1
 }  # fmt: skip

@@ -50,6 +50,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int = 256
     seed: int = 0
     """Seeds the sampling of this request alone, so that batching does not change its answer."""
+    run: str = ""
+    """Name of the run that asks. A model that batches serves runs in turn; ``""``: the call is not
+    part of a run."""
     json_schema: str | None = None
     """JSON schema (as JSON text) the reply must follow, where the model supports it."""
 

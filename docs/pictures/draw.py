@@ -19,7 +19,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from swarm_ui import CollabGraph, Episode, GraphPolicy, StepRecord
 from swarm_ui.environments.phone import PhoneEnvironment, draw_jobs, tasks
-from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
+from swarm_ui.nodes import BASE_AGENT, LocalModel
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.edges.credit import episode_edge_credit
 from swarm_ui.optim.edges.distribution import EdgeDistribution

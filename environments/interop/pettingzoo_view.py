@@ -25,6 +25,7 @@ from swarm_ui.environments.interop.blocking import BlockingEnvironment
 from swarm_ui.environments.interop.spaces import WAIT, ActionSpace, ScreenSpace, Sizes
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.observation import Observation, render
+from swarm_ui.voting import first, winner
 
 try:
     import numpy as np
@@ -40,10 +41,9 @@ Vote = Callable[[Mapping[str, Action]], Action]
 
 
 def majority(proposals: Mapping[str, Action]) -> Action:
-    """The act proposed most often; of several, the one that was proposed by the first agent."""
-    counts = Counter(action.key for action in proposals.values())
-    most = max(counts.values())
-    return next(action for action in proposals.values() if counts[action.key] == most)
+    """The act proposed most often; in a tie, the one that the first agent proposed."""
+    most = winner(Counter(action.key for action in proposals.values()), ties=first)
+    return next(action for action in proposals.values() if action.key == most)
 
 
 class TeamView(ParallelEnv):  # type: ignore[misc]  # it brings no types

@@ -1,9 +1,8 @@
-"""What GPTSwarm operations hand each other, and what our messages carry of it.
+"""The outputs of GPTSwarm operations as the content of our messages.
 
 GPTSwarm passes dictionaries by reference: ``{"operation": ..., "task": ..., "output": ...}`` and
-more. A message is text that a trace can hold and a replay can read back, so the dictionaries
-travel as JSON in an envelope that names them; everything else that is heard counts as the
-``output`` of somebody.
+more. Our messages are text, which a trace can store and a replay can read. So the dictionaries are
+written as JSON under one key; any other message counts as the ``output`` of its sender.
 """
 
 from __future__ import annotations
@@ -21,63 +20,60 @@ Record = dict[str, Any]
 Sends = Literal["text", "records"]
 MakeTask = Callable[[NodeContext], Record]
 
-_ENVELOPE = "gptswarm"
+_KEY = "gptswarm"
 
 
-class Unsayable(SwarmError):
-    """An operation answered with something that a message cannot carry."""
+class NotSerializable(SwarmError):
+    """An operation answered with something that cannot be written as text."""
 
 
 def task_of(context: NodeContext) -> Record:
-    """What GPTSwarm's own examples give a graph: the task is the goal, and the screen if any."""
+    """The task as in GPTSwarm's own examples: the goal, and the screen if there is one."""
     screen = context.observation
     text = f"{screen.goal}\n\n{render(screen)}" if screen.elements else screen.goal
     return {"task": text, "files": [], "GT": ""}
 
 
-def joined(task: Mapping[str, Any], heard: Sequence[Message]) -> Record:
-    """The task with what was heard written under it."""
-    said = [f"{m.sender}: {plain(m.content)}" for m in heard if m.content]
+def with_messages(task: Mapping[str, Any], inbox: Sequence[Message]) -> Record:
+    """The task with the messages of the inbox appended."""
+    said = [f"{m.sender}: {readable(m.content)}" for m in inbox if m.content]
     if not said:
         return dict(task)
     return {**task, "task": "\n\n".join([str(task.get("task", "")), "What others said:", *said])}
 
 
-def seal(outputs: Sequence[Any]) -> str:
-    """Outputs of an operation as text that :func:`opened` reads back.
+def encode_outputs(outputs: Sequence[Any]) -> str:
+    """Outputs of an operation as text for :func:`decode_outputs`.
 
-    An ``input`` that is not text is left out: it repeats all that the operation itself heard, so
-    that a history would double with every operation on the way, and no operation reads it.
+    An ``input`` that is not text is left out. It repeats the inputs of the operation, so the text
+    would double in size with every operation of a chain, and no operation reads it.
     """
-    slim = [_without_history(output) for output in outputs]
-    return _dumps({_ENVELOPE: slim})
+    return _dumps({_KEY: [_without_history(output) for output in outputs]})
 
 
-def opened(message: Message, task: Mapping[str, Any]) -> list[Any]:
-    """Outputs in a message; a message of any other node is one output of its sender."""
+def decode_outputs(message: Message, task: Mapping[str, Any]) -> list[Any]:
+    """The outputs in a message; a message of any other node is one output of its sender."""
     if message.error is not None and not message.content:
-        return []  # a tombstone: in GPTSwarm, too, a failed operation has no outputs
-    sealed = _unsealed(message.content)
-    if sealed is not None:
-        return sealed
+        return []  # the node failed: in GPTSwarm, too, a failed operation has no outputs
+    outputs = _decoded(message.content)
+    if outputs is not None:
+        return outputs
     words = {"operation": message.sender, "output": message.content}
     return [{**task, "subtask": task.get("task", ""), **words}]
 
 
-def plain(content: str) -> str:
-    """What a person would read in a message."""
-    sealed = _unsealed(content)
-    if sealed is None:
-        return content
-    return "\n".join(answer([output]) for output in sealed)
+def readable(content: str) -> str:
+    """The content of a message as a person would read it."""
+    outputs = _decoded(content)
+    return content if outputs is None else "\n".join(answer([each]) for each in outputs)
 
 
 def answer(outputs: Sequence[Any]) -> str:
-    """The answer among the outputs, as ``Graph.run`` picks it: that of the last."""
+    """The answer of the last output, which ``Graph.run`` returns."""
     last = outputs[-1]
     value = last.get("output", last) if isinstance(last, dict) else last
     if value is None:
-        raise Unsayable("the operation answered with None instead of an output")
+        raise NotSerializable("the operation answered with None instead of an output")
     return value if isinstance(value, str) else _dumps(value)
 
 
@@ -91,19 +87,19 @@ def _dumps(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False)
     except TypeError as error:
-        raise Unsayable(
-            f"the answer cannot travel as text ({error}). Run the agent whole, as a "
-            "GPTSwarmGraph, whose operations hand each other objects; if it is the agent's own "
-            "answer, have its last operation put text under 'output'"
+        raise NotSerializable(
+            f"the output of a GPTSwarm operation cannot be written as JSON ({error}). Run the "
+            "whole agent as one GPTSwarmGraph, whose operations can exchange objects; if it is the "
+            "agent's own answer, let its last operation put text under 'output'"
         ) from error
 
 
-def _unsealed(content: str) -> list[Any] | None:
-    if not content.startswith('{"' + _ENVELOPE):
+def _decoded(content: str) -> list[Any] | None:
+    if not content.startswith('{"' + _KEY):
         return None
     try:
         found = json.loads(content)
     except ValueError:
-        return None  # somebody's words that only begin like ours
-    outputs = found.get(_ENVELOPE)
+        return None  # a text that only begins like encoded outputs
+    outputs = found.get(_KEY)
     return outputs if isinstance(outputs, list) and len(found) == 1 else None

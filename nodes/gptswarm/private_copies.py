@@ -1,9 +1,9 @@
-"""Private copies of GPTSwarm's operations: what makes one of them serve many runs at a time.
+"""Private copies of GPTSwarm's operations, so that one operation can serve many runs at a time.
 
-A GPTSwarm ``Node`` keeps inputs, outputs and working notes on itself, and writes to a memory that
-the whole process shares. GPTSwarm's way out is a ``deepcopy`` of the graph for every run, language
-models, prompts and the memory's whole history included. Here a call takes a shallow copy with its
-own containers and its own empty memory; objects that are not containers stay shared.
+A GPTSwarm ``Node`` stores inputs, outputs and its own state as attributes, and writes to a memory
+that the whole process shares. GPTSwarm deep-copies the graph for every run, with the language
+models, the prompts and the whole memory. Here a call gets a shallow copy with its own containers
+and its own empty memory; objects that are not containers stay shared.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from swarm_ui.errors import ConfigError, MissingExtra
 
-# Operations of the package that block inside their async code: downloads, searches, readers of
-# files, programs under test. The latter two also share state of their modules, so that they must
-# take turns.
+# Operations of the package that block inside their async code: downloads, searches, reading files,
+# running programs. The last two also share state of their modules, so only one may run at a time.
 BLOCKING = frozenset({"CodeWriting", "FileAnalyse", "GenerateQuery", "UnitestGeneration",
                       "WebSearch"})  # fmt: skip
 
@@ -27,7 +26,7 @@ _PLAIN = frozenset({bool, bytes, float, int, str, type(None)})
 
 
 def check_is(value: Any, kind: str) -> None:
-    """Refuse what is not a GPTSwarm ``Node``, ``Graph`` or ``Swarm``.
+    """Check that a value is a GPTSwarm ``Node``, ``Graph`` or ``Swarm``.
 
     Raises:
         MissingExtra: GPTSwarm, or something it needs, is not installed.
@@ -46,15 +45,8 @@ def check_is(value: Any, kind: str) -> None:
         raise ConfigError(f"expected a GPTSwarm {kind}, got a {type(value).__name__}")
 
 
-def new_memory() -> Any:
-    """An empty memory of GPTSwarm's that belongs to nobody else."""
-    from swarm.memory.memory import Memory
-
-    return Memory()
-
-
 def blocks(operation: Any) -> bool:
-    """Whether an operation is one of the package's that block, or derived from one."""
+    """Whether an operation is a blocking one of the package, or derived from one."""
     return any(
         kind.__name__ in BLOCKING and kind.__module__.startswith("swarm.")
         for kind in type(operation).__mro__
@@ -62,7 +54,7 @@ def blocks(operation: Any) -> bool:
 
 
 class Failures:
-    """What went wrong inside a call; GPTSwarm itself would print it and go on."""
+    """The errors inside a call. GPTSwarm itself would print them and continue."""
 
     __slots__ = ("_cut_short", "_first")
 
@@ -71,7 +63,7 @@ class Failures:
         self._cut_short: dict[int, str] = {}
 
     def check(self) -> None:
-        """Raise the first failure, or for an operation that never came to its end."""
+        """Raise the first error, or a ``TimeoutError`` if an operation was cut off."""
         if self._first is not None:
             raise self._first
         if self._cut_short:
@@ -79,12 +71,12 @@ class Failures:
             raise TimeoutError(f"{names} did not finish in the time GPTSwarm gives an operation")
 
     def watch(self, operation: Any) -> None:
-        """Note what the operation's ``_execute`` raises, before GPTSwarm swallows it."""
+        """Record the errors of the operation's ``_execute``, which GPTSwarm catches."""
         work, number, name = operation._execute, id(operation), type(operation).__name__
 
         async def watched(*args: Any, **kwargs: Any) -> Any:
             if self._first is not None:
-                return []  # the call has failed: ask no model any more
+                return []  # the call has failed: do not call models any more
             try:
                 result = await work(*args, **kwargs)
             except asyncio.CancelledError:
@@ -100,8 +92,10 @@ class Failures:
 
 
 def private_copies(operations: Sequence[Any], failures: Failures) -> list[Any]:
-    """Copies of operations, sharing one new memory; edges and other references among them stay."""
-    memory = new_memory()
+    """Copies of operations with one new memory; references among the operations are kept."""
+    from swarm.memory.memory import Memory
+
+    memory = Memory()
     twins = {id(operation): object.__new__(type(operation)) for operation in operations}
     known: dict[int, Any] = dict(twins)
     for operation in operations:
@@ -117,7 +111,7 @@ def private_copies(operations: Sequence[Any], failures: Failures) -> list[Any]:
 
 
 def _own(value: Any, known: dict[int, Any]) -> Any:
-    """A value with its own containers, at any depth; other objects are shared."""
+    """A copy of nested containers; other objects are shared."""
     if type(value) in _PLAIN:
         return value
     if id(value) in known:
@@ -139,9 +133,3 @@ def _refill(twin: Any, items: Iterable[tuple[Any, Any]], known: dict[int, Any]) 
         own = _own(item, known)
         if own is not item:
             twin[key] = own
-
-
-def model_of(operation: Any) -> Any:
-    """The operation's language model, or ``None``: not every operation has one."""
-    attributes: Mapping[str, Any] = vars(operation)
-    return attributes.get("llm")

@@ -1,4 +1,4 @@
-"""An event loop beside the caller's, for operations that block."""
+"""An event loop on another thread, for operations that block."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-async def beside(work: Coroutine[Any, Any, T]) -> T:
-    """Await something that blocks, without holding this event loop.
+async def in_worker(work: Coroutine[Any, Any, T]) -> T:
+    """Await a coroutine that blocks, without blocking this event loop.
 
-    All such work takes turns on one other thread, as GPTSwarm means it: some of its operations keep
-    state in their modules. Cancelling gives up at once; code that blocks runs on to its next
-    ``await``.
+    All such coroutines run on one other thread, because some operations of GPTSwarm keep state in
+    their modules. Cancellation returns at once; blocking code continues up to its next ``await``.
     """
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, _loop()))
 

@@ -210,7 +210,7 @@ def _endpoint(url: str | None, model: str | None, key_env: str) -> Iterator[Chec
             do="to look at one: swarm-ui doctor --url http://localhost:8000/v1",
         )
         return
-    from swarm_ui.nodes.models.openai.replies import without_credentials
+    from swarm_ui.nodes.models.openai.failures import without_credentials
 
     shown = without_credentials(address)
     try:
@@ -226,12 +226,9 @@ def _endpoint(url: str | None, model: str | None, key_env: str) -> Iterator[Chec
 
 async def _served(url: str, model: str | None, key_env: str) -> tuple[str, ...]:
     """The models that are served. Raises ``ModelError`` if the named one is not."""
-    import random
-
     from swarm_ui.budget import Budget
+    from swarm_ui.nodes import OpenAIModel, RateLimits, RetryPolicy
     from swarm_ui.nodes.models.openai.endpoint import Endpoint
-    from swarm_ui.nodes.models.openai.model import OpenAIModel
-    from swarm_ui.nodes.models.openai.rate_limits import RateLimits
 
     if model is not None:
         named = OpenAIModel(model, url, api_key_env=key_env)
@@ -239,10 +236,8 @@ async def _served(url: str, model: str | None, key_env: str) -> tuple[str, ...]:
             return await named.check()
         finally:
             await named.close()
-    once = RateLimits(rate_limit=None, period=1.0, tokens_per_minute=None, concurrency=1,
-                  timeout=5.0, retries=0, backoff=0.0, longest_wait=0.0)  # fmt: skip
-    endpoint = Endpoint("any", url, key=None, key_env=key_env, limits=once, budget=Budget(),
-                        rng=random.Random())  # fmt: skip
+    endpoint = Endpoint("any", url, key=None, key_env=key_env, limits=RateLimits(),
+                        retry=RetryPolicy(timeout=5.0), budget=Budget())  # fmt: skip
     try:
         return await endpoint.served(5.0) or ()
     finally:

@@ -82,7 +82,7 @@ def described(section: ModelSection) -> str:
     """What answers, in words, without a credential."""
     kind = kind_of(section)
     if kind == "endpoint":
-        from swarm_ui.nodes.models.openai.replies import without_credentials
+        from swarm_ui.nodes.models.openai.failures import without_credentials
 
         where = section.url or os.environ.get("OPENAI_BASE_URL", "")
         return f"{section.name} at {without_credentials(where)}"
@@ -219,18 +219,17 @@ def made(name: str, kind: type | None = None) -> Any:
 
 
 def _endpoint(section: ModelSection) -> Any:
-    from swarm_ui.nodes.models.openai.model import OpenAIModel
+    from swarm_ui.budget import Budget
+    from swarm_ui.nodes import ChatOptions, OpenAIModel, RateLimits, RetryPolicy
 
     return OpenAIModel(
         section.name,
         section.url or None,
         api_key_env=section.key_env,
-        max_calls=section.max_calls,
-        max_tokens_total=section.max_tokens_total,
-        rate_limit=section.rate_limit,
-        concurrency=section.concurrency,
-        timeout=section.timeout,
-        vision=section.vision,
+        limits=RateLimits(requests=section.rate_limit, concurrency=section.concurrency),
+        retry=RetryPolicy(timeout=section.timeout),
+        budget=Budget(section.max_calls, section.max_tokens_total),
+        options=ChatOptions(vision=section.vision),
     )
 
 

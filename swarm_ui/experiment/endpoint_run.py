@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from swarm_ui.budget import Budget
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment
 from swarm_ui.environments.miniwob import (
@@ -30,7 +31,7 @@ from swarm_ui.experiment.settings import Settings
 from swarm_ui.graph.topology import random_dag
 from swarm_ui.model import ChatModel
 from swarm_ui.node import derive
-from swarm_ui.nodes.models.openai.model import OpenAIModel
+from swarm_ui.nodes import OpenAIModel
 from swarm_ui.optim.credit.assigners.llm_critic import LLMCritic
 from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
 from swarm_ui.rollout.episodes import Job, MakeEnvironment
@@ -54,14 +55,14 @@ class Place(NamedTuple):
 
 def served(settings: Settings) -> OpenAIModel:
     """The model that acts."""
-    return OpenAIModel(settings.model or "", settings.base_url, max_calls=settings.max_calls)
+    return OpenAIModel(settings.model or "", settings.base_url, budget=Budget(settings.max_calls))
 
 
 def judge(settings: Settings) -> OpenAIModel | None:
     """The model that gives credit, if one is named."""
     if settings.critic_model is None:
         return None
-    return OpenAIModel(settings.critic_model, settings.base_url, max_calls=settings.max_calls)
+    return OpenAIModel(settings.critic_model, settings.base_url, budget=Budget(settings.max_calls))
 
 
 async def check(settings: Settings) -> None:

@@ -16,12 +16,13 @@ import torch
 from learning_fakes import ButtonWorld, TinyModel, button_team
 from learning_run import CONFIG, sample_jobs
 from loopback import Loopback, Reply, failing
+from loopback_client import records
 from mortal_endpoint import Mortal
 
 from swarm_ui.errors import BudgetExceeded, ModelError, ModelUnavailable
 from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.nodes import OpenAIModel
 from swarm_ui.nodes.agent import AgentNode
-from swarm_ui.nodes.models.openai.model import OpenAIModel
 from swarm_ui.optim import retry
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.credit.assigners.llm_critic import LLMCritic
@@ -48,7 +49,7 @@ def brisk(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> No
 @contextlib.asynccontextmanager
 async def asking(server: Loopback, name: str, **settings: Any) -> AsyncIterator[OpenAIModel]:
     given: dict[str, Any] = {"retries": 1, "backoff": 0.01, "timeout": 20.0, **settings}
-    model = OpenAIModel(name, server.url, api_key="k", **given)
+    model = OpenAIModel(name, server.url, api_key="k", **records(**given))
     try:
         yield model
     finally:

@@ -17,7 +17,7 @@ from swarm_ui.environments.phone import (
     tasks,
 )
 from swarm_ui.model import Completion, Request
-from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+from swarm_ui.nodes import ScriptedModel
 from swarm_ui.optim.stage1 import CorpusConfig, HeldOut, Models, synthesize
 from swarm_ui.optim.stage1.corpus.store import Totals
 

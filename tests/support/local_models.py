@@ -9,7 +9,7 @@ import msgspec
 import torch
 
 from swarm_ui.model import ChatModel, Completion, Request
-from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.nodes import LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer
 from swarm_ui.nodes.models.tiny_agent.vocabulary import GENERAL_WORDS
 from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel
@@ -18,9 +18,8 @@ from swarm_ui.optim.stage1.synthesis.curriculum import Mix, Stream
 KNOWN = tuple(w for w in GENERAL_WORDS if w.isalpha() and len(w) > 2)
 
 
-def untrained(seed: int = 0, max_waiting: int = 1024) -> LocalModel:
-    model = LocalModel.untrained(ScreenTokenizer(), width=32, layers=2, heads=2, seed=seed)
-    return LocalModel(model.network, model.codec, max_waiting=max_waiting)  # type: ignore[arg-type]
+def untrained(seed: int = 0) -> LocalModel:
+    return LocalModel.untrained(ScreenTokenizer(), width=32, layers=2, heads=2, seed=seed)
 
 
 def disturb(model: InProcessModel, name: str, seed: int, size: float = 0.3) -> None:  # type: ignore[type-arg]
@@ -31,9 +30,9 @@ def disturb(model: InProcessModel, name: str, seed: int, size: float = 0.3) -> N
             weight += size * torch.randn(weight.shape, generator=noise)
 
 
-def with_adapters(count: int = 3, max_waiting: int = 1024) -> LocalModel:
+def with_adapters(count: int = 3) -> LocalModel:
     """A model whose adapters differ from the base and from each other."""
-    model = untrained(max_waiting=max_waiting)
+    model = untrained()
     for i in range(count):
         model.add_adapter(f"agent_{i}", rank=4, alpha=8)
         with torch.no_grad():

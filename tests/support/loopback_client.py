@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from loopback import Loopback
 
+from swarm_ui.budget import Budget
 from swarm_ui.model import ChatMessage, Completion, Request
-from swarm_ui.nodes.models.openai.model import OpenAIModel
+from swarm_ui.nodes import ChatOptions, OpenAIModel, RateLimits, RetryPolicy
 
 
 @pytest.fixture(autouse=True)
@@ -24,10 +25,28 @@ def ask(text: str = "hi", **kwargs: Any) -> Request:
     return Request(chat=(ChatMessage("user", text),), **kwargs)
 
 
-def model(server: Loopback | str, **kwargs: Any) -> OpenAIModel:
+_RECORDS: dict[str, tuple[type, tuple[str, ...]]] = {
+    "limits": (RateLimits, ("requests", "period", "tokens_per_minute", "concurrency")),
+    "retry": (RetryPolicy, ("retries", "backoff", "max_wait", "timeout", "jitter")),
+    "budget": (Budget, ("max_calls", "max_tokens", "max_cost", "prices")),
+    "options": (ChatOptions, ("extra_body", "logprobs", "vision", "token_field", "render")),
+}
+
+
+def records(**settings: Any) -> dict[str, Any]:
+    """Arguments of ``OpenAIModel``: settings with a record of their own are put into it."""
+    arguments: dict[str, Any] = {}
+    for name, (record, fields) in _RECORDS.items():
+        values = {field: settings.pop(field) for field in fields if field in settings}
+        if values:
+            arguments[name] = record(**values)
+    return arguments | settings
+
+
+def model(server: Loopback | str, **settings: Any) -> OpenAIModel:
     url = server if isinstance(server, str) else server.url
-    kwargs.setdefault("backoff", 0.001)
-    return OpenAIModel("tiny", url, jitter=random.Random(0), **kwargs)
+    waits = {"backoff": 0.001, "jitter": random.Random(0)}
+    return OpenAIModel("tiny", url, **records(**waits | settings))
 
 
 async def one(under_test: OpenAIModel, request: Request | None = None) -> str:

@@ -63,7 +63,7 @@ class Study:
             shutil.rmtree(part, ignore_errors=True)
             shape = base.module.config
             LocalModel.untrained(
-                base.codec, width=shape.hidden_size, layers=shape.num_hidden_layers,
+                base.tokenizer, width=shape.hidden_size, layers=shape.num_hidden_layers,
                 heads=shape.num_attention_heads, seed=0,
             ).save(part)  # fmt: skip
             part.rename(agent)

@@ -1,66 +1,82 @@
-"""One OpenAI-compatible endpoint: slots, rate limits, budget and retries around each request."""
+"""One OpenAI-compatible endpoint: connection slots, rate limits, budget and retries."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
 import os
-import random
 import time
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import openai
+from asyncio_throttle.throttler import Throttler
 
 from swarm_ui.budget import Budget, Price, total
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.message import Usage
-from swarm_ui.nodes.models.openai.event_stream import read_stream, read_whole
-from swarm_ui.nodes.models.openai.rate_limits import Line, RateLimits
-from swarm_ui.nodes.models.openai.replies import (
-    ChatReply,
-    Failure,
-    Malformed,
-    Refused,
-    failure,
-    passing,
-    read_chat,
-    read_models,
+from swarm_ui.nodes.models.openai.failures import (
+    AttemptFailure,
+    RequestRejected,
+    attempt_failure,
     without_credentials,
 )
+from swarm_ui.nodes.models.openai.replies import ChatReply, read_chat, read_response
+from swarm_ui.nodes.models.openai.settings import RateLimits, RetryPolicy
+from swarm_ui.nodes.models.openai.token_throttle import TokenThrottle
 
 OPENAI_URL = "https://api.openai.com/v1"
-_SHOWN = 80
+_CONNECT_SECONDS = 5.0
+_SHOWN_CHARACTERS = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ChatCall:
     """One chat request, ready to be sent."""
 
     body: Mapping[str, object]
     """Keyword arguments of openai's ``chat.completions.create``."""
     most: Usage
-    """The most it may use, held of the budget while it is on its way."""
+    """The most it may use, reserved in the budget while it is in flight."""
     prompt: str
     model: str
-    """Name that is asked for."""
+    """The served name that is requested."""
     price: Price | None = None
 
 
 @dataclass(slots=True)
-class _Turn:
+class _Admission:
     """A request that may be sent now."""
 
     client: openai.AsyncOpenAI
     used: Usage | None = None
-    """What it used, as far as is known. A server that does not count, a reply that was cut off
-    and a call that was given up may have used all that was held."""
+    """What it used; ``None`` if unknown. If a server does not count, if a reply was cut off, or if
+    a call was cancelled, the call may have used everything that was reserved."""
+
+
+class _Connection:
+    """The client, the slots and the rate limits. All of them belong to one event loop."""
+
+    def __init__(self, url: str, key: str, limits: RateLimits, timeout: float) -> None:
+        self.client = openai.AsyncOpenAI(
+            api_key=key or "none",
+            base_url=url,
+            max_retries=0,
+            timeout=openai.Timeout(timeout, connect=min(_CONNECT_SECONDS, timeout)),
+        )
+        self.slots = asyncio.Semaphore(limits.concurrency)
+        self.throttle: AbstractAsyncContextManager[None] = nullcontext()
+        if limits.requests is not None:
+            self.throttle = Throttler(limits.requests, limits.period)
+        self.tokens: TokenThrottle | None = None
+        if limits.tokens_per_minute is not None:
+            self.tokens = TokenThrottle(limits.tokens_per_minute)
 
 
 class Endpoint:
-    """Sends chat requests and keeps the counters. Serves one event loop until it is closed."""
+    """Sends chat requests and keeps the counters. It serves one event loop until it is closed."""
 
     def __init__(
         self,
@@ -70,8 +86,8 @@ class Endpoint:
         key: str | None,
         key_env: str,
         limits: RateLimits,
+        retry: RetryPolicy,
         budget: Budget,
-        rng: random.Random,
     ) -> None:
         parts = urlsplit(url)
         shown = without_credentials(url)
@@ -80,149 +96,137 @@ class Endpoint:
                 f"OpenAIModel: expected a base_url such as http://localhost:8000/v1, got '{shown}'"
             )
         self.where = f"model '{model}' at {shown}"
-        self.budget = budget
-        self.retried = 0
-        self.waited = 0.0
+        self.calls = 0
+        self.retries = 0
+        self.seconds_waiting = 0.0
+        self.cost = 0.0
         self._url, self._given_key, self._key_env = url, key, key_env
         self._key_name = f"the variable {key_env}" if key is None else "api_key"
-        self._limits, self._rng = limits, rng
-        self._line: Line | None = None
+        self._limits, self._retry, self._budget = limits, retry, budget
+        self._connection: _Connection | None = None
 
-    async def chat(self, ask: Ask) -> ChatReply:
-        """One chat completion, with as many attempts as allowed.
+    async def replies(self, call: ChatCall, *, stream: bool) -> AsyncGenerator[str | ChatReply]:
+        """One chat completion, with as many attempts as allowed; the last item is the whole reply.
+
+        Args:
+            call: the request.
+            stream: yield the pieces of the reply first. A stream that fails after its first piece
+                is not retried.
 
         Raises:
-            BudgetExceeded: an attempt could cross the budget; it was not sent.
+            BudgetExceeded: an attempt could exceed the budget; it was not sent.
             ModelUnavailable: no attempt succeeded; a later one may.
-            Refused: the endpoint said no for good, with an HTTP status.
-            ModelError: it failed for good in another way.
+            RequestRejected: the endpoint rejected the request with an HTTP status.
+            ModelError: it failed for another reason, and a retry would not help.
         """
         for attempt in itertools.count(1):
-            outcome = await self._attempt(ask)
-            if isinstance(outcome, ChatReply):
-                return outcome
-            await self._pause(attempt, outcome)
-        raise AssertionError  # never reached: a pause after the last attempt raises
-
-    async def stream(self, ask: Ask) -> AsyncGenerator[str | ChatReply]:
-        """Pieces of one chat completion, then the whole. Tried again until something came.
-
-        Raises:
-            BudgetExceeded, Refused, ModelError: as :meth:`chat`.
-        """
-        for attempt in itertools.count(1):
-            came: list[str] = []
+            received: list[str] = []
             try:
-                async with aclosing(self._stream_once(ask)) as pieces:
+                async with aclosing(self._attempt(call, stream=stream)) as pieces:
                     async for piece in pieces:
                         if isinstance(piece, str):
-                            came.append(piece)
+                            received.append(piece)
                         yield piece
                 return
             except Exception as error:
-                if not passing(error):
+                failure = attempt_failure(error, self._key_name)
+                if failure is None:
                     raise
-                problem = failure(error, self._key_name)
-            if came:
-                text = "".join(came)
-                end = self._shown(text)[-_SHOWN:]  # cut last: half a secret is not recognised
+            if received:
+                text = "".join(received)
+                # Redacted before it is cut, because half a secret would not be recognised.
+                end = self._redacted(text)[-_SHOWN_CHARACTERS:]
                 raise self.error(
                     f"the stream broke off after {len(text)} characters that end in {end!r}",
                     "the rest of the reply",
-                    problem,
+                    failure,
                 )
-            await self._pause(attempt, problem)
+            await self._pause(attempt, failure)
 
     async def served(self, seconds: float) -> tuple[str, ...] | None:
-        """Names of the models served, asked once; ``None`` if the endpoint keeps no list.
+        """Names of the models served, requested once; ``None`` if the endpoint keeps no list.
 
         Raises:
-            ModelError: no list came within ``seconds``.
+            ModelError: no list arrived within ``seconds``.
         """
         try:
             async with asyncio.timeout(seconds):
-                reply = await self._connected().client.models.with_raw_response.list()
-            return read_models(reply.content)
+                page = await self._connected().client.models.list()
+            return tuple([model.id for model in page.data])
         except openai.NotFoundError:
             return None
-        except (openai.OpenAIError, TimeoutError, Malformed) as error:
-            problem = failure(error, self._key_name)
-        raise self.error("the endpoint does not answer as it should", "a list of models", problem)
+        except (AttributeError, TypeError) as error:  # the client does not validate replies
+            got = f"a reply that is not a list of models ({error})"
+            failure = AttemptFailure(got, "check that the address ends in /v1", retryable=True)
+        except Exception as error:
+            found = attempt_failure(error, self._key_name)
+            if found is None:
+                raise
+            failure = found
+        raise self.error("the endpoint does not answer as it should", "a list of models", failure)
 
-    def error(self, what: str, expected: str, problem: Failure) -> ModelError:
-        """One line about a failure, without secrets even if the server echoed them."""
-        got = self._shown(problem.got)
-        text = f"{self.where}: {what}; expected {expected}, got {got}. To do: {problem.advice}"
-        if problem.again:
+    def error(self, what: str, expected: str, failure: AttemptFailure) -> ModelError:
+        """The error for a failure, on one line, without secrets even if the server echoed them."""
+        got = self._redacted(failure.got)
+        text = f"{self.where}: {what}; expected {expected}, got {got}. To do: {failure.advice}"
+        if failure.retryable:
             return ModelUnavailable(text)
-        return ModelError(text) if problem.status is None else Refused(text, problem.status)
+        return ModelError(text) if failure.status is None else RequestRejected(text, failure.status)
 
     async def close(self) -> None:
-        line, self._line = self._line, None
-        if line is not None:
-            await line.client.close()
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.client.close()
 
-    async def _attempt(self, ask: Ask) -> ChatReply | Failure:
-        async with self._turn(ask) as turn:
+    async def _attempt(self, call: ChatCall, *, stream: bool) -> AsyncGenerator[str | ChatReply]:
+        timeout = self._retry.timeout
+        async with self._admitted(call) as admitted:
+            create = admitted.client.chat.completions.create
             try:
-                async with asyncio.timeout(self._limits.timeout):
-                    create = turn.client.chat.completions.with_raw_response.create
-                    raw = await create(**ask.body)  # type: ignore[call-overload]
-                reply = read_chat(raw.content)
-            except (openai.OpenAIError, TimeoutError, Malformed) as error:
-                problem = failure(error, self._key_name)
-                turn.used = Usage() if problem.unpaid else None
-                return problem
-            turn.used = reply.usage
-            return reply
-
-    async def _stream_once(self, ask: Ask) -> AsyncGenerator[str | ChatReply]:
-        """One attempt. Raises what :func:`passing` knows, and passes on what it does not."""
-        patience = self._limits.timeout
-        async with self._turn(ask) as turn:
-            try:
-                create = turn.client.chat.completions.with_streaming_response.create
-                opening = create(**ask.body, stream=True)  # type: ignore[call-overload]
-                async with asyncio.timeout(patience):
-                    response = await opening.__aenter__()
-                try:
-                    kind = response.headers.get("content-type", "")
-                    read = read_whole if kind.startswith("application/json") else read_stream
-                    async with aclosing(read(response, patience)) as pieces:
+                if stream:
+                    async with asyncio.timeout(timeout):
+                        response = await create(**call.body, stream=True)  # type: ignore[call-overload]
+                    async with response, aclosing(read_response(response, timeout)) as pieces:
                         async for piece in pieces:
                             if isinstance(piece, ChatReply):
-                                turn.used = piece.usage
+                                admitted.used = piece.usage
                             yield piece
-                finally:
-                    await opening.__aexit__(None, None, None)
+                else:
+                    async with asyncio.timeout(timeout):
+                        reply = read_chat(await create(**call.body))  # type: ignore[call-overload]
+                    admitted.used = reply.usage
+                    yield reply
             except Exception as error:
-                if passing(error) and failure(error, self._key_name).unpaid:
-                    turn.used = Usage()
+                failure = attempt_failure(error, self._key_name)
+                if failure is not None and failure.unbilled:
+                    admitted.used = Usage()
                 raise
 
     @asynccontextmanager
-    async def _turn(self, ask: Ask) -> AsyncGenerator[_Turn]:
-        """Wait for a slot and the rate limits, hold the budget; settle afterwards."""
-        line = self._connected()
-        before = time.monotonic()
-        tokens = total(ask.most)
+    async def _admitted(self, call: ChatCall) -> AsyncGenerator[_Admission]:
+        """Wait for a slot and the rate limits, reserve the budget; settle both afterwards."""
+        connection = self._connected()
+        started = time.monotonic()
+        tokens = total(call.most)
         self._check_size(tokens)
-        async with line.slots:
-            grant = None if line.tokens is None else await line.tokens.acquire(tokens)
-            turn = _Turn(line.client, Usage())
+        async with connection.slots:
+            throttle = connection.tokens
+            grant = None if throttle is None else await throttle.acquire(tokens)
+            admission = _Admission(connection.client, Usage())
             try:
-                async with line.throttle:
-                    self.waited += time.monotonic() - before
-                hold = self.budget.reserve(ask.most, self.where, ask.price)
-                turn.used = None
+                async with connection.throttle:
+                    self.seconds_waiting += time.monotonic() - started
+                reservation = self._budget.reserve(call.most, self.where, call.price)
+                self.calls += 1
+                admission.used = None
                 try:
-                    yield turn
+                    yield admission
                 finally:
-                    self.budget.settle(hold, turn.used)
+                    self.cost += self._budget.settle(reservation, admission.used)
             finally:
-                if line.tokens is not None and grant is not None:
-                    used = tokens if turn.used is None else total(turn.used)
-                    line.tokens.correct(grant, used)
+                if throttle is not None and grant is not None:
+                    used = admission.used
+                    throttle.correct(grant, tokens if used is None else total(used))
 
     def _check_size(self, tokens: int) -> None:
         limit = self._limits.tokens_per_minute
@@ -232,28 +236,28 @@ class Endpoint:
                 f"that may need {tokens} tokens. Lower its max_tokens or raise tokens_per_minute"
             )
 
-    async def _pause(self, attempt: int, failed: Failure) -> None:
-        """Wait before the next attempt, jittered, so that agents do not come back as one.
+    async def _pause(self, attempt: int, failure: AttemptFailure) -> None:
+        """Wait before the next attempt, with jitter, so that agents do not retry all at once.
 
         Raises:
-            ModelError: there shall be no other attempt.
+            ModelError: no other attempt is allowed.
         """
-        limits, asked = self._limits, failed.wait or 0.0
-        if not failed.again or attempt > limits.retries or asked > limits.longest_wait:
-            told = f", told to wait {asked:g} s" if asked else ""
+        policy, wait = self._retry, failure.retry_after
+        if not failure.retryable or attempt > policy.retries or (wait or 0.0) > policy.max_wait:
+            told = f", told to wait {wait:g} s" if wait else ""
             tries = "1 attempt" if attempt == 1 else f"{attempt} attempts"
-            raise self.error(f"no answer after {tries}{told}", "a chat completion", failed)
-        if failed.wait is not None:
-            wait = failed.wait + self._rng.uniform(0.0, limits.backoff)
+            raise self.error(f"no answer after {tries}{told}", "a chat completion", failure)
+        if wait is not None:
+            wait += policy.jitter.uniform(0.0, policy.backoff)
         else:
-            wait = min(limits.longest_wait, limits.backoff * 2.0 ** (attempt - 1))
-            wait *= self._rng.uniform(0.5, 1.0)
-        self.retried += 1
-        self.waited += wait
+            wait = min(policy.max_wait, policy.backoff * 2.0 ** (attempt - 1))
+            wait *= policy.jitter.uniform(0.5, 1.0)
+        self.retries += 1
+        self.seconds_waiting += wait
         await asyncio.sleep(wait)
 
-    def _shown(self, text: str) -> str:
-        """What a server said, without secrets."""
+    def _redacted(self, text: str) -> str:
+        """A text of the server without the key and the password."""
         for secret in (self._key(), urlsplit(self._url).password):
             if secret:
                 text = text.replace(secret, "[secret]")
@@ -263,8 +267,8 @@ class Endpoint:
         given = os.environ.get(self._key_env, "") if self._given_key is None else self._given_key
         return given.strip()
 
-    def _connected(self) -> Line:
-        if self._line is None:
+    def _connected(self) -> _Connection:
+        if self._connection is None:
             key = self._key()
             if not key and self._url == OPENAI_URL:
                 raise ModelError(
@@ -273,9 +277,9 @@ class Endpoint:
                 )
             if not all("!" <= letter <= "~" for letter in key):
                 raise ModelError(
-                    f"{self.where}: expected a key of plain letters, digits and signs in "
-                    f"{self._key_name}, got one with spaces, line breaks or other letters. "
+                    f"{self.where}: expected a key of printable ASCII characters in "
+                    f"{self._key_name}, got one with spaces, line breaks or other characters. "
                     "Set it again"
                 )
-            self._line = Line(self._url, key, self._limits)
-        return self._line
+            self._connection = _Connection(self._url, key, self._limits, self._retry.timeout)
+        return self._connection

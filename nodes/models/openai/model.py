@@ -3,39 +3,43 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import random
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
-from typing import Literal
+from typing import Any
 
 import msgspec
 
-from swarm_ui.budget import Budget, Price, check_prices
+from swarm_ui.budget import Budget
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.message import Usage
-from swarm_ui.model import ChatMessage, Completion, Decision, Request
-from swarm_ui.nodes.models.openai.endpoint import OPENAI_URL, Ask, Endpoint
-from swarm_ui.nodes.models.openai.rate_limits import RateLimits
-from swarm_ui.nodes.models.openai.replies import ChatReply, Failure, Refused
+from swarm_ui.model import ChatMessage, Completion, Request
+from swarm_ui.nodes.models.openai.endpoint import OPENAI_URL, ChatCall, Endpoint
+from swarm_ui.nodes.models.openai.failures import AttemptFailure, RequestRejected
+from swarm_ui.nodes.models.openai.replies import ChatReply
 from swarm_ui.nodes.models.openai.request_body import (
-    completions,
     messages,
     prompt_tokens,
     schema_format,
+    shares,
     usage_of,
 )
-from swarm_ui.nodes.models.openai.served_adapters import ServedNames
-from swarm_ui.prompts import as_chat, decision_chat, transcript, with_picture, with_schema
+from swarm_ui.nodes.models.openai.served_adapters import ServedAdapters
+from swarm_ui.nodes.models.openai.settings import (
+    ChatOptions,
+    RateLimits,
+    RetryPolicy,
+    with_deprecated,
+)
+from swarm_ui.prompts import as_chat, transcript, with_picture, with_schema
 
 _CHECK_SECONDS = 5.0
-_UNABLE = frozenset({400, 404, 422, 501})
-"""How servers say that they do not know a field of the request."""
+_UNSUPPORTED = frozenset({400, 404, 422, 501})
+"""HTTP statuses of servers that do not support a field of the request."""
 
 
-class Spent(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model has used up so far."""
+class UsageTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model has used so far."""
 
     calls: int = 0
     """Requests sent, retries included."""
@@ -43,55 +47,43 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     seconds_waiting: float = 0.0
-    """Summed over calls: waiting for a slot, the rate limits or the next attempt."""
+    """Summed over calls: time spent waiting for a slot, the rate limits or the next attempt."""
     cost: float | None = None
-    """Money, in the currency of ``prices``; ``None`` if the model has no price. A call whose
-    usage is not known (cut off, timed out, given up) counts with the most it may have used."""
+    """Money, in the currency of the prices; ``None`` if the model has no price. A call whose usage
+    is unknown (cut off, timed out, cancelled) counts with the most it may have used."""
 
 
 class OpenAIModel:
-    """A model on an OpenAI-compatible endpoint, which can also stream and sample.
+    """A model on an OpenAI-compatible endpoint.
 
     It is a :class:`~swarm_ui.model.ChatModel`, a :class:`~swarm_ui.model.StreamingModel`, a
     :class:`~swarm_ui.model.SamplingModel` and a :class:`~swarm_ui.model.VersionedModel`. One
-    object serves one event loop at a time (``close`` it before it goes to another), and all
+    object serves one event loop at a time; call :meth:`close` before another loop uses it. All
     agents that share it share its limits and its budget. The key is never part of a message, a
     repr or a trace.
 
     Args:
-        model: name the endpoint serves.
-        base_url: address up to ``/v1``; else ``OPENAI_BASE_URL``; else OpenAI's.
+        model: name of the model on the endpoint.
+        base_url: address up to ``/v1``; the default is ``OPENAI_BASE_URL``, then OpenAI's.
         api_key: the key; ``None``: it is read from the environment when the first request is sent.
-        api_key_env: environment variable with the key; a given ``base_url`` works without.
-        rate_limit: requests that may be sent in ``period`` seconds; ``None``: no limit.
-        tokens_per_minute: tokens that requests may use in any minute, a sixth of it at once and
-            the rest evenly, first come, first served; ``None``: no limit. A request counts with
-            the most it may use until it is answered, then with what it did use.
-        concurrency: requests on their way at the same time.
-        timeout: seconds for one attempt, from sending to the last byte; of a stream, to each
-            next piece.
-        retries: attempts after the first, for 408, 409, 425, 429, 5xx, timeouts, broken
-            connections and malformed replies.
-        backoff: seconds before the first retry, doubled each time and jittered; what the server
-            asks for (``Retry-After``) goes first.
-        longest_wait: seconds; a server that asks for more is not waited for.
-        max_calls, max_tokens_total, max_cost: the budget, in requests sent, in tokens and in
-            money. A request that could cross it is not sent. Tokens of a prompt are guessed
-            beforehand (:func:`~swarm_ui.budget.guess_tokens`). Where a server does not count, and
-            where a call was cut off, timed out or given up, the guess and ``max_tokens`` count.
-        prices: what models cost, by served name; an adapter without an own price costs what
-            ``model`` does.
+        api_key_env: environment variable with the key. With a ``base_url``, a key is optional.
+        limits: requests and tokens that may be sent.
+        retry: timeouts and retries.
+        budget: limits of calls, tokens and money, and the prices of models. A request that could
+            exceed it is not sent. The tokens of a prompt are estimated before it is sent
+            (:func:`~swarm_ui.budget.guess_tokens`). An adapter without a price of its own has the
+            price of ``model``. Several models can share one budget.
+        options: fields of the request.
         adapter_names: served name of each adapter, read at every call; ``None``: an adapter is
-            served under its own name, as vLLM does.
-        extra_body: more fields of the request body, such as ``chat_template_kwargs``.
-        logprobs: ask for token probabilities, to fill ``Completion.logprob``.
-        vision: the model can see: the screenshot of a decision, if there is one, goes with it.
-        token_field: the name the endpoint wants for the limit of tokens.
-        render: how a decision becomes a chat.
-        jitter: randomness of the waits between attempts; it never changes an answer.
+            served under its own name, as in vLLM.
+        deprecated: the former keywords ``rate_limit``, ``period``, ``tokens_per_minute``,
+            ``concurrency``, ``timeout``, ``retries``, ``backoff``, ``longest_wait``, ``jitter``,
+            ``max_calls``, ``max_tokens_total``, ``max_cost``, ``prices``, ``extra_body``,
+            ``logprobs``, ``vision``, ``token_field`` and ``render``. Each of them warns.
 
     Raises:
-        ConfigError: an argument is out of range, or ``max_cost`` is set without a price.
+        ConfigError: a name or the key is empty, or the budget limits money and has no price for
+            the model.
     """
 
     def __init__(
@@ -101,55 +93,41 @@ class OpenAIModel:
         *,
         api_key: str | None = None,
         api_key_env: str = "OPENAI_API_KEY",
-        rate_limit: int | None = None,
-        period: float = 1.0,
-        tokens_per_minute: int | None = None,
-        concurrency: int = 16,
-        timeout: float = 60.0,
-        retries: int = 4,
-        backoff: float = 0.5,
-        longest_wait: float = 60.0,
-        max_calls: int | None = None,
-        max_tokens_total: int | None = None,
-        max_cost: float | None = None,
-        prices: Mapping[str, Price] | None = None,
+        limits: RateLimits | None = None,
+        retry: RetryPolicy | None = None,
+        budget: Budget | None = None,
+        options: ChatOptions | None = None,
         adapter_names: Mapping[str, str] | None = None,
-        extra_body: Mapping[str, object] | None = None,
-        logprobs: bool = False,
-        vision: bool = False,
-        token_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens",
-        render: Callable[[Decision], tuple[ChatMessage, ...]] = decision_chat,
-        jitter: random.Random | None = None,
+        **deprecated: Any,
     ) -> None:
-        limits = RateLimits(
-            rate_limit=rate_limit,
-            period=period,
-            tokens_per_minute=tokens_per_minute,
-            concurrency=concurrency,
-            timeout=timeout,
-            retries=retries,
-            backoff=backoff,
-            longest_wait=longest_wait,
-        )
-        _check_texts(model, api_key, api_key_env, extra_body)
+        if not model.strip():
+            raise ConfigError("OpenAIModel: model must be the name of a served model, got ''")
+        if not api_key_env.strip():
+            raise ConfigError("OpenAIModel: api_key_env must name a variable, got an empty name")
+        if api_key is not None and not api_key.strip():
+            raise ConfigError(
+                "OpenAIModel: api_key is empty; leave it out to read the key from the environment"
+            )
+        limits, retry, budget, self._options = with_deprecated(
+            limits or RateLimits(), retry or RetryPolicy(), budget, options or ChatOptions(),
+            deprecated,
+        )  # fmt: skip
+        budget.check_price(model)
         self.name = model
-        self._prices = check_prices(prices, model, max_cost)
+        self._prices = budget.prices
         self._endpoint = Endpoint(
             model,
             base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI_URL,
             key=api_key,
             key_env=api_key_env,
             limits=limits,
-            budget=Budget(max_calls, max_tokens_total, max_cost),
-            rng=jitter or random.Random(),
+            retry=retry,
+            budget=budget,
         )
-        self._adapters = ServedNames(model, adapter_names, self._endpoint.where)
-        self._extra_body = dict(extra_body or {})
-        self._logprobs, self._vision = logprobs, vision
-        self._token_field = token_field
-        self._render = render
+        self._adapters = ServedAdapters(model, adapter_names, self._endpoint.where)
         self._usage = Usage()
-        self._unable: frozenset[str] = frozenset()
+        self._unsupported: frozenset[str] = frozenset()
+        """Fields of a request that the server has rejected."""
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self._endpoint.where})"
@@ -161,30 +139,30 @@ class OpenAIModel:
 
     @property
     def leased(self) -> frozenset[str]:
-        """Served names that runs hold on to; do not unload them from the server yet."""
+        """Served names that runs are using; do not unload them from the server yet."""
         return self._adapters.leased
 
     @property
-    def spent(self) -> Spent:
-        """Counters so far."""
-        return Spent(
-            calls=self._endpoint.budget.calls,
-            retries=self._endpoint.retried,
+    def spent(self) -> UsageTotals:
+        """What this model has used so far."""
+        return UsageTotals(
+            calls=self._endpoint.calls,
+            retries=self._endpoint.retries,
             prompt_tokens=self._usage.prompt_tokens,
             completion_tokens=self._usage.completion_tokens,
-            seconds_waiting=self._endpoint.waited,
-            cost=self._endpoint.budget.cost if self.name in self._prices else None,
+            seconds_waiting=self._endpoint.seconds_waiting,
+            cost=self._endpoint.cost if self.name in self._prices else None,
         )
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """Send all requests concurrently; one completion each, in order.
 
-        A server that cannot hold its reply to a request's ``json_schema`` gets the schema in the
-        words of the prompt instead, now and from then on. The reply is not changed or checked.
+        If a server rejects a request's ``json_schema``, the schema is written into the prompt
+        instead, now and in later requests. The reply is not changed or checked.
 
         Raises:
-            BudgetExceeded: a request could cross the budget; it was not sent.
-            ModelError: one request failed for good; the others are cancelled.
+            BudgetExceeded: a request could exceed the budget; it was not sent.
+            ModelError: one request failed and cannot be retried; the others are cancelled.
         """
         tasks = [asyncio.ensure_future(self._complete(request)) for request in requests]
         try:
@@ -195,11 +173,11 @@ class OpenAIModel:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def sample(self, request: Request, n: int) -> list[Completion]:
-        """``n`` samples of one request, in one call where the server knows ``n``.
+        """``n`` samples of one request, in one call if the server supports ``n``.
 
         The tokens of the prompt count in the first sample only. Samples that the server does not
-        give are asked for one by one, each paying the prompt, with the seeds that follow the
-        request's.
+        return are requested one by one. Each of them pays for the prompt, and their seeds follow
+        the seed of the request.
 
         Raises:
             ConfigError: ``n`` is not positive.
@@ -207,47 +185,33 @@ class OpenAIModel:
         """
         if n < 1:
             raise ConfigError(f"{self._endpoint.where}: n must be >= 1, got {n}")
-        if n == 1 or "n" in self._unable:
+        if n == 1 or "n" in self._unsupported:
             return await self._one_by_one(request, range(n))
         try:
             first = await self._complete(request, n)
-        except Refused as refusal:
-            if refusal.status not in _UNABLE:
+        except RequestRejected as rejection:
+            if rejection.status not in _UNSUPPORTED:
                 raise
             first = []
         rest = await self._one_by_one(request, range(len(first), n))
         if not first:
-            self._unable |= {"n"}
+            self._unsupported |= {"n"}
         return [*first, *rest]
 
     async def stream(self, request: Request) -> AsyncIterator[str | Completion]:
-        """Pieces of the reply as they come, then the whole completion.
+        """Pieces of the reply as they arrive, then the whole completion.
 
         Close the iterator (``contextlib.aclosing``) to stop early: the call is cancelled, and
         counts with the most it may have used.
 
         Raises:
-            BudgetExceeded: it could cross the budget; it was not sent.
-            ModelError: it failed for good before a piece came, or broke off after some.
+            BudgetExceeded: it could exceed the budget; it was not sent.
+            ModelError: it failed before the first piece and cannot be retried, or it broke off
+                after some pieces.
         """
-        unable, refused = self._unable, None
-        while True:
-            ask = self._ask(request, 1, unable, stream=True)
-            try:
-                async with aclosing(self._endpoint.stream(ask)) as pieces:
-                    async for piece in pieces:
-                        if isinstance(piece, str):
-                            yield piece
-                        else:
-                            self._unable |= unable
-                            yield self._completions(request, ask, piece)[0]
-                return
-            except Refused as refusal:
-                refused = refused or refusal
-                field = _blamed(refusal, ask)
-            if field is None:
-                raise refused
-            unable |= {field}
+        async with aclosing(self._replies(request, 1, stream=True)) as pieces:
+            async for piece in pieces:
+                yield piece if isinstance(piece, str) else piece[0]
 
     def lease(self, adapter: str) -> str:
         """The served name of an adapter at this moment; requests may name it until released.
@@ -265,53 +229,78 @@ class OpenAIModel:
         """Ask once, quickly, which models are served; empty if the endpoint keeps no list.
 
         Raises:
-            ModelError: nobody answers there, the key is refused, or the model is not served.
+            ModelError: there is no answer, the key is refused, or the model is not served.
         """
         served = await self._endpoint.served(_CHECK_SECONDS)
         if served is None or self.name in served:
             return served or ()
         names = ", ".join(served[:8]) + (", …" if len(served) > 8 else "")
-        problem = Failure(f"a list of: {names or 'nothing'}", "name one of them", again=False)
-        raise self._endpoint.error("the model is not served", f"'{self.name}'", problem)
+        failure = AttemptFailure(f"a list of: {names or 'nothing'}", "name one of them", False)
+        raise self._endpoint.error("the model is not served", f"'{self.name}'", failure)
 
     async def close(self) -> None:
         """Close the connections; a later call opens new ones."""
         await self._endpoint.close()
 
     async def _one_by_one(self, request: Request, samples: range) -> list[Completion]:
-        """Samples by their numbers, each with a seed of its own."""
+        """Samples by their numbers, each with its own seed."""
         return await self.generate(
             [msgspec.structs.replace(request, seed=request.seed + k) for k in samples]
         )
 
     async def _complete(self, request: Request, n: int = 1) -> list[Completion]:
-        """One to ``n`` completions, in one call; fields the server refuses are left out."""
-        unable, refused = self._unable, None
+        """One to ``n`` completions, in one call."""
+        async with aclosing(self._replies(request, n, stream=False)) as pieces:
+            async for piece in pieces:
+                if not isinstance(piece, str):
+                    return piece
+        raise AssertionError("the endpoint returned without a reply")
+
+    async def _replies(
+        self, request: Request, n: int, *, stream: bool
+    ) -> AsyncGenerator[str | list[Completion]]:
+        """Pieces of the reply, then its completions, without fields that the server rejects."""
+        unsupported, first = self._unsupported, None
         while True:
-            ask = self._ask(request, n, unable)
+            call = self._call(request, n, unsupported, stream=stream)
             try:
-                reply = await self._endpoint.chat(ask)
-            except Refused as refusal:
-                refused = refused or refusal
-                field = _blamed(refusal, ask)
-            else:
-                self._unable |= unable
-                return self._completions(request, ask, reply._replace(answers=reply.answers[:n]))
+                async with aclosing(self._endpoint.replies(call, stream=stream)) as pieces:
+                    async for piece in pieces:
+                        if isinstance(piece, str):
+                            yield piece
+                        else:
+                            self._unsupported |= unsupported
+                            reply = piece._replace(answers=piece.answers[:n])
+                            yield self._completions(request, call, reply)
+                return
+            except RequestRejected as rejection:
+                first = first or rejection
+                field = _rejected_field(rejection, call)
             if field is None:
-                raise refused
-            unable |= {field}
+                raise first
+            unsupported |= {field}
 
-    def _completions(self, request: Request, ask: Ask, reply: ChatReply) -> list[Completion]:
-        usage = usage_of(reply, ask.most)
+    def _completions(self, request: Request, call: ChatCall, reply: ChatReply) -> list[Completion]:
+        usage = usage_of(reply, call.most)
         self._usage += usage
-        adapter = None if request.adapter is None else ask.model
-        return completions(reply, usage, prompt=ask.prompt, model=ask.model, adapter=adapter)
+        return [
+            Completion(
+                text=answer.text,
+                prompt=call.prompt,
+                usage=share,
+                logprob=answer.logprob,
+                model=reply.model or call.model,
+                adapter=None if request.adapter is None else call.model,
+            )
+            for answer, share in zip(reply.answers, shares(usage, reply.answers), strict=True)
+        ]
 
-    def _ask(
-        self, request: Request, n: int, unable: frozenset[str], *, stream: bool = False
-    ) -> Ask:
-        """The request as it is sent, without the fields that the server does not know."""
-        chat = self._chat(request, in_words="response_format" in unable)
+    def _call(
+        self, request: Request, n: int, unsupported: frozenset[str], *, stream: bool
+    ) -> ChatCall:
+        """The request as it is sent, without the fields that the server does not support."""
+        options = self._options
+        chat = self._chat(request, schema_in_prompt="response_format" in unsupported)
         prompt = transcript(chat)
         served = self._adapters.find(request.adapter)
         body: dict[str, object] = {
@@ -319,61 +308,43 @@ class OpenAIModel:
             "messages": messages(chat),
             "temperature": request.temperature,
             "seed": request.seed,
-            self._token_field: request.max_tokens,
+            options.token_field: request.max_tokens,
         }
         if n > 1:
             body["n"] = n
-        if self._logprobs:
+        if options.logprobs:
             body["logprobs"] = True
-        if stream and "stream_options" not in unable:
+        if stream and "stream_options" not in unsupported:
             body["stream_options"] = {"include_usage": True}
-        if request.json_schema is not None and "response_format" not in unable:
+        if request.json_schema is not None and "response_format" not in unsupported:
             body["response_format"] = schema_format(request.json_schema, self._endpoint.where)
-        if self._extra_body:
-            body["extra_body"] = self._extra_body
+        if options.extra_body:
+            body["extra_body"] = options.extra_body
         most = Usage(
             prompt_tokens=prompt_tokens(chat, prompt), completion_tokens=n * request.max_tokens
         )
         price = self._prices.get(served) or self._prices.get(self.name)
-        return Ask(body, most, prompt, served, price)
+        return ChatCall(body, most, prompt, served, price)
 
-    def _chat(self, request: Request, *, in_words: bool) -> tuple[ChatMessage, ...]:
-        chat = as_chat(request, self._render)
+    def _chat(self, request: Request, *, schema_in_prompt: bool) -> tuple[ChatMessage, ...]:
+        chat = as_chat(request, self._options.render)
         png = None if request.decision is None else request.decision.observation.png
-        if self._vision and png is not None:
+        if self._options.vision and png is not None:
             chat = with_picture(chat, png)
-        elif not self._vision and any(turn.images for turn in chat):
+        elif not self._options.vision and any(turn.images for turn in chat):
             raise ModelError(
-                f"{self._endpoint.where}: expected a request without pictures, got one with. "
-                "Set vision=True if this model can see"
+                f"{self._endpoint.where}: expected a request without images, got one with images. "
+                "Set ChatOptions(vision=True) if this model accepts images"
             )
-        if in_words and request.json_schema is not None:
+        if schema_in_prompt and request.json_schema is not None:
             chat = with_schema(chat, request.json_schema)
         return chat
 
 
-def _blamed(refusal: Refused, ask: Ask) -> str | None:
-    """The field of a request to try without, after a refusal; ``None`` if there is none."""
-    if refusal.status not in _UNABLE:
+def _rejected_field(rejection: RequestRejected, call: ChatCall) -> str | None:
+    """The field to leave out in the next try after a rejection; ``None`` if there is none."""
+    if rejection.status not in _UNSUPPORTED:
         return None
-    if "stream_options" in ask.body and "stream_options" in str(refusal):
+    if "stream_options" in call.body and "stream_options" in str(rejection):
         return "stream_options"
-    return "response_format" if "response_format" in ask.body else None
-
-
-def _check_texts(
-    model: str, key: str | None, key_env: str, extra_body: Mapping[str, object] | None
-) -> None:
-    """Raises ``ConfigError`` before anything is sent; never shows the key."""
-    if not model.strip():
-        raise ConfigError("OpenAIModel: model must be the name of a served model, got an empty one")
-    if not key_env.strip():
-        raise ConfigError("OpenAIModel: api_key_env must name a variable, got an empty name")
-    if key is not None and not key.strip():
-        raise ConfigError(
-            "OpenAIModel: api_key is empty; leave it out to read the key from the environment"
-        )
-    try:
-        json.dumps(dict(extra_body or {}))
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"OpenAIModel: extra_body must be JSON: {error}") from None
+    return "response_format" if "response_format" in call.body else None

@@ -1,4 +1,4 @@
-"""What is written into a chat request, and how much it may use."""
+"""Messages of a chat request, and how many tokens a request uses."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from collections.abc import Sequence
 from swarm_ui.budget import guess_tokens
 from swarm_ui.errors import ModelError
 from swarm_ui.message import Usage
-from swarm_ui.model import ChatMessage, Completion
+from swarm_ui.model import ChatMessage
 from swarm_ui.nodes.models.openai.replies import Answer, ChatReply
 from swarm_ui.prompts import picture_size
 
+# Both are a little more than vision models are known to use.
 _PIXELS_PER_TOKEN = 700
-_TOKENS_PER_PICTURE = 85
-"""Both a little more than models that can see are known to take."""
+_TOKENS_PER_IMAGE = 85
 
 
 def messages(chat: Sequence[ChatMessage]) -> list[dict[str, object]]:
-    """The turns as the protocol wants them; pictures as data URLs behind the text."""
+    """The turns in the format of the protocol; images as data URLs after the text."""
     return [{"role": turn.role, "content": _content(turn)} for turn in chat]
 
 
@@ -36,15 +36,15 @@ def _content(turn: ChatMessage) -> str | list[dict[str, object]]:
 
 
 def schema_format(schema: str, where: str) -> dict[str, object]:
-    """The field that holds a reply to a JSON schema.
+    """The ``response_format`` that makes a reply follow a JSON schema.
 
     Raises:
-        ModelError: it is not the JSON text of a schema.
+        ModelError: the text is not a JSON object.
     """
     try:
         value = json.loads(schema)
     except ValueError as error:
-        value, got = None, f"text that is no JSON ({error})"
+        value, got = None, f"text that is not JSON ({error})"
     else:
         got = f"a {type(value).__name__}"
     if not isinstance(value, dict):
@@ -58,17 +58,17 @@ def schema_format(schema: str, where: str) -> dict[str, object]:
 
 
 def prompt_tokens(chat: Sequence[ChatMessage], prompt: str) -> int:
-    """A guess at the tokens of a chat, rather too high."""
-    pictures = 0
+    """An estimate of the tokens of a chat, on the high side."""
+    images = 0
     for turn in chat:
         for png in turn.images:
             width, height = picture_size(png)
-            pictures += _TOKENS_PER_PICTURE + width * height // _PIXELS_PER_TOKEN
-    return guess_tokens(prompt) + pictures
+            images += _TOKENS_PER_IMAGE + width * height // _PIXELS_PER_TOKEN
+    return guess_tokens(prompt) + images
 
 
 def usage_of(reply: ChatReply, most: Usage) -> Usage:
-    """What a reply used; a guess where the server does not count."""
+    """What a reply used; an estimate if the server does not count."""
     if reply.usage is not None:
         return reply.usage
     written = sum(_tokens(answer) for answer in reply.answers)
@@ -79,10 +79,10 @@ def usage_of(reply: ChatReply, most: Usage) -> Usage:
 
 
 def shares(usage: Usage, answers: Sequence[Answer]) -> list[Usage]:
-    """The usage of a reply with several answers, one part each; together they are the whole.
+    """The usage of a reply divided among its answers; the parts add up to the whole.
 
-    The prompt counts in the first. What each answer took is known if the server lists tokens;
-    else it is divided by length.
+    The first answer has the tokens of the prompt. The tokens of the completion are divided by the
+    number of tokens of each answer if the server lists them, else by an estimate of it.
     """
     weights = [_tokens(answer) for answer in answers]
     whole = sum(weights)
@@ -99,20 +99,3 @@ def shares(usage: Usage, answers: Sequence[Answer]) -> list[Usage]:
 
 def _tokens(answer: Answer) -> int:
     return guess_tokens(answer.text) if answer.tokens is None else answer.tokens
-
-
-def completions(
-    reply: ChatReply, usage: Usage, *, prompt: str, model: str, adapter: str | None
-) -> list[Completion]:
-    """One completion an answer."""
-    return [
-        Completion(
-            text=answer.text,
-            prompt=prompt,
-            usage=share,
-            logprob=answer.logprob,
-            model=reply.model or model,
-            adapter=adapter,
-        )
-        for answer, share in zip(reply.answers, shares(usage, reply.answers), strict=True)
-    ]

@@ -1,4 +1,4 @@
-"""Which served name answers for an adapter, and which of them are in use."""
+"""The served names of adapters, and which of them are in use."""
 
 from __future__ import annotations
 
@@ -8,22 +8,27 @@ from collections.abc import Mapping
 from swarm_ui.errors import ModelError
 
 
-class ServedNames:
-    """Names of adapters on a server, read at every call, so that newer versions take over."""
+class ServedAdapters:
+    """Adapters on a server. The names are read at every call, so that new versions take effect."""
 
     def __init__(self, base: str, names: Mapping[str, str] | None, where: str) -> None:
-        """``names``: the served name of each adapter; ``None``: each under its own name."""
+        """
+        Args:
+            base: served name of the base model.
+            names: the served name of each adapter; ``None``: each has its own name.
+            where: the model, for error messages.
+        """
         self.names = names
         self._base, self._where = base, where
         self._leases: Counter[str] = Counter()
 
     @property
     def leased(self) -> frozenset[str]:
-        """Served names that runs hold on to: not to be unloaded from the server."""
+        """Served names that runs are using."""
         return frozenset(self._leases)
 
     def find(self, adapter: str | None) -> str:
-        """The name to ask for: of the base model, of an adapter, or a served name as it is.
+        """The served name of an adapter or of the base model; a served name stays as it is.
 
         Raises:
             ModelError: there is no such adapter.
@@ -43,7 +48,7 @@ class ServedNames:
         )
 
     def lease(self, adapter: str) -> str:
-        """The served name of this moment, kept until released."""
+        """The served name of an adapter now, kept until :meth:`release`."""
         served = self.find(adapter)
         if served != adapter and self.names is not None and served in self.names:
             raise ModelError(
@@ -54,6 +59,7 @@ class ServedNames:
         return served
 
     def release(self, version: str) -> None:
+        """Give up one lease."""
         if version not in self._leases:
             held = ", ".join(self._leases) or "none"
             raise ModelError(

@@ -1,4 +1,7 @@
-"""A limit on tokens per minute: smooth, in the order of arrival, and without polling."""
+"""A limit on tokens per minute: even, in the order of arrival, and without polling.
+
+asyncio-throttle, which limits requests, counts one per call; it cannot weigh a call by its tokens.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,13 @@ import asyncio
 from collections import deque
 
 _BURST = 1 / 6
-"""Share of a period's tokens that may go at once; the rest comes evenly. A default of ours."""
+"""Share of a period's tokens that may be used at once. A default of ours."""
 _INSTANT = 1e-6
-"""Seconds that are no time at all, so that rounding cannot make a waiter wait again and again."""
+"""Shorter waits, in seconds, count as none, so that rounding errors cannot repeat a wait."""
 
 
 class Grant:
-    """Tokens that were let through."""
+    """Tokens that were granted to a request."""
 
     __slots__ = ("at", "recent", "tokens")
 
@@ -23,10 +26,10 @@ class Grant:
 
 
 class TokenMeter:
-    """When how many tokens may go. Knows no clock of its own: every call says what time it is.
+    """Computes when tokens may be granted. It has no clock: the caller gives the time.
 
-    Two rules: tokens flow at ``limit / period`` with a small burst, and no window of a period
-    holds more than ``limit``.
+    There are two rules: tokens are granted at the rate ``limit / period`` with a small burst, and
+    no window of one period holds more than ``limit``.
     """
 
     def __init__(self, limit: int, period: float = 60.0) -> None:
@@ -39,9 +42,10 @@ class TokenMeter:
         self._spent = 0
 
     def wait(self, now: float, tokens: int) -> float:
-        """Seconds until ``tokens`` (at most the limit) may go; 0: now.
+        """Seconds until ``tokens`` (at most the limit) may be granted; 0: now.
 
-        More than a burst go once a whole burst has been saved, and are paid off afterwards.
+        A request for more than a burst is granted when the whole burst is free. The excess then
+        delays the next requests.
         """
         self._advance(now)
         pace = (min(tokens, self._burst) - self._level) / self._rate
@@ -56,7 +60,7 @@ class TokenMeter:
         return longest if longest > _INSTANT else 0.0
 
     def take(self, now: float, tokens: int) -> Grant:
-        """Let them go."""
+        """Grant tokens at once."""
         self._advance(now)
         grant = Grant(tokens, now)
         self._level -= tokens
@@ -65,7 +69,7 @@ class TokenMeter:
         return grant
 
     def correct(self, grant: Grant, used: int) -> None:
-        """Say what was really used of a grant."""
+        """Set the tokens that were used of a grant."""
         back = grant.tokens - used
         self._level = min(self._burst, self._level + back)
         if grant.recent:
@@ -91,7 +95,7 @@ class TokenThrottle:
         self._timer: asyncio.TimerHandle | None = None
 
     async def acquire(self, tokens: int) -> Grant:
-        """Wait until ``tokens`` may go; tell :meth:`correct` afterwards what was used."""
+        """Wait until ``tokens`` may be used. Call :meth:`correct` afterwards."""
         future: asyncio.Future[Grant] = self._loop.create_future()
         self._waiting.append((tokens, future))
         self._serve()
@@ -105,12 +109,12 @@ class TokenThrottle:
             raise
 
     def correct(self, grant: Grant, used: int) -> None:
-        """Replace the estimate by what was really used; the rest goes to those who wait."""
+        """Replace the estimate by the tokens that were used; waiting calls get the rest."""
         self._meter.correct(grant, used)
         self._serve()
 
     def _serve(self) -> None:
-        """Let go who may; wake up again when the next one may."""
+        """Grant tokens to waiting calls, and set a timer for the next one."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -1,9 +1,10 @@
-"""Replies out of recorded traces, found by what was asked."""
+"""Replies from recorded traces, found by the request."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from os.path import commonprefix
 
 import msgspec
 
@@ -14,13 +15,13 @@ from swarm_ui.trace.records import Call, Episode, Trace
 
 Recorded = Trace | Episode | Iterable[Trace | Episode]
 
-_Asked = tuple[object, str | None, int, float]
-"""Context, adapter, seed, temperature."""
+_Key = tuple[object, str | None, int, float]
+"""Context, adapter, seed and temperature of a request."""
 
 
 @dataclass(slots=True)
 class _Replies:
-    """What was replied to one and the same request, in the order recorded."""
+    """The recorded replies to one request, in order."""
 
     calls: list[Call] = field(default_factory=list)
     given: int = 0
@@ -33,7 +34,7 @@ class _Replies:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A recorded call, to be named where nothing fits."""
+    """A recorded call, to compare with a request that does not match."""
 
     run: str
     call: Call
@@ -41,16 +42,16 @@ class _Known:
 
 
 class RecordedReplies:
-    """Finds the recorded call that asked the same: context, adapter, seed and temperature.
+    """Finds the recorded call with the same context, adapter, seed and temperature.
 
-    The order in which requests arrive does not matter. A request that was recorded more than once
-    gets the replies in the order recorded, and then from the first one again.
+    The order of the requests does not matter. A request that was recorded more than once gets the
+    replies in the recorded order, and then from the first one again.
     """
 
     def __init__(self, recorded: Recorded) -> None:
-        """Raises ``ConfigError`` if nothing recorded in there was said by a model."""
+        """Raises ``ConfigError`` if no recorded call was answered by a model."""
         self._known: list[_Known] = []
-        self._replies: dict[_Asked, _Replies] = {}
+        self._replies: dict[_Key, _Replies] = {}
         for trace in _traces(recorded):
             for call in trace.calls:
                 self._learn(trace, call)
@@ -64,7 +65,8 @@ class RecordedReplies:
         """The recorded reply.
 
         Raises:
-            ModelError: nothing like this was recorded; names the closest call and what differs.
+            ModelError: no recorded call matches. The text names the closest call and how it
+                differs.
         """
         context = _context(request)
         found = self._replies.get((context, request.adapter, request.seed, request.temperature))
@@ -90,20 +92,18 @@ class RecordedReplies:
             contexts.append(_unpictured(decision))
         for context in contexts:
             for adapter in _names(call.adapter):
-                asked = (context, adapter, call.seed, call.temperature)
-                self._replies.setdefault(asked, _Replies()).calls.append(call)
+                key = (context, adapter, call.seed, call.temperature)
+                self._replies.setdefault(key, _Replies()).calls.append(call)
 
     def _unknown(self, request: Request, context: object) -> str:
-        closest, differs = min(
-            ((known, _differences(known, request, context)) for known in self._known),
-            key=lambda pair: pair[1][0],
-        )
+        compared = [(_differences(known, request, context), known) for known in self._known]
+        differences, closest = min(compared, key=lambda pair: len(pair[0]))
         call = closest.call
         failed = f" (that call failed: {call.error})" if call.error else ""
         return (
-            f"no recorded call asked this; the closest of {len(self._known)} is '{call.message}' "
-            f"of run {closest.run}, which differs in {'; '.join(differs[1])}{failed}. "
-            "Record the call, or ask what was recorded"
+            f"no recorded call matches this request; the closest of {len(self._known)} is "
+            f"'{call.message}' of run {closest.run}, which differs in: {'; '.join(differences)}"
+            f"{failed}. Record the call, or send a request that was recorded"
         )
 
 
@@ -120,7 +120,7 @@ def _traces(recorded: Recorded) -> Iterator[Trace]:
 
 
 def _decision(trace: Trace, call: Call) -> Decision | None:
-    """The context of a call; ``None`` where it heard what the trace does not hold."""
+    """The context of a call; ``None`` if the trace does not hold all messages that it heard."""
     try:
         return trace.decision(call)
     except KeyError:
@@ -128,7 +128,7 @@ def _decision(trace: Trace, call: Call) -> Decision | None:
 
 
 def _unpictured(decision: Decision) -> Decision:
-    """Without the screenshot, which not every trace keeps."""
+    """The decision without its screenshot, which not every trace holds."""
     if decision.observation.png is None:
         return decision
     observation = msgspec.structs.replace(decision.observation, png=None)
@@ -142,56 +142,44 @@ def _context(request: Request) -> object:
 
 
 def _names(adapter: str | None) -> set[str | None]:
-    """Names a request may have asked for: a version answers for its adapter, ``"agent_2@7"``."""
+    """The names that match a recorded adapter: its version (``"agent_2@7"``) and its plain name."""
     if adapter is None:
         return {None}
     return {adapter, adapter.rpartition("@")[0] or adapter}
 
 
-def _differences(known: _Known, request: Request, context: object) -> tuple[int, list[str]]:
-    """How far a recorded call is from a request, and in what."""
-    call, far = known.call, 0
-    words: list[str] = []
+def _differences(known: _Known, request: Request, context: object) -> list[str]:
+    """In what a recorded call differs from a request."""
+    call = known.call
+    found: list[str] = []
     if isinstance(context, Decision):
-        far, words = _contexts(known.decision, context)
+        found = _context_differences(known.decision, context)
     elif context != call.prompt:
-        asked = str(context)
-        pairs = enumerate(zip(asked, call.prompt, strict=False))
-        same = next((k for k, (a, b) in pairs if a != b), min(len(asked), len(call.prompt)))
-        far = 1000 + len(asked) - same
-        words.append(
-            f"the prompt from character {same} on, recorded {call.prompt[same : same + 40]!r}, "
-            f"asked {asked[same : same + 40]!r}"
+        same = len(commonprefix([str(context), call.prompt]))  # noqa: RUF071  # of characters
+        part = slice(same, same + 40)
+        found.append(
+            f"the prompt from character {same} on (recorded {call.prompt[part]!r}, requested "
+            f"{str(context)[part]!r})"
         )
-    settings: tuple[tuple[str, object, object, bool], ...] = (
-        ("adapter", call.adapter, request.adapter, request.adapter in _names(call.adapter)),
-        ("seed", call.seed, request.seed, call.seed == request.seed),
-        ("temperature", call.temperature, request.temperature,
-         call.temperature == request.temperature),
-    )  # fmt: skip
-    for name, recorded, wanted, fits in settings:
-        if not fits:
-            far += 10
-            words.append(f"{name}, recorded {recorded!r}, asked {wanted!r}")
+    for name in ("adapter", "seed", "temperature"):
+        recorded, wanted = getattr(call, name), getattr(request, name)
+        if recorded != wanted and not (name == "adapter" and wanted in _names(recorded)):
+            found.append(f"{name} (recorded {recorded!r}, requested {wanted!r})")
     if not call.prompt:
-        far += 5
-        words.append("having no reply of a model")
-    return far, words
+        found.append("the reply, which no model gave")
+    return found
 
 
-def _contexts(recorded: Decision | None, asked: Decision) -> tuple[int, list[str]]:
+def _context_differences(recorded: Decision | None, wanted: Decision) -> list[str]:
     if recorded is None:
-        return 10_000, ["a context that its trace does not hold whole"]
-    words = [
+        return ["the context, which the trace does not hold"]
+    found = [
         f"observation.{name}"
-        for name in asked.observation.__struct_fields__
-        if name != "png" and getattr(recorded.observation, name) != getattr(asked.observation, name)
+        for name in wanted.observation.__struct_fields__
+        if getattr(recorded.observation, name) != getattr(wanted.observation, name)
+        and name != "png"
     ]
-    far = 1000 * len(words)
-    if recorded.heard != asked.heard:
-        pairs = zip(recorded.heard, asked.heard, strict=False)
-        same = sum(1 for a, b in pairs if a == b)
-        far += 100 * (max(len(recorded.heard), len(asked.heard)) - same)
-        whom = ", ".join(f"'{heard.sender}:{heard.round}'" for heard in asked.heard) or "nobody"
-        words.append(f"what was heard (asked after hearing {whom})")
-    return far, words
+    if recorded.heard != wanted.heard:
+        senders = ", ".join(f"'{heard.sender}:{heard.round}'" for heard in wanted.heard) or "none"
+        found.append(f"the messages heard (requested with: {senders})")
+    return found

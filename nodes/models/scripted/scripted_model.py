@@ -1,4 +1,4 @@
-"""A model that says what it is told: for tests, examples, dry runs and replays."""
+"""A model with scripted replies, for tests, examples, dry runs and replays."""
 
 from __future__ import annotations
 
@@ -22,17 +22,22 @@ _WORD = re.compile(r"\s*\S+|\s+")
 class ScriptedModel:
     """A :class:`~swarm_ui.model.ChatModel` that follows a script.
 
-    It is public: use it to test nodes, graphs and environments of your own. It also streams
-    (:class:`~swarm_ui.model.StreamingModel`), word by word.
+    Use it to test your own nodes, graphs and environments. It also streams, word by word
+    (:class:`~swarm_ui.model.StreamingModel`).
 
     >>> model = ScriptedModel(["hello", "bye"])
     >>> model = ScriptedModel(lambda request: f"seed {request.seed}")
     """
 
     def __init__(self, script: Script, *, name: str = "scripted") -> None:
-        """``script``: replies, given in the order of the requests; or a function (sync or async)
-        from a request to its reply. A reply that is an exception is raised; a completion is given
-        as it is; a text becomes one, with the prompt of a large model and words as tokens."""
+        """
+        Args:
+            script: replies, in the order of the requests; or a function (sync or async) from a
+                request to its reply. A reply that is an exception is raised. A completion is
+                returned as it is. A text becomes a completion with a chat prompt, in which each
+                word counts as a token.
+            name: the model's name.
+        """
         self.name = name
         self.requests: list[Request] = []
         """Every request so far, in the order they came."""
@@ -41,29 +46,29 @@ class ScriptedModel:
 
     @staticmethod
     def from_trace(recorded: Recorded, *, name: str = "recorded") -> ScriptedModel:
-        """A model that replies what was replied when a trace was recorded.
+        """A model that repeats the replies of recorded traces.
 
         A request gets the reply of the recorded call with the same context (decision, or exact
-        prompt of a chat), adapter, seed and temperature, whatever the order of arrival; equal
-        calls give their replies in the order recorded, then from the first again. A request for
-        an adapter is answered by any recorded version of it (``"agent_2"`` by ``"agent_2@7"``).
-        What nobody asked when it was recorded is a ``ModelError`` that names the closest call.
+        prompt of a chat), adapter, seed and temperature, in any order of arrival. Equal calls give
+        their replies in the recorded order, then from the first one again. A request for an
+        adapter matches any recorded version of it (``"agent_2"`` matches ``"agent_2@7"``). A
+        request that was not recorded raises a ``ModelError`` that names the closest call.
 
         Args:
             recorded: a trace, an episode, or any number of both.
             name: the model's name.
 
         Raises:
-            ConfigError: no call in there was answered by a model.
+            ConfigError: no recorded call was answered by a model.
         """
         return ScriptedModel(RecordedReplies(recorded), name=name)
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        """One reply a request. Raises ``ModelError`` when the script is at its end."""
+        """One reply per request. Raises ``ModelError`` if the script has no reply left."""
         return [await self._one(request) for request in requests]
 
     async def stream(self, request: Request) -> AsyncIterator[str | Completion]:
-        """The reply word by word, others run in between; then the completion."""
+        """The reply word by word, then the completion. Other tasks run between the words."""
         completion = await self._one(request)
         for word in _WORD.findall(completion.text):
             yield word
@@ -94,17 +99,3 @@ class ScriptedModel:
         for given in self._replies:
             return given
         raise ModelError(f"{self.name}: no reply left in the script for call {len(self.requests)}")
-
-
-class ScriptedScoringModel(ScriptedModel):
-    """A scripted model that also has an opinion: a :class:`~swarm_ui.model.ScoringModel`."""
-
-    def __init__(
-        self, script: Script, score: Callable[[Request, str], float], *, name: str = "scripted"
-    ) -> None:
-        super().__init__(script, name=name)
-        self._score = score
-
-    async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
-        """``score(request, reply)`` of each, in nats."""
-        return [self._score(q, r) for q, r in zip(requests, replies, strict=True)]

@@ -1,15 +1,15 @@
-"""The embedded agent's transformer: Llama with three changes that let a tiny one learn to point.
+"""The embedded agent's transformer: Llama with three changes that let a tiny model learn to point.
 
 1. *Smear*: every token's embedding gets a learned projection of the previous token's embedding,
-   so that one attention layer can match "the token after a word like this" (a short convolution
-   of width 2; a stock Llama of this width needs several times the steps to find it).
-2. *Half rotary*: the slower half of the rotary frequencies is switched off, so that half of each
-   head attends by content alone.
+   so that one attention layer can match "the token after this word". This is a convolution of
+   width 2. A plain Llama of this size needs several times as many training steps.
+2. *Half rotary*: the slower half of the rotary frequencies is zero, so that half of each head
+   attends by content only.
 3. *Initialisation for a small width*: weights scaled by 1/sqrt(fan-in) and mimetic attention
-   (keys start equal to queries, outputs as half the transposed values); with transformers' default
-   of 0.02 a model of width 64 learns nothing in the same time.
+   (keys start equal to queries, outputs as half the transposed values). With transformers' default
+   of 0.02, a model of width 64 does not learn in the same time.
 
-Registered with transformers, so loading, saving, peft and trl treat it like any other model.
+It is registered with transformers, so loading, saving, peft and trl work as for other models.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ class UIAgentModel(LlamaModel):  # type: ignore[no-untyped-call]
         use_cache: bool | None = None,
         **kwargs: Any,
     ) -> BaseModelOutputWithPast:
-        """As Llama's; with a cache, the last token id travels on the cache for the next smear."""
+        """Llama's forward on smeared embeddings; a cache keeps the last token for the next."""
         if inputs_embeds is not None or input_ids is None:
-            raise ValueError("this model needs input_ids: it smears each token with the one before")
+            raise ValueError("this model needs input_ids, to add the previous token to each token")
         if use_cache and past_key_values is None:
             past_key_values = DynamicCache(config=self.config)
         inputs_embeds = self._embed(input_ids, past_key_values)

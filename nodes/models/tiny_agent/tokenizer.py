@@ -1,18 +1,18 @@
-"""Screens and actions as a few dozen tokens: what the embedded agent reads and writes.
+"""Screens and actions as a few dozen tokens, which the embedded agent reads and writes.
 
-The interface speaks JSON and natural text; a transformer with a few hundred thousand parameters
-cannot afford either. This codec stands between them:
+The interface uses JSON and natural text, which are too long for a transformer with a few hundred
+thousand parameters. This tokenizer converts them:
 
-- words are tokens; a word outside the fixed list becomes one of ``SLOTS`` symbols, the same symbol
-  wherever the word occurs in this prompt (drawn anew for every training prompt), so that any word
-  can be matched and copied but none has to be known;
-- an element's label comes before its index, and an action names its target before its index, so
-  that pointing is plain induction (copy the label, then the index that followed it);
-- a reply is turned back into raw text by finding its words in the goal or on the screen, which
-  restores case and punctuation;
-- an agent that sees a part of the screen may pass, and may repeat what a colleague said of an
-  element that it does not see, if ``"<pass>"`` is among the extra words (the shipped agent's are
-  without it); its colleagues are then named in the prompt, where their names are words too.
+- Words are tokens. A word outside the fixed list becomes one of ``SLOTS`` symbols: the same symbol
+  at all its places in one prompt, and a random one in every training prompt. So the model can match
+  and copy any word without knowing it.
+- An element's label comes before its index, and an action names its target before its index. So
+  pointing is induction: copy the label, then the index that followed it.
+- A reply becomes raw text again by looking up its words in the goal and on the screen, which
+  restores case and punctuation.
+- If ``"<pass>"`` is among the extra words, an agent that sees a part of the screen can abstain. It
+  can also repeat a colleague's action on an element that it does not see, and the prompt names
+  colleagues whose names are words too. The agent that ships does not have this word.
 
 Prompt: ``goal <ui> title [role] <on> <in> label #0 … <h> last actions <m> heard … <act>``.
 """
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import get_args
@@ -60,28 +60,28 @@ _CONTROL = (
     "<infeasible>", "<unk>",
     *_OPS.values(), *(f"<{d}>" for d in _DIRECTIONS),
 )  # fmt: skip
-_LITTLE_WORDS = frozenset(
+_STOP_WORDS = frozenset(
     {
         "the", "an", "on", "in", "into", "to", "of", "and", "then", "or", "for", "with", "from",
         "by", "at", "is", "it", "that", "this", "your", "you", "as",
     }
 )  # fmt: skip
-_REMEMBERS = frozenset(
+_STATEFUL = frozenset(
     {"checkbox", "radio", "option", "switch", "field", "area"}
-)  # show their state themselves
+)  # these roles show their state themselves
 _WORD = re.compile(r"\w+|[^\w\s]")
 _ORDERS = 256
 
 PASS = "<pass>"
-"""The extra word of agents that may pass."""
+"""The extra word of agents that can abstain."""
 
 Trie = dict[int, "Trie | None"]
-"""Allowed continuations; ``None`` as a value: free text follows."""
+"""Allowed next tokens, each with what may follow it; ``None``: free text follows."""
 
 
 @lru_cache(maxsize=_ORDERS)
 def _order(number: int) -> tuple[int, ...]:
-    """An order in which slots are given out."""
+    """An order in which slots are assigned."""
     return tuple(random.Random(number).sample(range(SLOTS), SLOTS))
 
 
@@ -97,14 +97,14 @@ def words(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A prompt as token ids, with what is needed to read the reply."""
+    """A prompt as token ids, with the data that reading the reply needs."""
 
     ids: list[int]
     decision: Decision
     slots: dict[str, int] = field(repr=False)
     """Token id of each word outside the fixed list."""
     shown: int
-    """How many elements fitted into the prompt."""
+    """How many elements fit into the prompt."""
 
 
 class ScreenTokenizer:
@@ -128,18 +128,18 @@ class ScreenTokenizer:
     # -- writing ------------------------------------------------------------------------------
 
     def encode(self, decision: Decision, rng: random.Random | None = None) -> Encoded:
-        """The prompt of a decision. ``rng`` draws the slots (training); else they are in order."""
+        """The prompt of a decision. With ``rng`` (in training), the order of slots is random."""
         screen = decision.observation
         goal = words(screen.goal)[:GOAL_WORDS]
         head: list[str] = [*goal, _surface(screen)]
-        asked = _Asked(goal)
+        marks = _GoalMarks(goal)
         head += words(screen.app)[:4]
         tail = self._tail(decision)
         body: list[str] = []
         seen = {(past.role, past.label) for past in screen.history}
         shown, room = 0, MAX_PROMPT - len(head) - len(tail)
         for element in screen.elements[:MAX_ELEMENTS]:
-            piece = _element(element, seen, asked)
+            piece = _element(element, seen, marks)
             if len(body) + len(piece) > room:
                 break
             body += piece
@@ -151,18 +151,18 @@ class ScreenTokenizer:
 
     @property
     def passes(self) -> bool:
-        """Whether it has a word for having nothing to propose."""
+        """Whether it has the word for abstaining."""
         return PASS in self._ids
 
     def reply(self, prompt: Encoded, action: Action | Abstain) -> list[int]:
         """Token ids of an action under a prompt, with the end token.
 
         Raises:
-            ValueError: a pass, for which this codec has no word.
+            ValueError: the action is an abstention, and this tokenizer has no word for it.
         """
         if isinstance(action, Abstain):
             if not self.passes:
-                raise ValueError(f"this agent cannot pass: {PASS!r} is not among its words")
+                raise ValueError(f"this agent cannot abstain: {PASS!r} is not among its words")
             pieces = [PASS, "<eos>"]
         else:
             pieces = [*_action(action, prompt.decision.observation), "<eos>"]
@@ -227,7 +227,7 @@ class ScreenTokenizer:
         return ids
 
     def _free_slot(self, slots: dict[str, int], order: Sequence[int]) -> int:
-        """The next slot in order; a reply's order may not be its prompt's, so skip taken ones."""
+        """The next free slot. The order may differ from that of the prompt, so skip used slots."""
         taken, at = set(slots.values()), len(slots)
         ahead = (self._first_slot + slot for slot in (*order[at:], *order[:at]))
         return next(id_ for id_ in ahead if id_ not in taken)
@@ -235,7 +235,7 @@ class ScreenTokenizer:
     # -- reading ------------------------------------------------------------------------------
 
     def decode(self, prompt: Encoded, ids: Sequence[int]) -> Action | Abstain | Unparsed:
-        """The action that reply ids stand for, in the decision's own indices."""
+        """The action that the ids of a reply encode, with the indices of the decision."""
         named = {id_: word for word, id_ in prompt.slots.items()}
         pieces = [named.get(i, self.tokens[i]) for i in ids if i != self.eos_id]
         text = " ".join(pieces)
@@ -260,12 +260,14 @@ class ScreenTokenizer:
         if kind in _POINTING:
             at = next((k for k, piece in enumerate(rest) if piece[:1] == "#" and piece[1:]), None)
             if at is None:
-                raise ValueError(f"{kind}: names no element")
+                raise ValueError(f"{kind}: the reply names no element")
             index = int(rest[at][1:])
-            told = None if index < len(screen.elements) else _told(prompt.decision, kind, index)
-            target = screen.elements[index].label if told is None else told.target
-            typed = kind in ("input_text", "select")
-            text = _raw(rest[at + 1 :], prompt.decision) if typed else None
+            if index < len(screen.elements):
+                target: str | None = screen.elements[index].label
+            else:
+                target = _colleagues_action(prompt.decision, kind, index).target
+            has_text = kind in ("input_text", "select")
+            text = _raw(rest[at + 1 :], prompt.decision) if has_text else None
             return Action(action_type=kind, target=target, index=index, text=text)  # type: ignore[arg-type]
         if kind in ("scroll", "swipe"):
             return Action(action_type=kind, direction=rest[0].strip("<>"))  # type: ignore[arg-type]
@@ -277,55 +279,53 @@ class ScreenTokenizer:
 
     def grammar(self, prompt: Encoded) -> Trie:
         """The actions possible on this screen, as a prefix tree over token ids."""
+        root: Trie = {}
+        for pieces, free in self._possible(prompt):
+            *ids, last = self._map(pieces, prompt.slots, _order(0))
+            here = root
+            for id_ in ids:
+                there = here.setdefault(id_, {})
+                assert there is not None  # free text follows the last piece only
+                here = there
+            here[last] = None if free else {self.eos_id: {}}
+        return root
+
+    def _possible(self, prompt: Encoded) -> Iterator[tuple[list[str], bool]]:
+        """The pieces of each action possible on this screen, and whether free text follows."""
         screen = prompt.decision.observation
         allowed = screen.actions or _DEFAULT_ACTIONS
-        root: Trie = {}
         for element in screen.elements[: prompt.shown]:
             kinds = [k for k in ("click", "long_press", "double_tap") if k in allowed]
             if element.editable and "input_text" in allowed:
                 kinds.append("input_text")
-            if not element.enabled:
-                kinds = []
-            for kind in kinds:
+            for kind in kinds if element.enabled else ():
                 pieces = [_OPS[kind], *_target(element), f"#{element.index}"]
-                self._insert(root, prompt, pieces, free=kind == "input_text")
+                yield pieces, kind == "input_text"
         for kind in ("navigate_back", "navigate_home", "keyboard_enter", "wait"):
             if kind in allowed:
-                self._insert(root, prompt, [_OPS[kind]], free=False)
+                yield [_OPS[kind]], False
         for kind in ("open_app", "answer"):
             if kind in allowed:
-                self._insert(root, prompt, [_OPS[kind]], free=True)
+                yield [_OPS[kind]], True
         if "scroll" in allowed:
-            for direction in _DIRECTIONS:
-                self._insert(root, prompt, ["<scroll>", f"<{direction}>"], free=False)
+            yield from ((["<scroll>", f"<{direction}>"], False) for direction in _DIRECTIONS)
         if "status" in allowed:
-            self._insert(root, prompt, ["<done>"], free=False)
-            self._insert(root, prompt, ["<infeasible>"], free=False)
+            yield from ((["<done>"], False), (["<infeasible>"], False))
         if prompt.decision.partial and self.passes:
-            self._insert(root, prompt, [PASS], free=False)
+            yield [PASS], False
             for action in _hidden(prompt.decision):
                 kind = action.action_type
                 if kind in _POINTING and action.index is not None:
                     pieces = [_OPS[kind], *_named(action), f"#{action.index}"]
-                    self._insert(root, prompt, pieces, free=kind in ("input_text", "select"))
-        return root
+                    yield pieces, kind in ("input_text", "select")
 
     def free_words(self, prompt: Encoded) -> list[int]:
-        """Token ids a typed text may use: the words of the prompt."""
+        """Token ids of free text: the words of the prompt."""
         return sorted({i for i in prompt.ids if i >= self._first_slot})
-
-    def _insert(self, root: Trie, prompt: Encoded, pieces: list[str], *, free: bool) -> None:
-        ids = self._map(pieces, prompt.slots, _order(0))
-        here = root
-        for id_ in ids[:-1]:
-            there = here.setdefault(id_, {})
-            assert there is not None  # free text only ever follows the last piece
-            here = there
-        here[ids[-1]] = None if free else {self.eos_id: {}}
 
 
 def _surface(screen: Observation) -> str:
-    """Tells a device, where a task must be declared done, from a page that ends by itself."""
+    """``<ui>`` for a device, on which the agent ends the task; ``<page>`` if the page ends it."""
     return "<page>" if screen.actions and "status" not in screen.actions else "<ui>"
 
 
@@ -333,15 +333,15 @@ def _target(element: Element) -> list[str]:
     return [f"[{element.role}]", *words(element.label)[:TARGET_WORDS]]
 
 
-class _Asked:
-    """The goal's words, to mark labels that it names."""
+class _GoalMarks:
+    """Marks the labels that the goal names."""
 
     def __init__(self, goal: Sequence[str]) -> None:
         self._line = f" {' '.join(goal)} "
-        self._words = {word for word in goal if len(word) > 1} - _LITTLE_WORDS
+        self._words = {word for word in goal if len(word) > 1} - _STOP_WORDS
 
     def mark(self, label: Sequence[str]) -> list[str]:
-        """``<in>`` if the goal has the whole label, ``<part>`` if it has a word of it."""
+        """``<in>`` if the goal contains the label, ``<part>`` if it contains a word of it."""
         if not label:
             return []
         if f" {' '.join(label).rstrip(' :.')} " in self._line:
@@ -349,18 +349,18 @@ class _Asked:
         return ["<part>"] if any(word in self._words for word in label) else []
 
 
-def _element(element: Element, seen: set[tuple[str, str]], asked: _Asked) -> list[str]:
-    """``[role] state mark label #index``: what is said of a label stands before it, so that its
-    first word, which a reply has to find, already knows."""
+def _element(element: Element, seen: set[tuple[str, str]], marks: _GoalMarks) -> list[str]:
+    """``[role] state mark label #index``. State and mark come before the label, because a causal
+    model must see them when it reads the first word of the label."""
     label = words(element.label)[:LABEL_WORDS]
     out = [f"[{element.role}]"]
     state = _state(element)
     if len(state) == 1:
         out += state
-    if element.role not in _REMEMBERS and (element.role, element.label) in seen:
+    if element.role not in _STATEFUL and (element.role, element.label) in seen:
         out.append("<seen>")
     else:
-        out += asked.mark(label)
+        out += marks.mark(label)
     out += [*label, f"#{element.index}"]
     return out if len(state) == 1 else out + state
 
@@ -389,7 +389,7 @@ def _action(action: Action, screen: Observation | None) -> list[str]:
     if element is not None:
         out += [*_target(element), f"#{element.index}"]
     elif screen is not None and action.index is not None and action.index < MAX_ELEMENTS:
-        out += [*_named(action), f"#{action.index}"]  # a colleague's, on what is not shown here
+        out += [*_named(action), f"#{action.index}"]  # a colleague's action on a hidden element
     if action.direction:
         out.append(f"<{action.direction}>")
     for text in (action.text, action.app_name):
@@ -399,23 +399,23 @@ def _action(action: Action, screen: Observation | None) -> list[str]:
 
 
 def _named(action: Action) -> list[str]:
-    """The element as the colleague called it who sees it; its role is not known here."""
+    """The label that the colleague gave; the role of a hidden element is unknown."""
     return list(words(action.target or "")[:TARGET_WORDS])
 
 
 def _hidden(decision: Decision) -> list[Action]:
-    """What colleagues proposed to do with elements that are not shown here."""
+    """Actions of colleagues on elements that this agent does not see."""
     shown = len(decision.observation.elements)
     heard = [each.action for each in decision.heard if each.action is not None]
     return [a for a in heard if a.index is not None and shown <= a.index < MAX_ELEMENTS]
 
 
-def _told(decision: Decision, kind: str, index: int) -> Action:
-    """Raises ``IndexError`` if nobody spoke of such an element."""
+def _colleagues_action(decision: Decision, kind: str, index: int) -> Action:
+    """What a colleague proposed for a hidden element. Raises ``IndexError`` if there is nothing."""
     for action in _hidden(decision):
         if action.index == index:
             return action
-    raise IndexError(f"{kind}: there is no element {index}, and nobody spoke of one")
+    raise IndexError(f"{kind}: there is no element {index}, and no colleague named it")
 
 
 @lru_cache(maxsize=65536)
@@ -424,14 +424,14 @@ def _spans(text: str) -> tuple[tuple[str, int, int], ...]:
 
 
 def _raw(pieces: Sequence[str], decision: Decision) -> str:
-    """The words as they stand in the goal or on the screen, else joined by spaces."""
+    """The words as written in the goal or on the screen, else joined by spaces."""
     if not pieces:
         return ""
     screen = decision.observation
     sources = [screen.goal, *(e.label for e in screen.elements)]
     sources += [e.value for e in screen.elements if e.value]
     sources += [past.label for past in screen.history]
-    if decision.partial:  # what is not seen may have been heard
+    if decision.partial:  # a colleague may have named a word that is not visible here
         sources += [h.action.text for h in decision.heard if h.action and h.action.text]
     wanted = list(pieces)
     for source in sources:

@@ -1,8 +1,8 @@
-"""Words the embedded agent knows by themselves; every other word gets a slot in each prompt.
+"""The words that are tokens of the embedded agent; any other word gets a slot in each prompt.
 
-General words of instructions and user interfaces, written by hand. Words of particular apps are
-added from the training split only (``Codec(extra_words=...)``); names, numbers and other
-parameters never are.
+They are general words of instructions and user interfaces, written by hand. Words of particular
+apps are added from the training split only (``ScreenTokenizer(extra_words=...)``). Names, numbers
+and other parameters of tasks are never added.
 """
 
 from __future__ import annotations
@@ -32,4 +32,4 @@ _PUNCTUATION = list(""".,:;"'!?@#>&-/()*+=<$%_|^~`[]{}""")
 
 GENERAL_WORDS: tuple[str, ...] = tuple(dict.fromkeys([*_UI.split(), *_NUMBERS, *_PUNCTUATION]))
 KNOWN_WORDS = tuple(word for word in GENERAL_WORDS if word.isalpha() and len(word) > 2)
-"""Those that lessons on invented screens may use beside words that no agent knows."""
+"""The words that synthetic training screens use, besides random words without a token."""

@@ -1,4 +1,4 @@
-"""Numbers of adapters' versions, and who still needs which."""
+"""Version numbers of adapters, and which versions are leased."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 class AdapterLeases:
-    """Which version answers under each name now, and which older ones are still leased.
+    """The current version of each adapter, and the leases of all versions.
 
-    Knows nothing of weights. A number is never given twice under one name, also if the adapter
-    was unloaded in between.
+    It holds no weights. A name never gets the same number twice, also if the adapter was unloaded
+    in between.
     """
 
     def __init__(self) -> None:
@@ -24,6 +24,7 @@ class AdapterLeases:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Names of the adapters."""
         return tuple(self._current)
 
     @property
@@ -35,10 +36,10 @@ class AdapterLeases:
         return name in self._current
 
     def check_new(self, name: str) -> None:
-        """Refuse a name that cannot stand in a version, a file's name or a module's.
+        """Check the name of a new adapter, which is part of versions, files and modules.
 
         Raises:
-            ConfigError: or it is taken.
+            ConfigError: the name has other characters, or it exists.
         """
         if not _NAME.fullmatch(name):
             raise ConfigError(
@@ -49,31 +50,31 @@ class AdapterLeases:
             raise ConfigError(f"adapter '{name}' exists already; choose another name")
 
     def next(self, name: str) -> int:
-        """The number that new weights under a name get."""
+        """The number of the next version of a name."""
         return self._highest.get(name, -1) + 1
 
     def set(self, name: str, number: int) -> str:
-        """Say which number a name's weights have from now on; returns the version."""
+        """Set the number of a name; returns the version."""
         self._current[name] = number
         self._highest[name] = max(number, self._highest.get(name, -1))
         return self.current(name)
 
     def remove(self, name: str) -> None:
-        """Nothing answers under this name any more. Leases stay."""
+        """Remove a name. Leases stay."""
         del self._current[name]
 
     def current(self, name: str) -> str:
-        """``"agent_2@7"``: a version never stands for two sets of weights."""
+        """The current version of a name, such as ``"agent_2@7"``."""
         return f"{name}@{self._current[name]}"
 
     def is_current(self, version: str) -> bool:
         return version in map(self.current, self._current)
 
     def resolve(self, adapter: str) -> str:
-        """The exact version that answers to ``"agent_2"`` or ``"agent_2@7"`` now.
+        """The exact version that ``"agent_2"`` or ``"agent_2@7"`` means now.
 
         Raises:
-            ModelError: there is none.
+            ModelError: there is no such adapter or version.
         """
         if adapter in self._current:
             return self.current(adapter)
@@ -91,7 +92,7 @@ class AdapterLeases:
         """Give up one lease; returns whether it was the last one.
 
         Raises:
-            ModelError: there is none.
+            ModelError: the version is not leased.
         """
         if self._leases[version] < 1:
             raise ModelError(
@@ -104,7 +105,7 @@ class AdapterLeases:
         return True
 
     def listing(self) -> str:
-        """All versions that answer, for error messages."""
+        """All versions, for error messages."""
         current = [self.current(name) for name in self._current]
         older = [f"{version} (leased)" for version in self._leases if version not in current]
         return ", ".join([*current, *older]) or "none"

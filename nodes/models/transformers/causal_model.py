@@ -1,8 +1,7 @@
-"""Any causal language model of transformers, in this process, behind the model seam.
+"""Any causal language model of transformers, in this process.
 
-Decisions reach it as chat text and it replies with text, as large models behind an endpoint do;
-batches, adapters and their versions are those of
-:mod:`swarm_ui.nodes.models.transformers.in_process_model`.
+It reads a decision as chat text and replies with text, like a large model behind an endpoint.
+Batches, adapters and versions are in :mod:`swarm_ui.nodes.models.transformers.in_process_model`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from torch import Tensor
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -24,14 +22,9 @@ from transformers import (
 
 from swarm_ui.action import Unparsed, parse_action
 from swarm_ui.errors import ConfigError, ModelError
-from swarm_ui.model import ChatMessage, Decision, Request
+from swarm_ui.model import ChatMessage, Request
 from swarm_ui.nodes.models.transformers.decoding import Row, accepts
-from swarm_ui.nodes.models.transformers.in_process_model import (
-    MAX_WAITING,
-    InProcessModel,
-    summed_logprobs,
-)
-from swarm_ui.nodes.models.transformers.lora_adapters import LoraAdapters
+from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel
 from swarm_ui.prompts import as_chat
 
 _UNLOADABLE = (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError)
@@ -39,7 +32,7 @@ _UNLOADABLE = (OSError, ValueError, KeyError, RuntimeError, ImportError, Safeten
 
 @dataclass(frozen=True, slots=True)
 class ChatPrompt:
-    """A chat as the network reads it."""
+    """A chat as tokens and as text."""
 
     ids: list[int]
     text: str
@@ -59,18 +52,15 @@ class CausalModel(InProcessModel[ChatPrompt]):
         tokenizer: PreTrainedTokenizerBase,
         *,
         name: str = "",
-        linger: float = 0.0,
-        max_waiting: int = MAX_WAITING,
     ) -> None:
         """
         Args:
-            network: reads tokens one after the other, with a key-value cache.
+            network: a causal language model with a key-value cache.
             tokenizer: of the same vocabulary.
             name: for traces; the network's own by default.
-            linger, max_waiting: see :class:`~swarm_ui.nodes.models.batcher.Batcher`.
 
         Raises:
-            ConfigError: the two do not fit together, or nothing ends a reply.
+            ConfigError: network and tokenizer do not belong together, or there is no end token.
         """
         if "past_key_values" not in accepts(network):
             raise ConfigError(
@@ -88,15 +78,14 @@ class CausalModel(InProcessModel[ChatPrompt]):
         self._end, stops = _ends(network, self.tokenizer)
         pad_id = self.tokenizer.pad_token_id
         super().__init__(
-            LoraAdapters(network, targets="all-linear"),
+            network,
             name=name or Path(network.name_or_path or "").name or type(network).__name__,
             pad_id=self._end if pad_id is None else pad_id,
             stops=stops,
-            linger=linger,
-            max_waiting=max_waiting,
+            targets="all-linear",
         )
         config = network.config.get_text_config()
-        self._room: int | None = getattr(config, "max_position_embeddings", None)
+        self._context: int | None = getattr(config, "max_position_embeddings", None)
 
     @classmethod
     def from_pretrained(
@@ -106,8 +95,6 @@ class CausalModel(InProcessModel[ChatPrompt]):
         device: str = "cpu",
         dtype: torch.dtype | str = "auto",
         name: str = "",
-        linger: float = 0.0,
-        max_waiting: int = MAX_WAITING,
     ) -> CausalModel:
         """Network and tokenizer as transformers saves them.
 
@@ -135,14 +122,14 @@ class CausalModel(InProcessModel[ChatPrompt]):
                 f"({type(error).__name__}: {' '.join(str(error).split())})"
             ) from error
         network, found = loaded
-        lost = sorted(found["missing_keys"])
-        if lost:  # transformers would go on with random numbers in their place
+        missing = sorted(found["missing_keys"])
+        if missing:  # transformers would initialise them at random
             raise ConfigError(
-                f"the weights in '{folder_or_name}' lack {len(lost)} of the network's, such as "
-                f"{lost[0]}; save the model again, with all of its files"
+                f"the weights in '{folder_or_name}' lack {len(missing)} of the network's, such as "
+                f"{missing[0]}; save the model again, with all of its files"
             )
         own = name or place.name
-        return cls(network.to(device), tokenizer, name=own, linger=linger, max_waiting=max_waiting)
+        return cls(network.to(device), tokenizer, name=own)
 
     # -- tokens -------------------------------------------------------------------------------
 
@@ -154,10 +141,10 @@ class CausalModel(InProcessModel[ChatPrompt]):
                 "use an OpenAI-compatible model that can see"
             )
         prompt = self._prompt(chat)
-        if self._room is not None and len(prompt.ids) >= self._room:
+        if self._context is not None and len(prompt.ids) >= self._context:
             raise ModelError(
-                f"a prompt of {len(prompt.ids)} tokens; '{self.name}' reads {self._room} at most, "
-                "its reply included"
+                f"the prompt has {len(prompt.ids)} tokens; '{self.name}' accepts at most "
+                f"{self._context}, its reply included"
             )
         return prompt
 
@@ -171,7 +158,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
                 text = tokenizer.apply_chat_template(
                     turns, tokenize=False, add_generation_prompt=True
                 )
-            except Exception as error:  # a template is a program, and may raise what it likes
+            except Exception as error:  # a template is a program that may raise anything
                 raise ModelError(
                     f"the chat template of '{self.name}' refuses this chat "
                     f"({', '.join(turn.role for turn in chat)}): {error}"
@@ -183,7 +170,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
         return ids
 
     def _row(self, request: Request, prompt: ChatPrompt) -> Row:
-        room = request.max_tokens if self._room is None else self._room - len(prompt.ids)
+        room = request.max_tokens if self._context is None else self._context - len(prompt.ids)
         return Row(
             prompt=prompt.ids,
             temperature=request.temperature,
@@ -202,33 +189,6 @@ class CausalModel(InProcessModel[ChatPrompt]):
         if isinstance(parse_action(reply), Unparsed):
             return None
         return [*self._tokens(reply), self._end]
-
-    # -- training -----------------------------------------------------------------------------
-
-    def encode(self, decision: Decision, reply: str) -> tuple[list[int], list[int]]:
-        """Token ids of the prompt as the policy reads it, and of a JSON reply with its end token.
-
-        Raises:
-            ModelError: the reply is no valid action, or the prompt is too long.
-        """
-        prompt = self._read(Request(decision=decision))
-        ids = self._reply(prompt, reply)
-        if ids is None:
-            raise ModelError(f"cannot encode the reply {reply!r}: it holds no valid action")
-        return prompt.ids, ids
-
-    def forward_logprobs(
-        self, ids: Tensor, attention_mask: Tensor, reply_mask: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Log-probability (nats) and number of tokens of replies under the adapter in use.
-
-        Args:
-            ids: shape ``[batch, tokens]``: prompt, reply, padding on the right.
-            attention_mask: same shape; padding on the right needs no mask in a causal model.
-            reply_mask: same shape, 1 on the reply's tokens.
-        """
-        mask = reply_mask.to(torch.float)
-        return summed_logprobs(self._adapters.base, ids, mask), mask[:, 1:].sum(1)
 
 
 def _plain(chat: Sequence[ChatMessage]) -> str:

@@ -1,8 +1,8 @@
-"""Batched decoding with a cache, optionally held to a grammar, sampled by a seed of each row's own.
+"""Batched decoding with a cache and an optional grammar, sampled with a seed per row.
 
-Kept apart from transformers' ``generate`` for three reasons: each row has its own temperature,
-seed and grammar; a row's sample must not depend on what else is in the batch; and with a tiny
-model most of ``generate``'s time is bookkeeping.
+transformers' ``generate`` is not used, for three reasons: each row has its own temperature, seed
+and grammar; a row's sample must not depend on the other rows of the batch; and with a tiny model
+most of the time of ``generate`` is overhead.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from inspect import signature
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,11 +19,12 @@ from torch.nn.functional import pad
 from transformers import PreTrainedModel
 
 from swarm_ui.nodes.models.tiny_agent.tokenizer import Trie
-from swarm_ui.nodes.models.transformers.kv_cache import RoomyCache
+from swarm_ui.nodes.models.transformers.kv_cache import KVCache
+from swarm_ui.nodes.models.transformers.multi_lora import LoraRouting
 
 MAX_FREE_WORDS = 8
-_WORTH_A_FORWARD = 400
-"""Tokens of padding that cost more than one more forward does."""
+_FORWARD_COST = 400
+"""Tokens of padding that take as long as one more forward."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,87 +39,66 @@ class Row:
     grammar: Trie | None = None
     """``None``: any token."""
     free: tuple[int, ...] = ()
-    """Tokens a free text may use, where the grammar says that one follows."""
+    """Tokens of free text, at places where the grammar allows it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """What a row became."""
+    """The new tokens of a row."""
 
     ids: list[int]
-    """New tokens, without the end token."""
+    """Without the end token."""
     logprob: float
     """Sum over the new tokens (end token included) under the unconstrained model at
     temperature 1, nats."""
     ended: bool
-    """Whether it came to an end token, which counts as one more; else it was cut off."""
+    """Whether an end token came, which is one more token; else the row was cut off."""
 
 
 class _State:
-    """A row on its way."""
+    """A row while it is decoded, and its position in the grammar."""
 
-    __slots__ = ("_stops", "cursor", "done", "ended", "ids", "logprob", "noise", "row")
+    __slots__ = (
+        "_position", "_stops", "_words", "done", "ended", "ids", "logprob", "noise", "row",
+    )  # fmt: skip
 
     def __init__(self, row: Row, stops: Collection[int]) -> None:
         self.row = row
-        self.cursor = _Cursor(row, stops)
         self.noise = torch.Generator().manual_seed(row.seed) if row.temperature > 0 else None
         self.ids: list[int] = []
         self.logprob = 0.0
         self.done = self.ended = False
-        self._stops = stops
+        self._stops = list(stops)
+        self._position = row.grammar
+        """``None``: in free text, or there is no grammar."""
+        self._words = -1
+        """Words of free text so far; -1 before it begins."""
 
-    def take(self, token: int, gain: float) -> None:
-        """Go on by one token, whose log-probability is ``gain``."""
+    def take(self, token: int, logprob: float) -> None:
+        """Append a token with its log-probability."""
         if self.done:
             return
-        self.logprob += gain
-        self.cursor.advance(token)
+        self.logprob += logprob
+        if self._position is None:
+            self._words += 1
+        else:
+            self._position = self._position[token]
+            if self._position is None:
+                self._words = 0
         self.ended = token in self._stops
         if not self.ended:
             self.ids.append(token)
         self.done = self.ended or len(self.ids) >= self.row.max_tokens
 
-
-class _Cursor:
-    """Where a row stands in its grammar."""
-
-    def __init__(self, row: Row, stops: Collection[int]) -> None:
-        self._at: Trie | None = row.grammar
-        self._bound = row.grammar is not None
-        self._free = row.free
-        self._stops = list(stops)
-        self._typed = -1
-        """Words of free text so far; -1 before it begins."""
-
     def allowed(self) -> list[int] | None:
         """Tokens that may follow; ``None``: any."""
-        if not self._bound:
+        if self.row.grammar is None:
             return None
-        if self._at is not None:
-            return list(self._at)
-        if self._typed == 0:
-            return list(self._free) or self._stops
-        return [*self._free, *self._stops] if self._typed < MAX_FREE_WORDS else self._stops
-
-    def advance(self, token: int) -> None:
-        if not self._bound:
-            return
-        if self._at is None:
-            self._typed += 1
-            return
-        self._at = self._at[token]
-        if self._at is None:
-            self._typed = 0
-
-
-class Route(Protocol):
-    """The way of a batch's rows through the network; see
-    :mod:`swarm_ui.nodes.models.transformers.multi_lora`."""
-
-    def only(self, rows: Sequence[int]) -> None:
-        """The next forwards hold these of the batch's rows."""
-        ...
+        if self._position is not None:
+            return list(self._position)
+        if self._words == 0:
+            return list(self.row.free) or self._stops
+        return [*self.row.free, *self._stops] if self._words < MAX_FREE_WORDS else self._stops
 
 
 @torch.inference_mode()
@@ -128,76 +108,77 @@ def generate(
     *,
     pad_id: int,
     stops: Collection[int],
-    route: Route | None = None,
+    routing: LoraRouting | None = None,
 ) -> list[Continuation]:
-    """Continue every row; one forward a new token for the whole batch.
+    """Continue every row; one forward per new token for the whole batch.
 
     Args:
-        network: a transformers causal language model in eval mode (adapters already routed).
+        network: a transformers causal language model in eval mode.
         rows: any lengths; padded on the left here.
         stops: tokens that end a row.
-        route: told which rows a forward holds, where that is not all of them.
+        routing: the adapter of each row; it follows the rows that a forward holds.
+        pad_id: the token that fills a batch.
     """
     states = [_State(row, stops) for row in rows]
-    here, logits, cache, attention = _read(network, rows, pad_id, route)
+    here, logits, cache, attention = _prefill(network, rows, pad_id, routing)
     positions = attention.sum(1, keepdim=True)
     while True:
         now = [states[k] for k in here]
         chosen = _choose(logits, now, pad_id)
         picked = torch.tensor(chosen)[:, None]
-        gained = (logits.gather(1, picked)[:, 0] - logits.logsumexp(1)).tolist()
-        for state, token, gain in zip(now, chosen, gained, strict=True):
+        gains = (logits.gather(1, picked)[:, 0] - logits.logsumexp(1)).tolist()
+        for state, token, gain in zip(now, chosen, gains, strict=True):
             state.take(token, gain)
-        going = [at for at, state in enumerate(now) if not state.done]
-        if not going:
+        unfinished = [at for at, state in enumerate(now) if not state.done]
+        if not unfinished:
             return [Continuation(s.ids, s.logprob, s.ended) for s in states]
         ids = picked.to(network.device)
         attention = torch.cat([attention, torch.ones_like(attention[:, :1])], dim=1)
-        if 2 * len(going) <= len(here):  # to drop fewer rows is not worth the copying
-            kept = torch.tensor(going, device=network.device)
+        if 2 * len(unfinished) <= len(here):  # removing fewer rows saves less than the copy costs
+            kept = torch.tensor(unfinished, device=network.device)
             cache.batch_select_indices(kept)
             ids, positions, attention = ids[kept], positions[kept], attention[kept]
-            here = [here[at] for at in going]
-            if route is not None:
-                route.only(here)
+            here = [here[at] for at in unfinished]
+            if routing is not None:
+                routing.select_rows(here)
         logits = _forward(network, ids, attention, positions, cache)
         positions = positions + 1
 
 
-def _read(
-    network: PreTrainedModel, rows: Sequence[Row], pad_id: int, route: Route | None
-) -> tuple[list[int], Tensor, RoomyCache, Tensor]:
-    """Read all prompts, those of like length together.
+def _prefill(
+    network: PreTrainedModel, rows: Sequence[Row], pad_id: int, routing: LoraRouting | None
+) -> tuple[list[int], Tensor, KVCache, Tensor]:
+    """Read all prompts, in groups of similar length.
 
     Returns:
-        the rows in the order in which they now stand in the batch, logits of the first new token
+        The rows in the order of the new batch, logits of the first new token
         ``[rows, words]``, the cache, the mask ``[rows, tokens]``.
     """
     lengths = [len(row.prompt) for row in rows]
-    joinable = RoomyCache(network.config).joinable
+    joinable = KVCache(network.config).joinable
     pieces = _pieces(lengths) if joinable else [list(range(len(rows)))]
     done = []
     for piece in pieces:
-        if route is not None and len(pieces) > 1:
-            route.only(piece)
+        if routing is not None and len(pieces) > 1:
+            routing.select_rows(piece)
         ids, attention = _left_padded([rows[k].prompt for k in piece], pad_id)
         ids, attention = ids.to(network.device), attention.to(network.device)
         positions = (attention.cumsum(1) - 1).clamp_(min=0)
-        cache = RoomyCache(network.config)
+        cache = KVCache(network.config)
         done.append((_forward(network, ids, attention, positions, cache), cache, attention))
     order = [k for piece in pieces for k in piece]
     logits, caches, masks = zip(*done, strict=True)
     if len(pieces) == 1:
         return order, logits[0], caches[0], masks[0]
-    if route is not None:
-        route.only(order)
+    if routing is not None:
+        routing.select_rows(order)
     longest = max(lengths)
     mask = torch.cat([pad(mask, (longest - mask.shape[1], 0)) for mask in masks])
-    return order, torch.cat(logits), RoomyCache.joined(network.config, caches), mask
+    return order, torch.cat(logits), KVCache.joined(network.config, caches), mask
 
 
 def _pieces(lengths: Sequence[int]) -> list[list[int]]:
-    """Rows in pieces that are read one after the other, where that saves enough padding."""
+    """Groups of rows that are read one after the other, if that saves enough padding."""
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
     pieces: list[list[int]] = []
     while order:
@@ -205,7 +186,7 @@ def _pieces(lengths: Sequence[int]) -> list[list[int]]:
         saved, cut = max(
             (k * (longest - lengths[order[k - 1]]), k) for k in range(1, len(order) + 1)
         )
-        if saved < _WORTH_A_FORWARD:
+        if saved < _FORWARD_COST:
             cut = 0
         pieces.append(sorted(order[cut:]))
         order = order[:cut]
@@ -213,7 +194,11 @@ def _pieces(lengths: Sequence[int]) -> list[list[int]]:
 
 
 def _forward(
-    network: PreTrainedModel, ids: Tensor, attention: Tensor, positions: Tensor, cache: RoomyCache
+    network: PreTrainedModel,
+    ids: Tensor,
+    attention: Tensor,
+    positions: Tensor,
+    cache: KVCache,
 ) -> Tensor:
     """Logits of the next token, ``[rows, words]``, on the CPU."""
     optional = {"position_ids": positions, "logits_to_keep": 1}
@@ -232,16 +217,16 @@ def _forward(
 def _choose(logits: Tensor, here: Sequence[_State], pad_id: int) -> list[int]:
     """Next token of each row: the best allowed one, after Gumbel noise where it is sampled."""
     scores = logits
-    warm = [k for k, state in enumerate(here) if state.noise is not None and not state.done]
-    if warm:
-        uniform = torch.empty(len(warm), logits.shape[1])
-        for at, k in enumerate(warm):
+    sampled = [k for k, state in enumerate(here) if state.noise is not None and not state.done]
+    if sampled:
+        uniform = torch.empty(len(sampled), logits.shape[1])
+        for at, k in enumerate(sampled):
             torch.rand(logits.shape[1], generator=here[k].noise, out=uniform[at])
         uniform.clamp_(1e-9, 1 - 1e-7).log_().neg_().log_()
-        heat = torch.tensor([here[k].row.temperature for k in warm])[:, None]
+        temperatures = torch.tensor([here[k].row.temperature for k in sampled])[:, None]
         scores = logits.clone()
-        scores[warm] = scores[warm] / heat - uniform
-    allowed = [None if state.done else state.cursor.allowed() for state in here]
+        scores[sampled] = scores[sampled] / temperatures - uniform
+    allowed = [None if state.done else state.allowed() for state in here]
     bound = [k for k, tokens in enumerate(allowed) if tokens is not None]
     if bound:
         counts = torch.tensor([len(tokens) for tokens in allowed if tokens is not None])
@@ -263,7 +248,7 @@ def _left_padded(prompts: Sequence[list[int]], pad_id: int) -> tuple[Tensor, Ten
 
 
 def accepts(network: nn.Module) -> frozenset[str]:
-    """The inputs that a network knows by name; not every architecture knows all."""
+    """The names of the inputs of a network; they differ between architectures."""
     return _parameters(network.__class__.forward)
 
 

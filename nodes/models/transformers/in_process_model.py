@@ -1,10 +1,10 @@
-"""A transformers model in this process, with one LoRA adapter a node, behind the model seam.
+"""A transformers model in this process that answers requests with one LoRA adapter per agent.
 
 Requests of all agents and all runs that wait at the same moment are answered by one batched
-forward, rows routed to their own adapter. The same object is what training updates.
+forward, in which each row uses its own adapter. Training updates the same object.
 
-What is the same for every such model is here; how a request becomes tokens and tokens become a
-reply is a sub-class's: :mod:`swarm_ui.nodes.models.tiny_agent.local_model`,
+Sub-classes turn requests into tokens and tokens into replies:
+:mod:`swarm_ui.nodes.models.tiny_agent.local_model` and
 :mod:`swarm_ui.nodes.models.transformers.causal_model`.
 """
 
@@ -14,29 +14,30 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
+from swarm_ui.action import Unparsed, parse_action
+from swarm_ui.errors import ModelError
 from swarm_ui.message import Usage
-from swarm_ui.model import Completion, Request
+from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.nodes.models.batcher import Batcher
 from swarm_ui.nodes.models.transformers.decoding import Continuation, Row, accepts, generate
-from swarm_ui.nodes.models.transformers.lora_adapters import LoraAdapters
+from swarm_ui.nodes.models.transformers.lora_network import PROJECTIONS, LoraNetwork
 
-MAX_WAITING = 1024
 _BATCH_ROWS = 64
 _BATCHES = 4
-"""Forwards for one gathering of requests: more to choose from means rows of like length."""
+"""Forwards for one batch of requests. Rows of similar length are put into one forward."""
 _BATCH_TOKENS = 65_536
 
 
 class Prompt(Protocol):
-    """A request as the network reads it."""
+    """A request as tokens."""
 
     @property
     def ids(self) -> list[int]: ...
@@ -46,7 +47,7 @@ P = TypeVar("P", bound=Prompt)
 
 
 class _Job(NamedTuple, Generic[P]):
-    """A request on its way: read, and with the version that will answer."""
+    """A request with its prompt and the adapter version that answers it."""
 
     request: Request
     version: str | None
@@ -55,7 +56,7 @@ class _Job(NamedTuple, Generic[P]):
 
 @dataclass(slots=True)
 class Counters:
-    """What the model has done since it was made; for tokens per second and shares of time."""
+    """What the model has done since it was created."""
 
     calls: int = 0
     scored: int = 0
@@ -66,38 +67,37 @@ class Counters:
     """Wall time spent inside the model."""
 
 
-class InProcessModel(ABC, Generic[P]):
-    """A causal language model with named, versioned adapters and coalesced calls."""
+class InProcessModel(LoraNetwork, ABC, Generic[P]):
+    """A causal language model with named, versioned adapters and batched calls."""
 
     def __init__(
         self,
-        adapters: LoraAdapters,
+        network: PreTrainedModel,
         *,
         name: str,
         pad_id: int,
         stops: Collection[int],
-        linger: float,
-        max_waiting: int,
+        targets: Sequence[str] | str = PROJECTIONS,
     ) -> None:
         """
         Args:
-            adapters: hold the network.
+            network: a transformers causal language model.
+            name: for traces.
+            pad_id: the token that fills a batch.
             stops: tokens that end a reply.
-            linger, max_waiting: see :class:`~swarm_ui.nodes.models.batcher.Batcher`.
+            targets: the layers that get an adapter, as peft's ``target_modules``.
         """
-        self._adapters = adapters
+        super().__init__(network, targets)
         self._name = name
         self._pad_id, self._stops = pad_id, stops
         self.counters = Counters()
-        gathered = _BATCH_ROWS * _BATCHES
-        self._generations: Batcher[_Job[P], Completion] = Batcher(
-            self._generate, max_batch=gathered, max_waiting=max_waiting, linger=linger
-        )
+        most = _BATCH_ROWS * _BATCHES
+        self._generations: Batcher[_Job[P], Completion] = Batcher(self._generate, max_batch=most)
         self._scores: Batcher[tuple[_Job[P], list[int]], float] = Batcher(
-            self._score, max_batch=gathered, max_waiting=max_waiting, linger=linger
+            self._score, max_batch=most
         )
 
-    # -- what a sub-class knows ---------------------------------------------------------------
+    # -- what a sub-class defines -------------------------------------------------------------
 
     @abstractmethod
     def _read(self, request: Request) -> P:
@@ -113,7 +113,7 @@ class InProcessModel(ABC, Generic[P]):
 
     @abstractmethod
     def _text(self, prompt: P, ids: list[int]) -> str:
-        """The reply that new tokens stand for."""
+        """The reply that new tokens encode."""
 
     @abstractmethod
     def _shown(self, prompt: P) -> str:
@@ -121,9 +121,9 @@ class InProcessModel(ABC, Generic[P]):
 
     @abstractmethod
     def _reply(self, prompt: P, reply: str) -> list[int] | None:
-        """Tokens of a JSON reply, with the end token; ``None``: it is no action."""
+        """Tokens of a JSON reply, with the end token; ``None``: it is not an action."""
 
-    # -- the model seam -----------------------------------------------------------------------
+    # -- requests -----------------------------------------------------------------------------
 
     @property
     def name(self) -> str:
@@ -132,11 +132,11 @@ class InProcessModel(ABC, Generic[P]):
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """See :class:`swarm_ui.model.ChatModel`.
 
-        An adapter's plain name stands for the version that is current when this is called,
-        whatever happens to the name before the answer is there.
+        An adapter's plain name means the version that is current when this is called, also if the
+        adapter is replaced before the answer is ready.
         """
         with self._leased(requests) as versions:
-            return await self._generations.ask(self._jobs(requests, versions))
+            return await self._generations.ask(self._jobs(requests, versions), _run_of(requests))
 
     async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
         """See :class:`swarm_ui.model.ScoringModel`."""
@@ -149,7 +149,8 @@ class InProcessModel(ABC, Generic[P]):
             ]
             usable = [i for i, (_, reply) in enumerate(pairs) if reply is not None]
             asked = [(job, reply) for job, reply in pairs if reply is not None]
-            for i, value in zip(usable, await self._scores.ask(asked), strict=True):
+            scores = await self._scores.ask(asked, _run_of(requests))
+            for i, value in zip(usable, scores, strict=True):
                 out[i] = value
         self.counters.scored += len(requests)
         return out
@@ -158,7 +159,7 @@ class InProcessModel(ABC, Generic[P]):
         """Nothing to release."""
 
     def set_linger(self, seconds: float) -> None:
-        """Wait this long for more requests before a forward (environments behind a socket)."""
+        """Wait this long for more requests before a forward, if observations come over a socket."""
         self._generations.linger = self._scores.linger = seconds
 
     @contextmanager
@@ -167,12 +168,12 @@ class InProcessModel(ABC, Generic[P]):
         try:
             for request in requests:
                 named = request.adapter
-                versions.append(None if named is None else self._adapters.lease(named))
+                versions.append(None if named is None else self.lease(named))
             yield versions
         finally:
             for version in versions:
                 if version is not None:
-                    self._adapters.release(version)
+                    self.release(version)
 
     def _jobs(self, requests: Sequence[Request], versions: Sequence[str | None]) -> list[_Job[P]]:
         begun = time.perf_counter()
@@ -188,13 +189,13 @@ class InProcessModel(ABC, Generic[P]):
         rows = [self._row(job.request, job.prompt) for job in jobs]
         done: dict[int, Completion] = {}
         for chunk in self._chunks([len(row.prompt) for row in rows], [j.version for j in jobs]):
-            with self._adapters.routed([jobs[i].version for i in chunk]) as route:
+            with self._routing([jobs[i].version for i in chunk]) as routing:
                 new = generate(
-                    self._adapters.base,
+                    self.network,
                     [rows[i] for i in chunk],
                     pad_id=self._pad_id,
                     stops=self._stops,
-                    route=route,
+                    routing=routing,
                 )
             done |= {i: self._completion(jobs[i], each) for i, each in zip(chunk, new, strict=True)}
         counters = self.counters
@@ -222,17 +223,18 @@ class InProcessModel(ABC, Generic[P]):
         lengths = [len(job.prompt.ids) + len(reply) for job, reply in asked]
         for chunk in self._chunks(lengths, [job.version for job, _ in asked]):
             samples = [(asked[i][0].prompt.ids, asked[i][1]) for i in chunk]
-            with self._adapters.routed([asked[i][0].version for i in chunk]):
-                base = self._adapters.base
+            with self.routed([asked[i][0].version for i in chunk]) as network:
                 ids, replies = _right_padded(samples, self._pad_id)
-                sums = reply_logprobs(base, ids.to(base.device), replies.to(base.device))
+                ids, replies = ids.to(network.device), replies.to(network.device)
+                with torch.inference_mode():
+                    sums = summed_logprobs(network, ids, replies)
             for i, value in zip(chunk, sums.tolist(), strict=True):
                 out[i] = value
         self.counters.seconds += time.perf_counter() - begun
         return out
 
     def _chunks(self, lengths: Sequence[int], versions: Sequence[str | None]) -> list[list[int]]:
-        """Rows of about equal length, to waste little on padding; those of one version together."""
+        """Rows in chunks of similar length; in a chunk, rows of one version are adjacent."""
         chunks: list[list[int]] = []
         for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
             room = min(_BATCH_ROWS, _BATCH_TOKENS // max(1, lengths[i]))
@@ -242,123 +244,61 @@ class InProcessModel(ABC, Generic[P]):
         self.counters.batches += len(chunks)
         return [sorted(chunk, key=lambda i: versions[i] or "") for chunk in chunks]
 
-    # -- adapters -----------------------------------------------------------------------------
-
-    @property
-    def adapters(self) -> tuple[str, ...]:
-        return self._adapters.names
-
-    def add_adapter(
-        self, name: str, rank: int = 16, alpha: float = 32, copy_from: str | None = None
-    ) -> None:
-        """A new LoRA adapter on every linear layer; see :meth:`LoraAdapters.add`."""
-        self._adapters.add(name, rank=rank, alpha=alpha, copy_from=copy_from)
-
-    def load_adapter(self, folder: Path, name: str) -> str:
-        """Load one adapter in peft's own format, also while requests are under way.
-
-        Returns:
-            its version; a new one if the name exists. Who leases an older one keeps it.
-
-        Raises:
-            ConfigError: the folder holds no plain LoRA adapter that fits this model.
-        """
-        return self._adapters.load_one(folder, name)
-
-    def unload_adapter(self, name: str) -> None:
-        """Forget an adapter. Leased versions, and requests under way, are not disturbed.
-
-        Raises:
-            ConfigError: there is none of that name, or one is in training.
-        """
-        self._adapters.unload(name)
-
-    def lease(self, adapter: str) -> str:
-        """The exact version that answers under a name now, kept until :meth:`release`.
-
-        Leases are counted; a request may name the version (``"agent_2@7"``) as its adapter.
-
-        Raises:
-            ModelError: there is no such adapter.
-        """
-        return self._adapters.lease(adapter)
-
-    def release(self, version: str) -> None:
-        """Give up one lease.
-
-        Raises:
-            ModelError: there is none.
-        """
-        self._adapters.release(version)
-
-    def adapter_parameters(self, name: str) -> list[nn.Parameter]:
-        """The weights of one adapter, in a fixed order. Change them only in :meth:`activate`."""
-        return self._adapters.parameters(name)
-
-    def bump(self, name: str) -> str:
-        """Say that an adapter's weights have changed; returns its new version."""
-        return self._adapters.bump(name)
-
-    def save_adapters(self, folder: Path) -> None:
-        """One sub-folder an adapter, in peft's own format, and their versions."""
-        self._adapters.save(folder)
-
-    def load_adapters(self, folder: Path) -> None:
-        """Load what :meth:`save_adapters` wrote; adapters of the same name are replaced."""
-        self._adapters.load(folder)
-
-    def activate(self, name: str) -> AbstractContextManager[nn.Module]:
-        """Training mode with one adapter in use and only its weights trainable.
-
-        Requests that come meanwhile are answered by the weights as they were on entering.
-        """
-        return self._adapters.active(name)
-
-    def reference(self) -> AbstractContextManager[nn.Module]:
-        """The base model: no adapter in use, no gradients."""
-        return self._adapters.off()
-
-    @contextmanager
-    def routed(self, versions: Sequence[str | None]) -> Iterator[nn.Module]:
-        """The network, whose forwards inside send each row of a batch through its own adapter.
-
-        Args:
-            versions: one a row, as :meth:`lease` gave them; ``None``: the base model.
-        """
-        with self._adapters.routed(versions):
-            yield self._adapters.base
-
     # -- training -----------------------------------------------------------------------------
 
     @property
-    def module(self) -> nn.Module:
-        """The network, adapters and all; in evaluation mode outside :meth:`activate`."""
-        return self._adapters.network
-
-    @property
-    def network(self) -> nn.Module:
-        """The transformers model, for training all of its weights."""
-        return self._adapters.base
-
-    @property
     def pad_id(self) -> int:
+        """The token that fills a batch."""
         return self._pad_id
 
+    def encode(self, decision: Decision, reply: str) -> tuple[list[int], list[int]]:
+        """Token ids of the prompt as the model reads it, and of a JSON reply with its end token.
 
-@torch.inference_mode()
-def reply_logprobs(network: nn.Module, ids: Tensor, replies: Tensor) -> Tensor:
-    """Summed log-probability (nats) of the tokens that ``replies`` marks, shape ``[batch]``."""
-    return summed_logprobs(network, ids, replies)
+        Raises:
+            ModelError: the reply is not a valid action, or the prompt is too long.
+        """
+        prompt = self._read(Request(decision=decision))
+        ids = self._reply(prompt, reply)
+        if ids is None:
+            action = parse_action(reply)
+            reason = action.reason if isinstance(action, Unparsed) else "no valid action"
+            raise ModelError(f"cannot encode the reply {reply!r}: {reason}")
+        return prompt.ids, ids
+
+    def forward_logprobs(
+        self, ids: Tensor, attention_mask: Tensor, reply_mask: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Log-probability (nats) and number of tokens of replies under the active adapter.
+
+        Args:
+            ids: shape ``[batch, tokens]``: prompt, reply, padding on the right.
+            attention_mask: same shape. It is not used: a causal model needs no mask for padding on
+                the right.
+            reply_mask: same shape, 1 on the reply's tokens.
+
+        Returns:
+            Sum over the reply's tokens, and their number; both of shape ``[batch]``.
+        """
+        mask = reply_mask.to(torch.float)
+        return self._summed_logprobs(ids, mask), mask[:, 1:].sum(1)
+
+    def _summed_logprobs(self, ids: Tensor, replies: Tensor) -> Tensor:
+        return summed_logprobs(self.network, ids, replies)
+
+
+def _run_of(requests: Sequence[Request]) -> str | None:
+    """The run that asks, which the batcher serves in turn with others."""
+    return (requests[0].run or None) if requests else None
 
 
 def summed_logprobs(network: nn.Module, ids: Tensor, replies: Tensor) -> Tensor:
-    """As :func:`reply_logprobs`, with gradients.
+    """Summed log-probability (nats) of the tokens that ``replies`` marks, shape ``[batch]``.
 
     Args:
         ids: ``[batch, tokens]``: prompt, reply, padding on the right (no mask is needed then).
         replies: the same shape, 1 on the reply's tokens.
     """
-    first = int(replies.argmax(1).min())  # no logits are needed before the first reply begins
+    first = int(replies.argmax(1).min())  # no logits are needed before the first reply
     keep = ids.shape[1] - first
     few = {"logits_to_keep": keep} if "logits_to_keep" in accepts(network) else {}
     output = network(input_ids=ids[:, :-1], use_cache=False, **few)

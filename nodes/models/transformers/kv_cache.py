@@ -1,4 +1,4 @@
-"""A key-value cache with room to grow, and whose finished rows can be dropped."""
+"""A key-value cache with preallocated space, from which finished rows can be removed."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from torch import Tensor
 from transformers import PreTrainedConfig
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
-_ROOM = 32
-"""Tokens that fit in before all is copied; transformers' own layer copies for every new token."""
+_SPARE = 32
+"""Tokens that fit before the buffers are copied. transformers' own layer copies for every token."""
 
 
-class RoomyLayer(DynamicLayer):  # type: ignore[no-untyped-call]
-    """Keys and values of one layer: the front part of buffers that are longer than they must be."""
+class KVLayer(DynamicLayer):  # type: ignore[no-untyped-call]
+    """Keys and values of one layer, as views of longer buffers."""
 
     keys: Tensor
     values: Tensor
@@ -27,7 +27,7 @@ class RoomyLayer(DynamicLayer):  # type: ignore[no-untyped-call]
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
-        """Append the new states; returns all of them, ``[batch, heads, tokens, width]``."""
+        """Append the new states; returns all states, ``[batch, heads, tokens, width]``."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
             self.keys, self.values = key_states, value_states
@@ -36,7 +36,10 @@ class RoomyLayer(DynamicLayer):  # type: ignore[no-untyped-call]
         end = length + key_states.shape[2]
         buffers = self._buffers
         if buffers is None or buffers[0].shape[2] < end:
-            buffers = _longer(self.keys, end + _ROOM), _longer(self.values, end + _ROOM)
+            buffers = (
+                _longer(self.keys, end + _SPARE),
+                _longer(self.values, end + _SPARE),
+            )
             self._buffers = buffers
         keys, values = buffers
         keys[:, :, length:end] = key_states
@@ -44,8 +47,8 @@ class RoomyLayer(DynamicLayer):  # type: ignore[no-untyped-call]
         self.keys, self.values = keys[:, :, :end], values[:, :, :end]
         return self.keys, self.values
 
-    def join(self, parts: Sequence[RoomyLayer]) -> None:
-        """Take the rows of other layers, aligned at their ends."""
+    def join(self, parts: Sequence[KVLayer]) -> None:
+        """Take over the rows of other layers, aligned at their ends."""
         end = max(part.get_seq_length() for part in parts)
         self.lazy_initialization(parts[0].keys, parts[0].values)
         self._buffers = (
@@ -60,27 +63,25 @@ class RoomyLayer(DynamicLayer):  # type: ignore[no-untyped-call]
         self._buffers = None
 
 
-class RoomyCache(DynamicCache):
-    """transformers' cache for a model, with :class:`RoomyLayer` where it has its plain layer."""
+class KVCache(DynamicCache):
+    """transformers' cache for a model, with :class:`KVLayer` in place of its plain layers."""
 
     def __init__(self, config: PreTrainedConfig) -> None:
         super().__init__(config=config)
-        self.layers = [
-            RoomyLayer() if type(layer) is DynamicLayer else layer for layer in self.layers
-        ]
+        self.layers = [KVLayer() if type(layer) is DynamicLayer else layer for layer in self.layers]
         self.last_ids: Tensor | None = None
         """The last token of each row, for :mod:`swarm_ui.nodes.models.tiny_agent.architecture`."""
 
     @property
     def joinable(self) -> bool:
-        """Whether every layer simply holds all tokens."""
-        return all(type(layer) is RoomyLayer for layer in self.layers)
+        """Whether every layer holds all tokens, so that caches can be joined."""
+        return all(type(layer) is KVLayer for layer in self.layers)
 
     @classmethod
-    def joined(cls, config: PreTrainedConfig, parts: Sequence[RoomyCache]) -> RoomyCache:
+    def joined(cls, config: PreTrainedConfig, parts: Sequence[KVCache]) -> KVCache:
         """One cache for the rows of several joinable ones, padded on the left to the longest."""
         whole = cls(config)
-        layers = [cast(list[RoomyLayer], part.layers) for part in (whole, *parts)]
+        layers = [cast(list[KVLayer], part.layers) for part in (whole, *parts)]
         for layer, *others in zip(*layers, strict=True):
             layer.join(others)
         last = [part.last_ids for part in parts if part.last_ids is not None]
@@ -95,7 +96,7 @@ class RoomyCache(DynamicCache):
 
 
 def _longer(states: Tensor, tokens: int) -> Tensor:
-    """A copy with uninitialised space behind it."""
+    """A copy followed by uninitialised space."""
     rows, heads, length, width = states.shape
     out = states.new_empty((rows, heads, tokens, width))
     out[:, :, :length] = states
@@ -105,11 +106,11 @@ def _longer(states: Tensor, tokens: int) -> Tensor:
 def _aligned(parts: Sequence[Tensor], end: int) -> Tensor:
     """A buffer whose rows end at ``end``."""
     _, heads, _, width = parts[0].shape
-    out = parts[0].new_empty((sum(map(len, parts)), heads, end + _ROOM, width))
+    out = parts[0].new_empty((sum(map(len, parts)), heads, end + _SPARE, width))
     first = 0
     for states in parts:
         begin, rows = end - states.shape[2], slice(first, first + len(states))
-        out[rows, :, :begin] = 0  # masked, but what is masked is multiplied by 0: it must be finite
+        out[rows, :, :begin] = 0  # masked values are multiplied by 0, so they must be finite
         out[rows, :, begin:end] = states
         first += len(states)
     return out

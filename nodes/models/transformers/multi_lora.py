@@ -1,15 +1,16 @@
 """Sends every row of a batch through its own LoRA adapter, at little more than the base's cost.
 
-peft's own mixed forward (``adapter_names``) sets a hook on every module before each new token and
-gathers one sub-batch an adapter in every layer. Here the weights stay where peft keeps them, but
-the way through a layer is laid once a batch, and rows stand sorted by adapter:
+peft's own mixed forward (``adapter_names``) sets a hook on every module before each new token, and
+makes one sub-batch per adapter in every layer. Here the weights stay in peft's layers, but the
+forwards are replaced once per batch, and the rows are sorted by adapter:
 
-- a prompt (many tokens a row) goes through in slices, one an adapter, which are views;
-- a new token (one a row) goes through one product with the adapters' matrices side by side, and
-  each row keeps only the columns of its own. That is more arithmetic and far fewer calls.
+- a prompt (many tokens a row) is computed in slices, one per adapter, which are views;
+- a new token (one per row) is computed in one product with the concatenated matrices of all
+  adapters, and each row keeps only the columns of its own adapter. That is more arithmetic and far
+  fewer calls.
 
-Plain LoRA on linear layers only;
-:class:`~swarm_ui.nodes.models.transformers.lora_adapters.LoraAdapters` lets no other kind in.
+It supports plain LoRA on linear layers only;
+:class:`~swarm_ui.nodes.models.transformers.lora_network.LoraNetwork` refuses all other kinds.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 _FEW_TOKENS = 2
-"""Up to so many tokens a row, one product for all adapters is cheaper than one for each."""
+"""Up to this many tokens a row, one product for all adapters is cheaper than one for each."""
 
 
-class Low(NamedTuple):
+class LoraWeights(NamedTuple):
     """What an adapter adds to one layer: ``scale * up @ down @ x``."""
 
     down: Tensor
@@ -36,106 +37,115 @@ class Low(NamedTuple):
     scale: float
 
 
-Weights = Mapping[str, Low]
-"""An adapter: what it adds, by the layer's name."""
+AdapterWeights = Mapping[str, LoraWeights]
+"""The weights of one adapter, by the layer's name."""
 
 
-class Route:
-    """The way of a batch's rows through the layers, until it is given up."""
+class LoraRouting:
+    """Which adapter each row of a batch uses, while the forwards of the layers are replaced."""
 
-    def __init__(self, layers: Mapping[str, nn.Module], rows: Sequence[Weights | None]) -> None:
+    def __init__(
+        self, layers: Mapping[str, nn.Module], rows: Sequence[AdapterWeights | None]
+    ) -> None:
         self._layers = layers
         adapters = list({id(row): row for row in rows if row is not None}.values())
         number = {id(weights): k for k, weights in enumerate(adapters)}
-        self._rows = [-1 if row is None else number[id(row)] for row in rows]
-        self.only(range(len(rows)))
+        self._adapter_of_row = [-1 if row is None else number[id(row)] for row in rows]
+        self.select_rows(range(len(rows)))
         for name, layer in layers.items():
             base = getattr(layer, "base_layer", layer.forward)
-            lows = [weights.get(name) for weights in adapters]
-            # Found before the class's method, without the cost of a hook.
-            layer.__dict__["forward"] = _Through(base, lows, self) if any(lows) else base
+            added = {k: w[name] for k, w in enumerate(adapters) if name in w}
+            # An attribute of the instance replaces the method, without the cost of a hook.
+            layer.__dict__["forward"] = _RoutedForward(base, added, self) if added else base
 
-    def only(self, rows: Sequence[int]) -> None:
-        """The next forwards hold these of the batch's rows."""
-        self._here = [self._rows[k] for k in rows]
-        self.groups = _groups(self._here)
-        self._keeps: dict[object, Tensor] = {}
+    def select_rows(self, rows: Sequence[int]) -> None:
+        """Say which rows of the batch the next forwards hold."""
+        self._selected = [self._adapter_of_row[k] for k in rows]
+        self.groups = _groups(self._selected)
+        self._masks: dict[object, Tensor] = {}
 
-    def keep(self, lows: Sequence[Low], numbers: Sequence[int]) -> Tensor:
-        """What each row keeps of the product with all adapters' ``down``, ``[rows, 1, ranks]``."""
-        ranks = tuple(low.down.shape[0] for low in lows)
-        scales = tuple(low.scale for low in lows)
-        key = (ranks, scales, tuple(numbers))  # mostly the same for all layers
-        keep = self._keeps.get(key)
-        if keep is None:
-            times = torch.tensor(ranks)
-            owner = torch.tensor(numbers).repeat_interleave(times)
-            mine = torch.tensor(self._here)[:, None, None] == owner
-            keep = (mine * torch.tensor(scales).repeat_interleave(times)).to(lows[0].down)
-            self._keeps[key] = keep
-        return keep
+    def scaled_mask(self, adapters: Mapping[int, LoraWeights]) -> Tensor:
+        """For each row, the scale in the columns of its own adapter and 0 in the others,
+        ``[rows, 1, ranks]``."""
+        ranks = tuple(weights.down.shape[0] for weights in adapters.values())
+        scales = tuple(weights.scale for weights in adapters.values())
+        key = (ranks, scales, tuple(adapters))  # usually the same for all layers
+        mask = self._masks.get(key)
+        if mask is None:
+            repeats = torch.tensor(ranks)
+            owner = torch.tensor(list(adapters)).repeat_interleave(repeats)
+            own = torch.tensor(self._selected)[:, None, None] == owner
+            scale = torch.tensor(scales).repeat_interleave(repeats)
+            mask = (own * scale).to(next(iter(adapters.values())).down)
+            self._masks[key] = mask
+        return mask
 
-    def give_up(self) -> None:
-        """Let the layers be peft's again."""
+    def restore(self) -> None:
+        """Give the layers their own forwards back."""
         for layer in self._layers.values():
             layer.__dict__.pop("forward", None)
 
 
-class _Through:
+class _RoutedForward:
     """A layer's forward: the base layer's, and what the adapters add to it."""
 
-    __slots__ = ("_base", "_lows", "_pair", "_route")
+    __slots__ = ("_adapters", "_base", "_concatenated", "_routing")
 
     def __init__(
-        self, base: Callable[[Tensor], Tensor], lows: Sequence[Low | None], route: Route
+        self,
+        base: Callable[[Tensor], Tensor],
+        adapters: Mapping[int, LoraWeights],
+        routing: LoraRouting,
     ) -> None:
-        self._base, self._route = base, route
-        self._lows = dict(enumerate(lows))
-        self._pair: tuple[Tensor, Tensor] | None = None
+        self._base, self._adapters, self._routing = base, adapters, routing
+        self._concatenated: tuple[Tensor, Tensor] | None = None
 
     def __call__(self, x: Tensor) -> Tensor:
         result = self._base(x)
-        groups = self._route.groups
+        groups = self._routing.groups
         if x.shape[1] <= _FEW_TOKENS and not (len(groups) == 1 and groups[0].end == len(x)):
-            return self._at_once(x, result)
+            return self._add_at_once(x, result)
         for first, end, number in groups:
-            low = self._lows[number]
-            if low is not None:
-                added = linear(linear(x[first:end].to(low.down.dtype), low.down), low.up)
-                result[first:end].add_(added.to(result.dtype), alpha=low.scale)
+            weights = self._adapters.get(number)
+            if weights is not None:
+                down, up, scale = weights
+                added = linear(linear(x[first:end].to(down.dtype), down), up)
+                result[first:end].add_(added.to(result.dtype), alpha=scale)
         return result
 
-    def _at_once(self, x: Tensor, result: Tensor) -> Tensor:
-        lows = {number: low for number, low in self._lows.items() if low is not None}
-        if self._pair is None:
-            self._pair = (
-                torch.cat([low.down for low in lows.values()]),
-                torch.cat([low.up for low in lows.values()], dim=1).T.contiguous(),
+    def _add_at_once(self, x: Tensor, result: Tensor) -> Tensor:
+        if self._concatenated is None:
+            adapters = self._adapters.values()
+            self._concatenated = (
+                torch.cat([weights.down for weights in adapters]),
+                torch.cat([weights.up for weights in adapters], dim=1).T.contiguous(),
             )
-        down, up = self._pair
-        keep = self._route.keep(list(lows.values()), list(lows))
-        added = (linear(x.to(down.dtype), down) * keep) @ up
+        down, up = self._concatenated
+        mask = self._routing.scaled_mask(self._adapters)
+        added = (linear(x.to(down.dtype), down) * mask) @ up
         return result.add_(added.to(result.dtype))
 
 
 @contextmanager
-def routed(layers: Mapping[str, nn.Module], rows: Sequence[Weights | None]) -> Iterator[Route]:
-    """Inside, forwards of a batch of ``rows`` add each row's own adapter, whichever peft has on.
+def lora_routing(
+    layers: Mapping[str, nn.Module], rows: Sequence[AdapterWeights | None]
+) -> Iterator[LoraRouting]:
+    """Inside, forwards of a batch add each row's own adapter, whatever is active in peft.
 
     Args:
-        layers: every layer that some adapter may add to, by name; of peft's, only their
+        layers: every layer that some adapter may add to, by name; of peft's layers, only the
             ``base_layer`` is used.
-        rows: one a row; ``None``: nothing is added. Rows of one adapter should stand together.
+        rows: one per row; ``None``: nothing is added. Rows of one adapter should be adjacent.
     """
-    route = Route(layers, rows)
+    routing = LoraRouting(layers, rows)
     try:
-        yield route
+        yield routing
     finally:
-        route.give_up()
+        routing.restore()
 
 
 class _Group(NamedTuple):
-    """Rows that stand together and share an adapter."""
+    """Adjacent rows that share an adapter."""
 
     first: int
     end: int

@@ -1,4 +1,4 @@
-"""Whether a folder holds an adapter in peft's format that this library can use."""
+"""Checks whether a folder holds an adapter in peft's format that this library supports."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _MORE_THAN_LORA = (
 
 
 def check_files(folder: Path) -> None:
-    """Look at a folder before peft does, which would search the network for what is not there.
+    """Check a folder before peft reads it, since peft looks for missing files on the network.
 
     Raises:
-        ConfigError: no adapter, or not plain LoRA.
+        ConfigError: it holds no adapter, or not plain LoRA.
     """
     missing = [name for name in (_CONFIG, _WEIGHTS) if not (folder / name).is_file()]
     if missing:

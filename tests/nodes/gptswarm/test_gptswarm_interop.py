@@ -28,9 +28,16 @@ from swarm_ui.nodes.gptswarm import (
     import_graph,
     import_swarm,
 )
-from swarm_ui.nodes.gptswarm.agent_graph import edges_among, names_of
-from swarm_ui.nodes.gptswarm.payloads import Unsayable, answer, joined, opened, plain, seal
-from swarm_ui.nodes.gptswarm.worker_loop import beside
+from swarm_ui.nodes.gptswarm.import_graphs import edges_among, names_of
+from swarm_ui.nodes.gptswarm.payloads import (
+    NotSerializable,
+    answer,
+    decode_outputs,
+    encode_outputs,
+    readable,
+    with_messages,
+)
+from swarm_ui.nodes.gptswarm.worker_loop import in_worker
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 
 values = st.recursive(
@@ -61,41 +68,43 @@ def test_without_the_package_the_extra_is_named(
 
 @given(records)
 def test_outputs_arrive_as_they_were_sent(outputs: list[dict[str, Any]]) -> None:
-    assert opened(message(seal(outputs)), TASK) == outputs
+    assert decode_outputs(message(encode_outputs(outputs)), TASK) == outputs
 
 
 @given(st.text(min_size=1))
 def test_anybody_elses_words_are_one_output_of_theirs(words: str) -> None:
-    (record,) = opened(message(words), TASK)
+    (record,) = decode_outputs(message(words), TASK)
     assert record == {**TASK, "subtask": "find the door", "operation": "ada", "output": words}
-    assert plain(words) == words
+    assert readable(words) == words
 
 
 @pytest.mark.parametrize(
     "words", ['{"gptswarm', '{"gptswarm": 1}', '{"gptswarm": [], "and": 1}', '{"gptswarms": []}']
 )
 def test_words_that_only_look_like_ours_are_words(words: str) -> None:
-    assert opened(message(words), TASK)[0]["output"] == words
+    assert decode_outputs(message(words), TASK)[0]["output"] == words
 
 
 def test_a_tombstone_is_no_output_but_words_with_an_error_are() -> None:
-    assert opened(message("", "it broke"), TASK) == []
-    assert opened(message("unfit words", "no action"), TASK)[0]["output"] == "unfit words"
+    assert decode_outputs(message("", "it broke"), TASK) == []
+    assert decode_outputs(message("unfit words", "no action"), TASK)[0]["output"] == "unfit words"
 
 
 def test_histories_stay_behind() -> None:
     long = [{"operation": "Combine", "output": "x", "input": [{"output": "y"}]}]
     short = [{"operation": "Direct", "output": "x", "input": "the task"}]
-    assert opened(message(seal(long)), TASK) == [{"operation": "Combine", "output": "x"}]
-    assert opened(message(seal(short)), TASK) == short
+    assert decode_outputs(message(encode_outputs(long)), TASK) == [
+        {"operation": "Combine", "output": "x"}
+    ]
+    assert decode_outputs(message(encode_outputs(short)), TASK) == short
 
 
 def test_what_is_heard_is_written_under_the_task() -> None:
-    sealed = seal([{"output": "left"}, {"output": "right"}])
-    told = joined(TASK, [message("it is blue"), message("", "broke"), message(sealed)])
+    encoded = encode_outputs([{"output": "left"}, {"output": "right"}])
+    told = with_messages(TASK, [message("it is blue"), message("", "broke"), message(encoded)])
     assert told == {**TASK, "task": "find the door\n\nWhat others said:\n\nada: it is blue\n\n"
                                     "ada: left\nright"}  # fmt: skip
-    assert joined(TASK, [message("", "broke")]) == TASK
+    assert with_messages(TASK, [message("", "broke")]) == TASK
 
 
 def test_the_answer_is_the_last_output() -> None:
@@ -103,11 +112,11 @@ def test_the_answer_is_the_last_output() -> None:
     assert answer(["words"]) == "words"
     assert answer([{"score": 1}]) == '{"score": 1}'
     assert answer([{"output": ["a", "b"]}]) == '["a", "b"]'
-    for unsayable in ([{"output": None}], [{"output": object()}], [object()]):
-        with pytest.raises(Unsayable):
-            answer(unsayable)
-    with pytest.raises(Unsayable, match="GPTSwarmGraph"):
-        seal([{"env": object()}])
+    for outputs in ([{"output": None}], [{"output": object()}], [object()]):
+        with pytest.raises(NotSerializable):
+            answer(outputs)
+    with pytest.raises(NotSerializable, match="GPTSwarmGraph"):
+        encode_outputs([{"env": object()}])
 
 
 # -- structure (stand-ins with the fields of GPTSwarm's nodes) ------------------------------------
@@ -220,7 +229,7 @@ async def test_what_blocks_runs_beside_the_loop() -> None:
         await asyncio.sleep(0)
         free.set()
 
-    name, _ = await asyncio.gather(beside(blocks()), frees())
+    name, _ = await asyncio.gather(in_worker(blocks()), frees())
     assert name != threading.current_thread().name
 
 
@@ -235,7 +244,7 @@ async def test_cancelling_reaches_what_runs_beside() -> None:
         finally:
             ended.set()
 
-    task = asyncio.ensure_future(beside(waits()))
+    task = asyncio.ensure_future(in_worker(waits()))
     while not begun.is_set():
         await asyncio.sleep(0)
     task.cancel()

@@ -16,7 +16,7 @@ from swarm_ui.action import Action
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import Completion
-from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.nodes import LocalModel
 from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, UpdateConfig
 from swarm_ui.optim.update.team_update import copy_adapter
@@ -61,7 +61,7 @@ def test_a_leased_version_outlives_training_under_its_exact_name() -> None:
     model.release("agent_0@0")
     with pytest.raises(ModelError, match=r"no adapter 'agent_0@0'; .* agent_0@1, agent_1@0$"):
         by(model, "agent_0@0")
-    assert model._adapters._kept == {}  # nothing is held that nobody can ask for
+    assert model._copies == {}  # nothing is held that nobody can ask for
 
 
 def test_leases_are_counted() -> None:
@@ -115,7 +115,7 @@ def test_requests_under_way_are_answered_by_the_version_they_asked(tmp_path: Pat
     kinds = list(runs.values())
     assert not any(alike(a, b) for k, a in enumerate(kinds) for b in kinds[:k])
     assert alike(runs["agent_0@2"], by(model, "agent_1"))  # the same weights
-    assert model._adapters._kept == {}
+    assert model._copies == {}
 
 
 def test_versions_old_and_new_share_one_batch(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_versions_old_and_new_share_one_batch(tmp_path: Path) -> None:
     for k, version in enumerate(held):
         assert alike(mixed[6 * k : 6 * k + 6], alone[version])
         model.release(version)
-    assert model._adapters._kept == {}
+    assert model._copies == {}
 
 
 def test_during_training_a_name_stands_for_the_weights_before_it() -> None:
@@ -167,7 +167,7 @@ def test_looking_without_changing_gives_no_new_version() -> None:
     assert alike(by(model, version), before)
     assert alike(by(model, "agent_0"), before)
     model.release(version)
-    assert model._adapters._kept == {}
+    assert model._copies == {}
 
 
 def test_a_bump_in_the_middle_of_training_publishes_what_there_is() -> None:
@@ -183,7 +183,7 @@ def test_a_bump_in_the_middle_of_training_publishes_what_there_is() -> None:
         with pytest.raises(ModelError, match="agent_0@0"):
             model.lease("agent_0@0")
     assert versions(by(model, "agent_0")) == {"agent_0@2"}
-    assert model._adapters._kept == {}
+    assert model._copies == {}
 
 
 def test_requests_during_training_do_not_change_what_is_learned() -> None:
@@ -247,7 +247,7 @@ def test_a_folder_that_does_not_fit_is_refused_and_costs_nothing(tmp_path: Path)
     empty = tmp_path / "empty"
     empty.mkdir()
     (like("text") / "adapter_config.json").write_text("no json")
-    wide = LocalModel.untrained(model.codec, width=64, layers=2, heads=2, seed=0)
+    wide = LocalModel.untrained(model.tokenizer, width=64, layers=2, heads=2, seed=0)
     wide.add_adapter("agent_0", rank=4)
     wide.save_adapters(tmp_path / "wide")
     for folder, said in (
@@ -317,6 +317,6 @@ def test_a_run_keeps_the_versions_it_started_with_in_all_its_rounds() -> None:
     assert [m.content for m in quiet.messages] == [m.content for m in across.messages]
     spoken = [{c.adapter for c in t.calls if c.node == "agent_0"} for t in (quiet, across, after)]
     assert spoken == [{"agent_0@0"}, {"agent_0@0"}, {"agent_0@1"}]
-    assert model._adapters._kept == {}
+    assert model._copies == {}
     with pytest.raises(ModelError, match="is not leased"):  # the runs gave their leases back
         model.release("agent_0@1")

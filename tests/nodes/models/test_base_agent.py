@@ -1,4 +1,4 @@
-"""The agent that ships: it belongs to today's codec and phone, and it can act."""
+"""The agent that ships: it belongs to today's tokenizer and phone, and it can act."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from transformers import AutoModelForCausalLM
 
 from swarm_ui.environments.phone import VALIDATION_SEEDS, PhoneEnvironment, jobs, vocabulary
 from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
+from swarm_ui.nodes import BASE_AGENT, LocalModel
 from swarm_ui.rollout.episodes import rollout_many
 from swarm_ui.rollout.policy import GraphPolicy
 from swarm_ui.stats import outcomes

@@ -1,4 +1,4 @@
-"""Gathering calls into batches: fair, bounded, and clean after whoever gives up."""
+"""Gathering calls into batches: fairness, and clean-up after cancelled calls."""
 
 from __future__ import annotations
 
@@ -9,26 +9,21 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from local_models import alike, answers, asking, requests, untrained, with_adapters
 
 from swarm_ui import AgentNode, CollabGraph, Completion, MajorityVote, Request
 from swarm_ui.errors import ConfigError, ModelError
-from swarm_ui.nodes.models.batcher import ASKING, Batcher
+from swarm_ui.nodes.models.batcher import Batcher
 
 
 class Echo:
     """Answers with what it was asked, and remembers the batches."""
 
-    def __init__(self, max_batch: int = 128, max_waiting: int = 256) -> None:
+    def __init__(self, max_batch: int = 128) -> None:
         self.batches: list[list[int]] = []
-        self.most = 0
-        self.queue: Batcher[int, int] = Batcher(
-            self.answer, max_batch=max_batch, max_waiting=max_waiting
-        )
+        self.queue: Batcher[int, int] = Batcher(self.answer, max_batch=max_batch)
 
     def answer(self, items: Sequence[int]) -> list[int]:
         assert len(items) <= self.queue.max_batch
-        self.most = max(self.most, self.queue.waiting)
         self.batches.append(list(items))
         return [item * 10 for item in items]
 
@@ -36,7 +31,7 @@ class Echo:
         return next(k for k, batch in enumerate(self.batches) if item in batch)
 
     def idle(self) -> bool:
-        return not self.queue.waiting and not self.queue.outside
+        return not self.queue.waiting
 
 
 async def one_call(echo: Echo, count: int) -> None:
@@ -45,14 +40,13 @@ async def one_call(echo: Echo, count: int) -> None:
 
 async def many_calls(echo: Echo, count: int) -> None:
     """All of them on behalf of one run."""
-    ASKING.set("the flood")
-    got = await asyncio.gather(*(echo.queue.ask([k]) for k in range(count)))
+    got = await asyncio.gather(*(echo.queue.ask([k], "the flood") for k in range(count)))
     assert got == [[k * 10] for k in range(count)]
 
 
 @pytest.mark.parametrize("flood", [one_call, many_calls])
 def test_a_flood_delays_the_single_request_of_another_by_one_batch_at_most(flood) -> None:  # type: ignore[no-untyped-def]
-    echo = Echo(max_batch=64, max_waiting=256)
+    echo = Echo(max_batch=64)
 
     async def run() -> None:
         flooding = asyncio.create_task(flood(echo, 500))
@@ -60,8 +54,7 @@ def test_a_flood_delays_the_single_request_of_another_by_one_batch_at_most(flood
             await asyncio.sleep(0)
         asked_after = len(echo.batches)
         assert await echo.queue.ask([-1]) == [-10]
-        # The queue was full, so it came in with the next batch and was answered by the one after.
-        assert echo.batch_of(-1) <= asked_after + 1
+        assert echo.batch_of(-1) == asked_after  # in the next batch
         assert not flooding.done()
         await flooding
 
@@ -70,7 +63,7 @@ def test_a_flood_delays_the_single_request_of_another_by_one_batch_at_most(flood
 
 
 def test_callers_that_call_at_the_same_moment_share_every_batch_equally() -> None:
-    echo = Echo(max_batch=30, max_waiting=10_000)
+    echo = Echo(max_batch=30)
 
     async def run() -> None:
         calls = [range(1000 * k, 1000 * k + 40) for k in range(3)]
@@ -81,33 +74,17 @@ def test_callers_that_call_at_the_same_moment_share_every_batch_equally() -> Non
     assert shares == [{0: 10, 1: 10, 2: 10}] * 4
 
 
-def test_no_more_than_the_queue_takes_are_in_it_and_all_are_answered() -> None:
-    echo = Echo(max_batch=8, max_waiting=20)
-
-    async def run() -> None:
-        calls = [asyncio.create_task(echo.queue.ask(range(k, k + 25))) for k in range(0, 250, 25)]
-        await asyncio.sleep(0)
-        assert (echo.queue.waiting, echo.queue.outside) == (20, 230)
-        got = await asyncio.gather(*calls)
-        assert [n for call in got for n in call] == [n * 10 for n in range(250)]
-
-    asyncio.run(run())
-    assert echo.most <= 20
-    assert echo.idle()
-
-
 @given(
     sizes=st.lists(st.integers(0, 30), min_size=1, max_size=12),
     cancelled=st.sets(st.integers(0, 11)),
     batch=st.integers(1, 20),
-    waiting=st.integers(1, 40),
     patience=st.integers(0, 40),
 )
 @settings(max_examples=60, deadline=None)
 def test_whoever_stays_gets_its_answers_and_whoever_goes_leaves_nothing(
-    sizes: list[int], cancelled: set[int], batch: int, waiting: int, patience: int
+    sizes: list[int], cancelled: set[int], batch: int, patience: int
 ) -> None:
-    echo = Echo(batch, waiting)
+    echo = Echo(batch)
 
     async def run() -> None:
         starts = [100 * k for k in range(len(sizes))]
@@ -127,7 +104,6 @@ def test_whoever_stays_gets_its_answers_and_whoever_goes_leaves_nothing(
 
     asyncio.run(run())
     assert echo.idle()
-    assert echo.most <= waiting
     asked = [item for each in echo.batches for item in each]
     assert len(asked) == len(set(asked))  # nothing twice
 
@@ -167,9 +143,9 @@ def test_a_batch_that_fails_fails_its_callers_once_and_the_next_one_works() -> N
     asyncio.run(run())
 
 
-def test_bounds_that_let_nothing_in_are_refused() -> None:
+def test_an_empty_batch_is_refused() -> None:
     with pytest.raises(ConfigError, match="at least 1"):
-        untrained(max_waiting=0)
+        Batcher(list, max_batch=0)
 
 
 def test_an_ended_loop_leaves_the_model_usable_in_the_next_one() -> None:
@@ -184,13 +160,6 @@ def test_an_ended_loop_leaves_the_model_usable_in_the_next_one() -> None:
     assert asyncio.run(echo.queue.ask([2])) == [20]
 
 
-def test_a_model_with_a_short_queue_answers_as_one_with_a_long_one() -> None:
-    asked = [request for k in range(3) for request in asking(f"agent_{k}", requests(12))]
-    short = with_adapters(max_waiting=5)
-    assert alike(answers(short, asked), answers(with_adapters(), asked))
-    assert short.counters.batches > 5
-
-
 def test_a_run_of_one_agent_is_served_beside_a_run_of_hundreds() -> None:
     """Agents ask one request at a time, so the turns are taken by run, not by call."""
     order: list[str] = []
@@ -203,10 +172,10 @@ def test_a_run_of_one_agent_is_served_beside_a_run_of_hundreds() -> None:
         name = "batched"
 
         def __init__(self) -> None:
-            self.queue = Batcher(answer, max_batch=16, max_waiting=32)
+            self.queue = Batcher(answer, max_batch=16)
 
         async def generate(self, requests: Sequence[Request]) -> list[Completion]:
-            return await self.queue.ask(requests)
+            return await self.queue.ask(requests, requests[0].run)
 
         async def close(self) -> None: ...
 
@@ -222,4 +191,4 @@ def test_a_run_of_one_agent_is_served_beside_a_run_of_hundreds() -> None:
 
     asyncio.run(both())
     assert len(order) == 301
-    assert order.index("single") < 3 * 32
+    assert order.index("single") < 3 * 16

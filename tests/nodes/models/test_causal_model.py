@@ -29,7 +29,7 @@ from swarm_ui.action import Action
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import ChatMessage, Completion, Decision, Request, ScoringModel
-from swarm_ui.nodes.models.transformers.causal_model import CausalModel
+from swarm_ui.nodes import CausalModel
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.protocols import Trainable
@@ -291,7 +291,7 @@ def test_what_it_cannot_read_is_refused_to_its_caller_alone(llama: CausalModel) 
         bad, good = await asyncio.gather(
             llama.generate([long]), llama.generate(chats(1)), return_exceptions=True
         )
-        assert isinstance(bad, ModelError) and "reads 2048 at most" in str(bad)
+        assert isinstance(bad, ModelError) and "accepts at most 2048" in str(bad)
         assert isinstance(good, list)
         with pytest.raises(ModelError, match="no system turn, please"):
             await picky.generate(chats(1))

@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM
 from swarm_ui.action import Action, parse_action
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatMessage, Decision, Request, ScoringModel
-from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.nodes import LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer
 
 
@@ -140,7 +140,7 @@ def test_wrong_names_and_wrong_requests_are_told_apart(tmp_path: Path) -> None:
     [request] = requests(1)
     with pytest.raises(ModelError, match="agent_9"):
         answers(model, [msgspec.structs.replace(request, adapter="agent_9")])
-    with pytest.raises(ModelError, match="not free chat"):
+    with pytest.raises(ModelError, match="not chats"):
         answers(model, [Request(chat=(ChatMessage("user", "hello"),))])
     with pytest.raises(ConfigError, match="exists already"):
         model.add_adapter("agent_0")
@@ -171,10 +171,10 @@ def test_generate_of_transformers_agrees_with_ours() -> None:
     [request] = requests(1)
     assert isinstance(request.decision, Decision)
     [completion] = answers(model, [request])
-    prompt = model.codec.encode(request.decision)
+    prompt = model.tokenizer.encode(request.decision)
     ids = torch.tensor([prompt.ids])
     out = model.module.generate(ids, max_new_tokens=20, do_sample=False)[0, len(prompt.ids) :]
-    text = [i for i in out.tolist() if i != model.codec.eos_id]
-    decoded = model.codec.decode(prompt, text)
+    text = [i for i in out.tolist() if i != model.tokenizer.eos_id]
+    decoded = model.tokenizer.decode(prompt, text)
     want = decoded.json() if isinstance(decoded, Action) else decoded.text
     assert completion.text == want

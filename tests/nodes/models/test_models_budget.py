@@ -84,7 +84,7 @@ async def test_a_call_that_may_have_been_paid_for_counts_in_full(
 async def test_a_call_that_reached_nobody_costs_nothing() -> None:
     async with Loopback() as server:
         url = server.url
-    client = model(url, prices={"tiny": PRICE}, retries=1, max_tokens_total=50)
+    client = model(url, prices={"tiny": PRICE}, retries=1, max_tokens=50)
     with pytest.raises(ModelError, match="no connection"):
         await one(client, ask(max_tokens=40))
     assert client.spent.cost == 0.0 and client.spent.calls == 2

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from loopback import GOOD, Loopback, Reply, failing, too_many
-from loopback_client import ask, model, no_proxy, one  # noqa: F401  (a fixture)
+from loopback_client import ask, model, no_proxy, one, records  # noqa: F401  (a fixture)
 
-from swarm_ui.budget import Price
+from swarm_ui.budget import Budget, Price
 from swarm_ui.errors import BudgetExceeded, ConfigError, ModelError
 from swarm_ui.model import ChatModel, Decision, Request
-from swarm_ui.nodes.models.openai.model import OpenAIModel
-from swarm_ui.nodes.models.openai.replies import retry_after, without_credentials
+from swarm_ui.nodes import OpenAIModel
+from swarm_ui.nodes.models.openai.failures import retry_after, without_credentials
 from swarm_ui.observation import Element, Observation
 from swarm_ui.prompts import decision_chat, transcript
 
@@ -148,7 +148,7 @@ async def test_no_more_than_the_allowed_requests_at_once() -> None:
 
 async def test_no_more_than_the_rate_in_any_period() -> None:
     async with Loopback() as server:
-        client = model(server, rate_limit=4, period=0.4)
+        client = model(server, requests=4, period=0.4)
         await client.generate([ask()])  # opens the connection, which takes a while
         await client.generate([ask(str(k)) for k in range(10)])
         await client.close()
@@ -191,8 +191,8 @@ async def test_retries_count_as_calls() -> None:
 
 async def test_budget_of_tokens_is_never_crossed_even_by_concurrent_calls() -> None:
     async with Loopback() as server:
-        client = model(server, max_tokens_total=100)
-        with pytest.raises(BudgetExceeded, match="max_tokens_total"):
+        client = model(server, max_tokens=100)
+        with pytest.raises(BudgetExceeded, match="max_tokens"):
             await client.generate([ask(max_tokens=40), ask(max_tokens=40), ask(max_tokens=40)])
         assert client.spent.calls == 2
         with pytest.raises(BudgetExceeded):
@@ -203,7 +203,7 @@ async def test_budget_of_tokens_is_never_crossed_even_by_concurrent_calls() -> N
 
 async def test_what_a_call_did_not_use_is_free_again() -> None:
     async with Loopback([failing(400)]) as server:
-        client = model(server, max_tokens_total=100)
+        client = model(server, max_tokens=100)
         with pytest.raises(ModelError, match="HTTP 400"):
             await client.generate([ask(max_tokens=90)])
         for _ in range(4):  # 18 tokens each, though up to 43 are held
@@ -215,7 +215,7 @@ async def test_what_a_call_did_not_use_is_free_again() -> None:
 
 async def test_a_server_that_does_not_count_spends_what_was_held() -> None:
     async with Loopback(lambda body: Reply(usage=False)) as server:
-        client = model(server, max_tokens_total=100)
+        client = model(server, max_tokens=100)
         await client.generate([ask(max_tokens=80)])
         with pytest.raises(BudgetExceeded):
             await client.generate([ask(max_tokens=80)])
@@ -332,7 +332,7 @@ async def test_a_closed_model_can_be_used_again() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"rate_limit": 0},
+        {"requests": 0},
         {"concurrency": 0},
         {"retries": -1},
         {"timeout": 0.0},
@@ -353,7 +353,7 @@ async def test_a_closed_model_can_be_used_again() -> None:
 def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
     settings = {"base_url": "http://127.0.0.1:9/v1"} | wrong
     with pytest.raises(ConfigError, match=next(iter(wrong))):
-        OpenAIModel("tiny", **settings)
+        OpenAIModel("tiny", **records(**settings))
 
 
 def test_a_model_without_a_name_is_refused() -> None:
@@ -367,3 +367,38 @@ def test_retry_after_reads_milliseconds_seconds_and_dates() -> None:
     assert retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0.0
     assert retry_after({"retry-after": "soon"}) is None
     assert retry_after({}) is None
+
+
+async def test_former_keywords_still_work_and_warn() -> None:
+    async with Loopback([failing(500)]) as server:
+        with pytest.warns(DeprecationWarning) as caught:
+            client = OpenAIModel(
+                "tiny", server.url, backoff=0.001, retries=1, max_calls=2, logprobs=True
+            )
+        assert await one(client) == GOOD
+        with pytest.raises(BudgetExceeded):
+            await one(client)
+    assert server.requests[0].body["logprobs"] is True
+    assert "'retries' is deprecated; give retries=... to the record 'retry'" in str(
+        [str(warning.message) for warning in caught]
+    )
+    with pytest.raises(TypeError, match="unexpected keyword argument 'speed'"):
+        OpenAIModel("tiny", "http://127.0.0.1:9/v1", speed=3)
+    with (
+        pytest.warns(DeprecationWarning),
+        pytest.raises(TypeError, match="both budget and deprecated keywords"),
+    ):
+        OpenAIModel("tiny", "http://127.0.0.1:9/v1", budget=Budget(), max_calls=1)
+
+
+async def test_models_can_share_a_budget() -> None:
+    budget = Budget(max_calls=3)
+    async with Loopback() as server:
+        first, second = model(server, budget=budget), model(server, budget=budget)
+        await first.generate([ask(), ask()])
+        await second.generate([ask()])
+        with pytest.raises(BudgetExceeded):
+            await first.generate([ask()])
+        assert (first.spent.calls, second.spent.calls, budget.calls) == (2, 1, 3)
+        await first.close()
+        await second.close()

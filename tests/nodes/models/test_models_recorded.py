@@ -17,8 +17,7 @@ from swarm_ui.action import Action
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.message import Heard, Usage
 from swarm_ui.model import ChatMessage, Completion, Decision, Request, StreamingModel
-from swarm_ui.nodes.agent import AgentNode
-from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
+from swarm_ui.nodes import AgentNode, ScriptedModel
 from swarm_ui.prompts import transcript
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 from swarm_ui.view import View
@@ -107,7 +106,7 @@ async def test_gives_back_all_that_was_recorded_of_a_call() -> None:
             model="large",
             adapter="agent_2@7",
         )
-    with pytest.raises(ModelError, match="adapter, recorded 'agent_2@7', asked 'agent_2@8'"):
+    with pytest.raises(ModelError, match=r"adapter .recorded 'agent_2@7', requested 'agent_2@8'"):
         await model.generate([asks(adapter="agent_2@8", seed=3, temperature=0.5)])
 
 
@@ -115,7 +114,7 @@ async def test_a_chat_is_found_by_its_exact_prompt() -> None:
     chat = (ChatMessage("user", "hi"),)
     model = ScriptedModel.from_trace(trace_of(call("yes", prompt=transcript(chat))))
     assert (await model.generate([Request(chat=chat)]))[0].text == "yes"
-    with pytest.raises(ModelError, match=r"prompt from character 9 on, recorded '', asked '!'"):
+    with pytest.raises(ModelError, match=r"prompt from character 9 on .recorded '', requested '!'"):
         await model.generate([Request(chat=(ChatMessage("user", "hi!"),))])
 
 
@@ -129,9 +128,9 @@ async def test_equal_calls_give_their_replies_in_order_and_then_again() -> None:
 @pytest.mark.parametrize(
     ("request_", "says"),
     [
-        (asks(seed=9), "'a:0' of run r1, which differs in seed, recorded 4, asked 9"),
-        (asks(seed=4, temperature=1.0), "temperature, recorded 0.0, asked 1.0"),
-        (asks(seed=4, adapter="x"), "adapter, recorded None, asked 'x'"),
+        (asks(seed=9), "'a:0' of run r1, which differs in: seed .recorded 4, requested 9"),
+        (asks(seed=4, temperature=1.0), "temperature .recorded 0.0, requested 1.0"),
+        (asks(seed=4, adapter="x"), "adapter .recorded None, requested 'x'"),
         (
             Request(
                 decision=Decision(
@@ -139,7 +138,7 @@ async def test_equal_calls_give_their_replies_in_order_and_then_again() -> None:
                 ),
                 seed=4,
             ),
-            r"what was heard \(asked after hearing 'b:0'\)",
+            r"the messages heard \(requested with: 'b:0'\)",
         ),
         (
             Request(
@@ -161,7 +160,9 @@ async def test_what_was_never_asked_is_an_error_that_names_the_closest_call(
 ) -> None:
     far = call("far", seed=4, message="z:1", order=(5, 4, 3, 2, 1, 0), temperature=2.0, adapter="q")
     model = ScriptedModel.from_trace(trace_of(far, call("near", seed=4)))
-    with pytest.raises(ModelError, match=f"no recorded call asked this; the closest of 2.*{says}"):
+    with pytest.raises(
+        ModelError, match=f"no recorded call matches this request; the closest of 2.*{says}"
+    ):
         await model.generate([request_])
 
 

@@ -87,7 +87,7 @@ async def test_a_request_that_is_wrong_in_itself_is_not_blamed_on_n() -> None:
 
 async def test_all_samples_are_held_of_the_budget_before_they_are_asked_for() -> None:
     async with Loopback() as server:
-        client = model(server, max_tokens_total=100)
+        client = model(server, max_tokens=100)
         with pytest.raises(BudgetExceeded):
             await client.sample(ask(max_tokens=40), 3)
         await client.sample(ask(max_tokens=40), 2)
@@ -135,7 +135,7 @@ async def test_pictures_of_a_chat_keep_their_turns_and_count_as_tokens() -> None
     large = png(1080, 2400)
     chat = (ChatMessage("user", "one", (png(), large)), ChatMessage("user", "two"))
     async with Loopback() as server:
-        client = model(server, vision=True, max_tokens_total=2000)
+        client = model(server, vision=True, max_tokens=2000)
         small = (msgspec.structs.replace(chat[0], images=(png(),)), chat[1])
         await client.generate([Request(chat=small, max_tokens=9)])
         with pytest.raises(BudgetExceeded):

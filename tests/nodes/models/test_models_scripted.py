@@ -7,7 +7,7 @@ import pytest
 from swarm_ui.errors import ModelError
 from swarm_ui.json_text import last_object, objects
 from swarm_ui.model import ChatMessage, ChatModel, Request, ScoringModel
-from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel, ScriptedScoringModel
+from swarm_ui.nodes import ScriptedModel
 
 
 def ask(text: str) -> Request:
@@ -41,12 +41,6 @@ async def test_follows_functions_and_raises_exceptions() -> None:
     assert (await ScriptedModel(lambda r: "x").generate([ask("a")]))[0].text == "x"
     with pytest.raises(ModelError, match="broken"):
         await model.generate([ask("break")])
-
-
-async def test_scores_when_it_has_an_opinion() -> None:
-    model = ScriptedScoringModel(["x"], lambda request, reply: -float(len(reply)))
-    assert isinstance(model, ScoringModel)
-    assert await model.score([ask("a"), ask("b")], ["xy", "x"]) == [-2.0, -1.0]
 
 
 def test_objects_are_found_in_free_text_and_hostile_nesting_is_survived() -> None:

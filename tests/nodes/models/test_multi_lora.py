@@ -13,7 +13,7 @@ from local_models import answers, asking, requests, with_adapters
 from peft import PeftModel
 
 from swarm_ui.model import Request
-from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+from swarm_ui.nodes import LocalModel
 from swarm_ui.nodes.models.transformers import decoding
 
 NAMES = [None, "agent_0", "agent_1", "agent_2"]
@@ -35,7 +35,7 @@ def test_a_greedy_answer_is_the_same_in_any_company(
     screens = requests(40)
     asked = [msgspec.structs.replace(screens[k], adapter=NAMES[n]) for k, n in picked]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decoding, "_WORTH_A_FORWARD", worth)  # prompts read in many pieces, or one
+        patch.setattr(decoding, "_FORWARD_COST", worth)  # prompts read in many pieces, or one
         together = answers(model, asked)
     for request, got in zip(asked, together, strict=True):
         [alone] = answers(model, [request])
@@ -59,7 +59,7 @@ def test_prompts_of_many_lengths_are_read_in_pieces_and_decoded_together(
     asked = requests(40)
     answers(model, asked)
     prompts = [shape for shape in shapes if shape[1] > 1]
-    lengths = [len(model.codec.encode(r.decision).ids) for r in asked if r.decision]
+    lengths = [len(model.tokenizer.encode(r.decision).ids) for r in asked if r.decision]
     assert len(prompts) > 1
     assert sum(rows for rows, _ in prompts) == 40
     assert sum(rows * tokens for rows, tokens in prompts) < 40 * max(lengths)
@@ -87,12 +87,12 @@ def test_logits_are_those_of_pefts_own_mixed_batch(model: LocalModel, tokens: in
 def test_rows_that_leave_the_batch_leave_the_others_their_adapters(model: LocalModel) -> None:
     ids = torch.randint(3, 200, (6, 1), generator=torch.Generator().manual_seed(2))
     versions = ["agent_0@0", "agent_0@0", None, "agent_1@0", "agent_2@0", "agent_2@0"]
-    base = model._adapters.base
-    with torch.no_grad(), model._adapters.routed(versions) as route:
+    base = model.network
+    with torch.no_grad(), model._routing(versions) as routing:
         whole = base(input_ids=ids).logits
-        route.only([1, 2, 5])
+        routing.select_rows([1, 2, 5])
         assert torch.allclose(base(input_ids=ids[[1, 2, 5]]).logits, whole[[1, 2, 5]], atol=1e-5)
-        route.only([3])
+        routing.select_rows([3])
         assert torch.allclose(base(input_ids=ids[[3]]).logits, whole[[3]], atol=1e-5)
 
 

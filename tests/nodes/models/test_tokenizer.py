@@ -1,4 +1,4 @@
-"""The compact codec: what goes in comes out, and only what the screen allows can be written."""
+"""The embedded agent's tokenizer: actions survive a round trip, and grammars fit the screen."""
 
 from __future__ import annotations
 

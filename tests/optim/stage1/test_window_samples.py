@@ -190,10 +190,10 @@ def heard(sender: str, action: Action | None) -> Heard:
     return Heard(sender=sender, round=0, content=content, action=action)
 
 
-def told(codec: ScreenTokenizer, decision: Decision) -> list[str]:
-    prompt = codec.encode(decision)
+def told(tokenizer: ScreenTokenizer, decision: Decision) -> list[str]:
+    prompt = tokenizer.encode(decision)
     named = {id_: word for word, id_ in prompt.slots.items()}
-    return [named.get(i, codec.tokens[i]) for i in prompt.ids]
+    return [named.get(i, tokenizer.tokens[i]) for i in prompt.ids]
 
 
 SAVE = Element(index=0, role="button", text="Save")
@@ -215,7 +215,7 @@ def test_the_shipped_words_know_nothing_of_it() -> None:
     alone = Decision(observation=SCREEN)
     assert plain.encode(decision).ids == plain.encode(alone).ids
     assert plain.grammar(plain.encode(decision)) == plain.grammar(plain.encode(alone))
-    with pytest.raises(ValueError, match="cannot pass"):
+    with pytest.raises(ValueError, match="cannot abstain"):
         plain.reply(plain.encode(decision), Abstain())
 
 
@@ -233,7 +233,7 @@ def test_an_element_nobody_spoke_of_cannot_be_read() -> None:
     assert back == ASIDE
     other = CODEC.reply(prompt, Action(action_type="click", target="Name", index=4))
     unread = CODEC.decode(prompt, other)
-    assert not isinstance(unread, Action) and "nobody spoke" in getattr(unread, "reason", "")
+    assert not isinstance(unread, Action) and "no colleague named" in getattr(unread, "reason", "")
 
 
 # -- the agent --------------------------------------------------------------------------------
@@ -247,8 +247,8 @@ def answers(model: LocalModel, screens: Sequence[Observation]) -> list[str]:
 def test_more_words_leave_the_agent_as_it_was() -> None:
     base = LocalModel.load()
     more = base.with_words([PASS, *COLLEAGUES])
-    assert more.codec.passes and not base.codec.passes
-    assert len(more.codec) == len(base.codec) + 1 + len(COLLEAGUES)
+    assert more.tokenizer.passes and not base.tokenizer.passes
+    assert len(more.tokenizer) == len(base.tokenizer) + 1 + len(COLLEAGUES)
     screens = [moment.observation for moment in POOL[:12]]
     assert answers(more, screens) == answers(base, screens)
 
@@ -260,6 +260,6 @@ def test_an_agent_with_more_words_is_saved_and_loaded(
     folder = tmp_path_factory.mktemp("agent")
     more.save(folder)
     again = LocalModel.load(folder)
-    assert again.codec.passes
+    assert again.tokenizer.passes
     screens = [moment.observation for moment in POOL[:6]]
     assert answers(again, screens) == answers(more, screens)

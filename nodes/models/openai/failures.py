@@ -1,0 +1,127 @@
+"""Failures of one attempt at an endpoint: what happened, and whether another attempt may help.
+
+The retries of the openai client are switched off, and these take their place: every attempt counts
+against the budget and the rate limits before it is sent, and a malformed reply is retried too.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import json
+import re
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import urlsplit, urlunsplit
+
+import openai
+
+from swarm_ui.errors import ModelError
+from swarm_ui.nodes.models.openai.replies import MalformedReply
+
+_RETRIED = frozenset({408, 409, 425, 429})
+_NEVER_CONNECTED = frozenset({"ConnectError", "ConnectTimeout", "PoolTimeout"})
+_QUOTA_USED_UP = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
+_CHECK_ENDPOINT = "check that this is an OpenAI-compatible endpoint"
+
+
+class AttemptFailure(NamedTuple):
+    """Why one attempt failed."""
+
+    got: str
+    advice: str
+    retryable: bool
+    retry_after: float | None = None
+    """Seconds the server asked to wait; ``None`` if it did not."""
+    status: int | None = None
+    """HTTP status; ``None`` if no reply arrived."""
+    unbilled: bool = False
+    """The server did no work: it answered with an HTTP error, or there was no connection."""
+
+
+class RequestRejected(ModelError):
+    """The endpoint rejected a request with an HTTP status."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def attempt_failure(error: Exception, key_name: str) -> AttemptFailure | None:
+    """Describe an exception of one attempt; ``None`` if it does not come from the endpoint.
+
+    Args:
+        error: what the attempt raised.
+        key_name: where the key comes from, for the advice.
+    """
+    if isinstance(error, openai.APIStatusError):
+        return _status_failure(error, key_name)
+    cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
+    unconnected = type(cause).__name__ in _NEVER_CONNECTED
+    if isinstance(error, openai.APITimeoutError | TimeoutError):
+        advice = "raise timeout, or lower concurrency"
+        return AttemptFailure("no reply in time", advice, retryable=True, unbilled=unconnected)
+    if isinstance(error, openai.APIConnectionError) or _is_transport_error(error):
+        detail = f"{type(cause).__name__}: {cause}" if cause is not None else str(error)
+        got = f"{'no' if unconnected else 'a broken'} connection ({detail})"
+        advice = "check that the server runs at this address"
+        return AttemptFailure(got, advice, retryable=True, unbilled=unconnected)
+    if isinstance(error, json.JSONDecodeError | openai.APIResponseValidationError):
+        return AttemptFailure("a reply that is not valid JSON", _CHECK_ENDPOINT, retryable=True)
+    if isinstance(error, MalformedReply):
+        return AttemptFailure(str(error), _CHECK_ENDPOINT, retryable=True)
+    if isinstance(error, openai.APIError):
+        got = f"an error in the middle of the stream ({error.message[:300]})"
+        return AttemptFailure(got, "check the endpoint's log", retryable=True)
+    if isinstance(error, openai.OpenAIError):
+        got = f"{type(error).__name__}: {error}"
+        return AttemptFailure(got, "check the endpoint's log", retryable=False)
+    return None
+
+
+def _is_transport_error(error: Exception) -> bool:
+    """Whether httpx raised it in the middle of a stream. Older versions of openai pass such errors
+    on as they are. openai 1 and 2 use httpx, openai 3 uses httpx2, so neither is imported here."""
+    return type(error).__module__.partition(".")[0] in ("httpx", "httpx2")
+
+
+def _status_failure(error: openai.APIStatusError, key_name: str) -> AttemptFailure:
+    status = error.status_code
+    detail = " ".join(error.message.split())[:300]
+    retryable = status in _RETRIED or (status >= 500 and status != 501)
+    wait = retry_after(error.response.headers)
+    advice = "see the endpoint's log"
+    if error.code in _QUOTA_USED_UP:
+        retryable, advice = False, "check the account's quota and billing"
+    elif status == 429:
+        advice = "lower the rate limit or the concurrency"
+    elif status in (401, 403):
+        advice = f"put a valid key into {key_name}"
+    elif status == 404:
+        advice = "check the model name and that the address ends in /v1"
+    got = f"HTTP {status} ({detail})"
+    return AttemptFailure(got, advice, retryable, wait, status, unbilled=True)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds a reply asks to wait; ``None`` if it does not say, or it cannot be read.
+
+    Reads ``retry-after-ms``, and ``retry-after`` in seconds or as a date.
+    """
+    for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
+        value = headers.get(name)
+        if value is None:
+            continue
+        if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value.strip()):
+            return float(value) * unit
+        date = email.utils.parsedate_tz(value)
+        if date is not None:
+            return max(0.0, email.utils.mktime_tz(date) - time.time())
+    return None
+
+
+def without_credentials(url: str) -> str:
+    """An address that may be shown: no user, password, query or fragment."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))

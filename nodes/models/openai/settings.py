@@ -1,0 +1,167 @@
+"""Settings of a model behind an endpoint: rate limits, retries and fields of the request."""
+
+from __future__ import annotations
+
+import json
+import random
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from swarm_ui.budget import Budget
+from swarm_ui.errors import ConfigError
+from swarm_ui.model import ChatMessage, Decision
+from swarm_ui.prompts import decision_chat
+
+
+@dataclass(frozen=True, slots=True)
+class RateLimits:
+    """How many requests and tokens may be sent. All agents that share a model share its limits.
+
+    Raises:
+        ConfigError: a value is out of range.
+    """
+
+    requests: int | None = None
+    """Requests that may be sent in ``period`` seconds; ``None``: no limit."""
+    period: float = 1.0
+    tokens_per_minute: int | None = None
+    """Tokens that requests may use in any minute; ``None``: no limit. A sixth of them may be used
+    at once and the rest evenly, in the order of arrival. A request counts with the most it may use
+    until it is answered, then with what it used."""
+    concurrency: int = 16
+    """Requests in flight at the same time."""
+
+    def __post_init__(self) -> None:
+        _check_least(self, requests=1, tokens_per_minute=1, concurrency=1)
+        _check_positive(self, "period")
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How long one attempt may take, and when a failed one is repeated.
+
+    Repeated are HTTP 408, 409, 425, 429 and 5xx, timeouts, broken connections and malformed
+    replies.
+
+    Raises:
+        ConfigError: a value is out of range.
+    """
+
+    retries: int = 4
+    """Attempts after the first."""
+    backoff: float = 0.5
+    """Seconds before the first retry. The wait doubles each time and is jittered. A time that the
+    server asks for (``Retry-After``) takes precedence."""
+    max_wait: float = 60.0
+    """Seconds; if the server asks for more, the request fails."""
+    timeout: float = 60.0
+    """Seconds for one attempt, from sending to the last byte; of a stream, to each next piece."""
+    jitter: random.Random = field(default_factory=random.Random, repr=False, compare=False)
+    """Random generator of the waits. It never changes an answer."""
+
+    def __post_init__(self) -> None:
+        _check_least(self, retries=0, backoff=0, max_wait=0)
+        _check_positive(self, "timeout")
+
+
+@dataclass(frozen=True, slots=True)
+class ChatOptions:
+    """What is written into each request.
+
+    Raises:
+        ConfigError: ``extra_body`` cannot be written as JSON.
+    """
+
+    extra_body: Mapping[str, object] = field(default_factory=dict)
+    """More fields of the request body, such as ``chat_template_kwargs``."""
+    logprobs: bool = False
+    """Ask for token probabilities, to fill ``Completion.logprob``."""
+    vision: bool = False
+    """The model accepts images: the screenshot of a decision, if there is one, is sent."""
+    token_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    """The endpoint's name for the limit of tokens of a reply."""
+    render: Callable[[Decision], tuple[ChatMessage, ...]] = decision_chat
+    """Turns a decision into a chat."""
+
+    def __post_init__(self) -> None:
+        try:
+            json.dumps(dict(self.extra_body))
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"ChatOptions: extra_body must be JSON: {error}") from None
+
+
+_MOVED = {
+    "limits": {
+        "rate_limit": "requests",
+        "period": "period",
+        "tokens_per_minute": "tokens_per_minute",
+        "concurrency": "concurrency",
+    },
+    "retry": {
+        "retries": "retries",
+        "backoff": "backoff",
+        "longest_wait": "max_wait",
+        "timeout": "timeout",
+        "jitter": "jitter",
+    },
+    "budget": {
+        "max_calls": "max_calls",
+        "max_tokens_total": "max_tokens",
+        "max_cost": "max_cost",
+        "prices": "prices",
+    },
+    "options": {
+        name: name for name in ("extra_body", "logprobs", "vision", "token_field", "render")
+    },
+}
+"""Deprecated keywords of OpenAIModel: the record that replaces them, and the field in it."""
+
+
+def with_deprecated(
+    limits: RateLimits,
+    retry: RetryPolicy,
+    budget: Budget | None,
+    options: ChatOptions,
+    deprecated: Mapping[str, Any],
+) -> tuple[RateLimits, RetryPolicy, Budget, ChatOptions]:
+    """The records, with the values of deprecated keywords of ``OpenAIModel`` put into them.
+
+    Raises:
+        TypeError: a keyword is unknown, or ``budget`` is given with a keyword of the budget.
+    """
+    values: dict[str, dict[str, Any]] = {record: {} for record in _MOVED}
+    for name, value in deprecated.items():
+        record = next((record for record, fields in _MOVED.items() if name in fields), None)
+        if record is None:
+            raise TypeError(f"OpenAIModel() got an unexpected keyword argument '{name}'")
+        new = _MOVED[record][name]
+        warnings.warn(
+            f"OpenAIModel: '{name}' is deprecated; give {new}=... to the record '{record}'",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+        if value is not None:
+            values[record][new] = value
+    if values["budget"] and budget is not None:
+        raise TypeError("OpenAIModel() got both budget and deprecated keywords of the budget")
+    return (
+        replace(limits, **values["limits"]),
+        replace(retry, **values["retry"]),
+        budget or Budget(**values["budget"]),
+        replace(options, **values["options"]),
+    )
+
+
+def _check_least(record: RateLimits | RetryPolicy, **lowest: int) -> None:
+    for name, least in lowest.items():
+        value = getattr(record, name)
+        if value is not None and not value >= least:
+            raise ConfigError(f"{type(record).__name__}: {name} must be >= {least}, got {value}")
+
+
+def _check_positive(record: RateLimits | RetryPolicy, name: str) -> None:
+    seconds = getattr(record, name)
+    if not seconds > 0:
+        raise ConfigError(f"{type(record).__name__}: {name} must be > 0 seconds, got {seconds}")

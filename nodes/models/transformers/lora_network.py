@@ -1,0 +1,418 @@
+"""A transformers model with named LoRA adapters, each with a version, through peft."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model
+from peft.tuners.lora import LoraLayer
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from swarm_ui.errors import ConfigError, ModelError
+from swarm_ui.nodes.models.transformers.adapter_leases import AdapterLeases
+from swarm_ui.nodes.models.transformers.multi_lora import (
+    AdapterWeights,
+    LoraRouting,
+    LoraWeights,
+    lora_routing,
+)
+from swarm_ui.nodes.models.transformers.peft_files import check_files
+
+PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+_VERSIONS = "versions.json"
+_TRIAL = "on-trial"
+
+
+class LoraNetwork:
+    """A network and its adapters; every row of a batch can use another adapter.
+
+    **Versions.** ``"agent_2@7"`` always stands for the same weights. Weights change in place, and
+    only inside :meth:`activate`. It makes a copy when it is entered. The copy answers as version 7,
+    and under the plain name, until the training ends. If the weights have changed by then, they are
+    version 8 from then on, and the copy is deleted unless it is leased. Loading and unloading keep
+    a leased version in the same way.
+    """
+
+    def __init__(self, network: PreTrainedModel, targets: Sequence[str] | str) -> None:
+        """
+        Args:
+            network: a transformers model.
+            targets: the layers that get an adapter, as peft's ``target_modules``.
+        """
+        network.train(False)
+        self._network: PreTrainedModel | PeftModel = network
+        self._targets = targets if isinstance(targets, str) else list(targets)
+        self._versions = AdapterLeases()
+        self._layers: dict[str, nn.Module] = {}
+        self._weights: dict[str, AdapterWeights] = {}
+        """Adapters as peft holds them."""
+        self._copies: dict[str, AdapterWeights] = {}
+        """By version: older versions that are leased, and copies of adapters in training."""
+        self._training: set[str] = set()
+        self._numbered: set[str] = set()
+        """Adapters that got a new version when training ended, and were not bumped since."""
+
+    @property
+    def adapters(self) -> tuple[str, ...]:
+        """The names of the adapters."""
+        return self._versions.names
+
+    @property
+    def module(self) -> nn.Module:
+        """The network with its adapters: peft's model, or the plain one while there are none.
+
+        It is in evaluation mode outside :meth:`activate`.
+        """
+        return self._network
+
+    @property
+    def network(self) -> PreTrainedModel:
+        """The transformers model, with the adapter layers that peft put into it."""
+        network = self._network
+        return network.get_base_model() if isinstance(network, PeftModel) else network  # type: ignore[return-value]
+
+    def base_weights(self) -> dict[str, Tensor]:
+        """The model's own weights under their own names, without those of adapters."""
+        return {
+            key.replace(".base_layer.", "."): weight
+            for key, weight in self.network.state_dict().items()
+            if ".lora_" not in key
+        }
+
+    # -- adding, loading, saving --------------------------------------------------------------
+
+    def add_adapter(
+        self, name: str, rank: int = 16, alpha: float = 32, copy_from: str | None = None
+    ) -> None:
+        """A new LoRA adapter; it changes nothing at first, or is a copy of another one.
+
+        Raises:
+            ConfigError: the name exists or cannot be used, or ``copy_from`` does not exist.
+        """
+        self._check_not_training()
+        self._check_new(name)
+        if copy_from is not None:
+            self._check_known(copy_from)
+        config = LoraConfig(r=rank, lora_alpha=alpha, target_modules=self._targets)  # type: ignore[arg-type]
+        if isinstance(self._network, PeftModel):
+            self._network.add_adapter(name, config)
+        else:
+            self._network = get_peft_model(self._network, config, adapter_name=name)
+        self._register(name, self._versions.next(name))
+        if copy_from is not None:
+            with torch.no_grad():
+                sources, targets = map(self.adapter_parameters, (copy_from, name))
+                for source, target in zip(sources, targets, strict=True):
+                    target.copy_(source)
+
+    def load_adapters(self, folder: Path) -> None:
+        """Load what :meth:`save_adapters` wrote, with the versions; existing names are replaced.
+
+        Raises:
+            ConfigError: the folder holds no saved adapters, or one does not fit, or other weights
+                are leased under a saved version.
+        """
+        if not (folder / _VERSIONS).is_file():
+            raise ConfigError(f"no adapters in '{folder}': expected {_VERSIONS} there")
+        numbers: dict[str, int] = json.loads((folder / _VERSIONS).read_text(encoding="utf-8"))
+        for name, number in numbers.items():
+            if self._versions.leased(f"{name}@{number}"):
+                raise ConfigError(
+                    f"'{folder}' holds {name}@{number}, and runs still use other weights of that "
+                    "version; load it when they have ended, or with load_adapter"
+                )
+        for name, number in numbers.items():
+            self._replace(folder / name, name, number)
+
+    def load_adapter(self, folder: Path, name: str) -> str:
+        """Load one adapter in peft's own format, also while requests are in flight.
+
+        Returns:
+            Its version; the next one if the name exists. An older version that is leased is kept.
+
+        Raises:
+            ConfigError: the folder holds no plain LoRA adapter that fits this model.
+        """
+        return self._replace(folder, name, self._versions.next(name))
+
+    def unload_adapter(self, name: str) -> None:
+        """Remove an adapter. Leased versions, and requests in flight, are not affected.
+
+        Raises:
+            ConfigError: there is no adapter of that name, or one is in training.
+        """
+        self._check_known(name)
+        self._check_not_training()
+        self._remove(name)
+
+    def save_adapters(self, folder: Path) -> None:
+        """One sub-folder per adapter, in peft's own format, and their versions."""
+        folder.mkdir(parents=True, exist_ok=True)
+        if isinstance(self._network, PeftModel):
+            self._network.save_pretrained(str(folder), selected_adapters=list(self.adapters))
+        text = json.dumps(self._versions.numbers)
+        (folder / _VERSIONS).write_text(text, encoding="utf-8")
+
+    def _replace(self, folder: Path, name: str, number: int) -> str:
+        check_files(folder)
+        self._check_not_training()
+        if name not in self._versions:
+            self._check_new(name)
+        # Loaded under a temporary name first, so that a folder that does not fit changes nothing.
+        with torch.random.fork_rng(devices=[]):
+            try:
+                self._load(folder, _TRIAL)
+                if name in self._versions:
+                    self._remove(name)
+                self._load(folder, name)
+            finally:
+                self._delete(_TRIAL)
+        return self._register(name, number)
+
+    def _load(self, folder: Path, name: str) -> None:
+        """Let peft load a folder, and check that it is plain LoRA that fits."""
+        try:
+            if not isinstance(self._network, PeftModel):
+                config = LoraConfig.from_pretrained(str(folder))
+                self._network = get_peft_model(self._network, config, adapter_name=name)
+            device = str(self.network.device)
+            found = self._network.load_adapter(str(folder), name, torch_device=device)
+            # peft lists a missing key if the adapter's name occurs anywhere in it.
+            wrong = [key for key in found.missing_keys if f".{name}." in key]
+            wrong += found.unexpected_keys
+        except (RuntimeError, ValueError, KeyError) as error:
+            raise ConfigError(
+                f"the adapter in '{folder}' does not fit this model: {error}"
+            ) from error
+        parts = self.network.named_modules()
+        wrong += [k for k, part in parts if isinstance(part, LoraLayer) and not _plain(part, name)]
+        if wrong:
+            raise ConfigError(
+                f"the adapter in '{folder}' does not fit this model, which accepts plain LoRA on "
+                "linear layers. These weights or layers are missing, unexpected or of another "
+                f"kind: {', '.join(wrong[:3])}"
+            )
+
+    def _register(self, name: str, number: int) -> str:
+        self._network.train(False)
+        self._layers = self._adapted_layers()
+        self._weights[name] = {
+            key: LoraWeights(
+                layer.lora_A[name].weight,  # type: ignore[arg-type]
+                layer.lora_B[name].weight,  # type: ignore[arg-type]
+                layer.scaling[name],
+            )
+            for key, layer in self._layers.items()
+            if isinstance(layer, LoraLayer) and name in layer.lora_A
+        }
+        self._numbered.discard(name)
+        return self._versions.set(name, number)
+
+    def _remove(self, name: str) -> None:
+        version, weights = self._versions.current(name), self._weights.pop(name)
+        if self._versions.leased(version):
+            self._copies[version] = weights
+        self._versions.remove(name)
+        self._delete(name)
+
+    def _delete(self, name: str) -> None:
+        network = self._network
+        if not isinstance(network, PeftModel) or name not in network.peft_config:
+            return
+        others = [other for other in network.peft_config if other != name]
+        if others:
+            network.set_adapter(others[0])  # peft warns if the active adapter is deleted
+            network.delete_adapter(name)
+        else:
+            self._network = network.unload()  # a peft model needs at least one adapter
+        self._layers = self._adapted_layers()
+
+    def _check_new(self, name: str) -> None:
+        self._versions.check_new(name)
+        if any(name in key.split(".") for key, _ in self.network.named_modules()):
+            raise ConfigError(
+                f"an adapter cannot be named '{name}': a layer of the network has that name"
+            )
+
+    def _check_known(self, name: str) -> None:
+        if name not in self._versions:
+            raise ConfigError(f"no adapter '{name}'; there are: {self._versions.listing()}")
+
+    def _check_not_training(self) -> None:
+        if self._training:
+            raise ConfigError(
+                f"'{', '.join(sorted(self._training))}' is in training; add, load or unload "
+                "adapters before or after it"
+            )
+
+    def _adapted_layers(self) -> dict[str, nn.Module]:
+        """The layers that an adapter adds to. They are peft's layers, or plain ones if the adapter
+        was removed from peft and a leased version remains."""
+        copied = {key for weights in self._copies.values() for key in weights}
+        return {
+            key: part
+            for key, part in self.network.named_modules()
+            if isinstance(part, LoraLayer) or key in copied
+        }
+
+    # -- versions -----------------------------------------------------------------------------
+
+    def adapter_parameters(self, name: str) -> list[nn.Parameter]:
+        """The weights of one adapter, in an order that is the same for all of one rank.
+
+        Change them only inside :meth:`activate`, else runs that lease the old version see the
+        change.
+        """
+        self._check_known(name)
+        return [p for weights in self._weights[name].values() for p in weights[:2]]  # type: ignore[misc]
+
+    def lease(self, adapter: str) -> str:
+        """The exact version that answers under a name now, kept until :meth:`release`.
+
+        Leases are counted; a request may name the version (``"agent_2@7"``) as its adapter.
+
+        Raises:
+            ModelError: there is no such adapter or version.
+        """
+        version = self._versions.resolve(adapter)
+        self._versions.lease(version)
+        return version
+
+    def release(self, version: str) -> None:
+        """Give up one lease; with the last one, weights that are no longer current are deleted.
+
+        Raises:
+            ModelError: it is not leased.
+        """
+        if self._versions.release(version):
+            self._drop(version)
+
+    def bump(self, name: str) -> str:
+        """Give the current weights a new version; returns it.
+
+        After a training, this is the version that the weights got when the training ended.
+        """
+        self._check_known(name)
+        old = self._versions.current(name)
+        if name in self._numbered:
+            self._numbered.discard(name)
+            return old
+        if name not in self._training and self._versions.leased(old):
+            self._copies[old] = _copied(self._weights[name])
+        new = self._versions.set(name, self._versions.next(name))
+        if name in self._training:
+            self._copies[new] = _copied(self._weights[name])
+            self._drop(old)
+        return new
+
+    def _drop(self, version: str) -> None:
+        """Delete a copy, unless it is leased or answers for an adapter in training."""
+        in_training = map(self._versions.current, self._training)
+        if not self._versions.leased(version) and version not in in_training:
+            self._copies.pop(version, None)
+
+    # -- in use -------------------------------------------------------------------------------
+
+    @contextmanager
+    def activate(self, name: str) -> Iterator[nn.Module]:
+        """Training mode: one adapter is active, and only its weights are trainable.
+
+        Requests are answered by the weights as they were on entering.
+        """
+        if not isinstance(self._network, PeftModel):
+            raise ModelError("this model has no adapters yet; call add_adapter first")
+        network = self._network
+        parameters = self.adapter_parameters(name)
+        network.set_adapter(name)
+        for parameter in network.parameters():
+            parameter.requires_grad_(False)
+        for parameter in parameters:
+            parameter.requires_grad_(True)
+        outermost = name not in self._training
+        if outermost:
+            self._training.add(name)
+            self._copies[self._versions.current(name)] = _copied(self._weights[name])
+        network.train()
+        try:
+            yield network
+        finally:
+            network.train(False)
+            if outermost:
+                self._end_training(name)
+
+    def _end_training(self, name: str) -> None:
+        self._training.discard(name)
+        version = self._versions.current(name)
+        if _equal(self._weights[name], self._copies[version]):
+            del self._copies[version]
+        else:
+            self._versions.set(name, self._versions.next(name))
+            self._numbered.add(name)
+            self._drop(version)
+
+    @contextmanager
+    def reference(self) -> Iterator[nn.Module]:
+        """The base model: no adapter is active, and there are no gradients."""
+        if not isinstance(self._network, PeftModel):
+            with torch.no_grad():
+                yield self._network
+            return
+        with self._network.disable_adapter(), torch.no_grad():
+            yield self._network
+
+    @contextmanager
+    def routed(self, versions: Sequence[str | None]) -> Iterator[PreTrainedModel]:
+        """The network; inside, its forwards send each row of a batch through its own adapter.
+
+        Args:
+            versions: one per row, from :meth:`lease`; ``None``: the base model. Equal ones should
+                be adjacent.
+        """
+        with self._routing(versions):
+            yield self.network
+
+    @contextmanager
+    def _routing(self, versions: Sequence[str | None]) -> Iterator[LoraRouting]:
+        weights = {v: self._version_weights(v) for v in set(versions) if v is not None}
+        network = self.network
+        training = network.training
+        if training:
+            network.train(False)
+        try:
+            rows = [None if v is None else weights[v] for v in versions]
+            with lora_routing(self._layers, rows) as routing:
+                yield routing
+        finally:
+            if training:
+                network.train(True)
+
+    def _version_weights(self, version: str) -> AdapterWeights:
+        copied = self._copies.get(version)
+        return self._weights[version.rpartition("@")[0]] if copied is None else copied
+
+
+def _plain(layer: LoraLayer, name: str) -> bool:
+    """Whether :class:`LoraWeights` can describe what an adapter adds to a layer, if anything."""
+    if name in layer.lora_embedding_A or name in layer.lora_variant:
+        return False
+    if name not in layer.lora_A:
+        return True
+    down, up = layer.lora_A[name], layer.lora_B[name]
+    return isinstance(down, nn.Linear) and isinstance(up, nn.Linear) and up.bias is None
+
+
+@torch.no_grad()
+def _copied(weights: AdapterWeights) -> AdapterWeights:
+    return {key: LoraWeights(w.down.clone(), w.up.clone(), w.scale) for key, w in weights.items()}
+
+
+def _equal(one: AdapterWeights, other: AdapterWeights) -> bool:
+    return all(
+        torch.equal(weights.down, other[key].down) and torch.equal(weights.up, other[key].up)
+        for key, weights in one.items()
+    )
