@@ -52,7 +52,7 @@ from swarm_ui.optim.training_progress import Pace, Progress
 from swarm_ui.optim.update.adapter_groups import given_adapters, speaking_with
 from swarm_ui.optim.update.team_update import Rehearse, update_team
 from swarm_ui.rollout.episodes import Job, MakeEnvironment, rollout_many
-from swarm_ui.rollout.episodes import Progress as Count
+from swarm_ui.rollout.episodes import OnEpisode as Count
 from swarm_ui.rollout.policy import GraphPolicy
 from swarm_ui.trace.records import Episode
 

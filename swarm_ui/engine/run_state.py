@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -32,6 +33,16 @@ class _FailedBefore(Exception):
     def __init__(self, failure: Failure) -> None:
         super().__init__(str(failure))
         self.failure = failure
+
+
+class _Answer(NamedTuple):
+    """What came of asking a node."""
+
+    reply: NodeReply | Message
+    error: Failure | None = None
+    """Why the call failed; the reply is then a tombstone."""
+    rescued: Failure | None = None
+    """Why the node failed, if its fallback answered."""
 
 
 class RunState:
@@ -83,55 +94,69 @@ class RunState:
     # -- one call -----------------------------------------------------------------------------
 
     async def _make(self, k: int, task: asyncio.Task[None]) -> None:
-        """Make one call and record it; or find it in the record; or skip it."""
-        plan, said, session = self._plan, self._said, self._session
+        """Make one call and record it, or take it from the record, or skip it."""
         started = self._clock() - self._start
-        id = self._prefix + plan.ids[k]
-        error: Failure | None = None
-        inbox: list[Message] | None
-        try:
-            if self._gaps:
-                inbox = self._passing(k, id)
-                if inbox is None:
-                    return
-            else:
-                inbox = [said[j] for j in plan.inputs[k]]  # type: ignore[misc]
-        except Exception as failure:
-            inbox, error = [], self._failed(k, id, failure)
-        if plan.open[k] and self._around:
-            inbox.extend(self._around)
-        if session.past and self._recorded(k, id, inbox):
-            if session.journal is not None:
-                await self._write(k, session.journal)
+        id = self._prefix + self._plan.ids[k]
+        inbox, error = self._inbox(k, id)
+        if inbox is None:
             return
-        own = plan.own[k]
-        context = NodeContext(
+        session = self._session
+        if not session.past or not self._recorded(k, id, inbox):
+            context = self._context(k, id)
+            if session.on_event is not None:
+                self._tell_start(context, inbox, started)
+            if error is None:
+                answer = await self._answer(k, inbox, context, task)
+            else:
+                answer = _tombstone(error)
+            self._keep(k, inbox, context, answer, started)
+        if session.journal is not None:
+            await self._write(k, session.journal)
+
+    def _inbox(self, k: int, id: str) -> tuple[list[Message] | None, Failure | None]:
+        """What a call hears, ``None`` if it is not to be made; and why a condition failed."""
+        error = None
+        inbox: list[Message] | None
+        if self._gaps:
+            try:
+                inbox = self._passing(k, id)
+            except Exception as failure:
+                inbox, error = [], self._failed(k, id, failure)
+            if inbox is None:
+                return None, None
+        else:
+            inbox = [self._said[j] for j in self._plan.inputs[k]]  # type: ignore[misc]
+        if self._around and self._plan.open[k]:
+            inbox.extend(self._around)
+        return inbox, error
+
+    def _context(self, k: int, id: str) -> NodeContext:
+        plan, own = self._plan, self._plan.own[k]
+        return NodeContext(
             self._observation,
             self._path + plan.names[k],
             plan.rounds[k],
             self._graph.rounds,
             id,
             self._seed,
-            said[own] if own >= 0 else None,
-            session,
+            self._said[own] if own >= 0 else None,
+            self._session,
             self,
         )
-        if session.on_event is not None:
-            self._tell_start(context, inbox, started)
-        rescued: Failure | None = None
-        reply: NodeReply | Message | None = None if error is None else NodeReply(error=str(error))
-        if reply is None and session.edits.messages:
-            reply = session.edits.messages.get(id)
-        if reply is None:
-            try:
-                if plan.nested[k] and session.journal is not None:
-                    self._fail_as_before(id, inbox)
-                reply = await ask(plan.nodes[k], plan, k, inbox, context, task)
-            except Exception as failure:
-                reply, error, rescued = await self._rescue(k, inbox, context, task, failure)
-        self._keep(k, inbox, context, reply, started, error, rescued)
-        if session.journal is not None:
-            await self._write(k, session.journal)
+
+    async def _answer(
+        self, k: int, inbox: list[Message], context: NodeContext, task: asyncio.Task[None]
+    ) -> _Answer:
+        """What a node answers, or its edit says, or its fallback; a tombstone if all fail."""
+        session = self._session
+        if session.edits.messages and context.message_id in session.edits.messages:
+            return _Answer(session.edits.messages[context.message_id])
+        try:
+            if session.journal is not None and self._plan.nested[k]:
+                self._fail_as_before(context.message_id, inbox)
+            return _Answer(await ask(self._plan.nodes[k], self._plan, k, inbox, context, task))
+        except Exception as failure:
+            return await self._rescue(k, inbox, context, task, failure)
 
     async def _write(self, k: int, journal: Journal) -> None:
         """Keep a call safe before anybody hears of it, unless it is safe already."""
@@ -158,21 +183,18 @@ class RunState:
         context: NodeContext,
         task: asyncio.Task[None],
         failure: Exception,
-    ) -> tuple[NodeReply | Message, Failure | None, Failure | None]:
-        """After a failure: the fallback's reply or a tombstone; why the call failed, if it did;
-        why the node itself did, if its fallback spoke."""
+    ) -> _Answer:
+        """The fallback's answer after a failure, or a tombstone."""
         fallback, id = self._plan.fallbacks[k], context.message_id
         if fallback is None or isinstance(failure, _FOR_THE_USER):
-            error = self._failed(k, id, failure)
-            return NodeReply(error=str(error)), error, None
+            return _tombstone(self._failed(k, id, failure))
         reason = _reason(failure, context.node)
         self._tell_failure(k, id, reason)
         try:
             reply = await ask(fallback, self._plan, k, inbox, context, task)
         except Exception as second:
-            error = _both(reason, self._failed(k, id, second))
-            return NodeReply(error=str(error)), error, None
-        return reply, None, reason
+            return _tombstone(_both(reason, self._failed(k, id, second)))
+        return _Answer(reply, rescued=reason)
 
     def _passing(self, k: int, id: str) -> list[Message] | None:
         """What travels over the edges to a call; ``None`` if the call is not to be made."""
@@ -249,12 +271,11 @@ class RunState:
         k: int,
         inbox: list[Message],
         context: NodeContext,
-        reply: NodeReply | Message,
+        answer: _Answer,
         started: float,
-        error: Failure | None,
-        rescued: Failure | None,
     ) -> None:
-        """Put a reply on record."""
+        """Put an answer on record."""
+        reply = answer.reply
         if type(reply) is NodeReply:
             if reply.inner:
                 self._inner[k] = reply.inner
@@ -264,7 +285,7 @@ class RunState:
         whole = not self._gaps and not self._around and not self._prefix
         heard = self._plan.heard[k] if whole else tuple([m.id for m in inbox])
         times = (started, self._clock() - self._start)
-        call = called(reply, message, heard, times, error, rescued)
+        call = called(reply, message, heard, times, answer.error, answer.rescued)
         if self._plan.nested[k]:
             message, call = self._unchanged(message, call, inbox)
         self._said[k], self._calls[k] = message, call
@@ -361,6 +382,11 @@ class RunState:
             ballot=self.ballot(),
             action=None if answer is None else answer.action,
         )
+
+
+def _tombstone(error: Failure) -> _Answer:
+    """The answer of a call that failed."""
+    return _Answer(NodeReply(error=str(error)), error)
 
 
 def _reason(failure: Exception, node: str) -> Failure:

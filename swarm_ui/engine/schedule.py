@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 from swarm_ui.engine.run_context import Lease
 from swarm_ui.graph.dag import Dag
 from swarm_ui.model import ChatModel, VersionedModel
-from swarm_ui.node import Condition, Node
+from swarm_ui.node import Condition, Node, scope_of
 
 
 class Schedule:
@@ -115,7 +115,7 @@ def _inputs(
     number: Mapping[tuple[str, int], int],
 ) -> tuple[int, ...]:
     """Calls whose messages a call hears, in the order it hears them."""
-    if getattr(graph.nodes[name], "scope", None) == "all":
+    if scope_of(graph.nodes[name]) == "all":
         rounds = range(graph.rounds)
         return tuple(
             number[sender, r] for r in rounds for sender in senders if (sender, r) in number

@@ -13,12 +13,17 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
-Job = Callable[[int, "asyncio.Task[None]"], Awaitable[None]]
+DoJob = Callable[[int, "asyncio.Task[None]"], Awaitable[None]]
 """Does job ``k`` inside a task. What it raises ends everything."""
 
 
 class Scheduler:
-    """The workers of one run. ``asyncio.TaskGroup`` does the same at twice the cost a task."""
+    """The workers of one run.
+
+    A version with one task of ``asyncio.TaskGroup`` for each ready job took 1.6 to 3 times the CPU
+    time per node on every shape but chains (``benchmarks/graph_engine.py --quick``), so this one
+    stays. ``asyncio.timeout`` needs a timer for each call; see :mod:`swarm_ui.engine.deadlines`.
+    """
 
     __slots__ = (
         "_failures", "_hired", "_job", "_left", "_loop", "_over", "_ready", "_relaying",
@@ -26,7 +31,7 @@ class Scheduler:
     )  # fmt: skip
 
     def __init__(
-        self, job: Job, waiting: Sequence[int], successors: Sequence[Sequence[int]]
+        self, job: DoJob, waiting: Sequence[int], successors: Sequence[Sequence[int]]
     ) -> None:
         """
         Args:

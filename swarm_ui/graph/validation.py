@@ -11,7 +11,7 @@ from types import MappingProxyType
 from swarm_ui.errors import GraphError
 from swarm_ui.graph.topology import Edge, descendants
 from swarm_ui.message import Message
-from swarm_ui.node import Condition, Node
+from swarm_ui.node import Condition, Node, scope_of
 
 
 class GraphNode:
@@ -24,7 +24,7 @@ class GraphNode:
 
 def closes(node: Node) -> bool:
     """Whether a node speaks once, after the last round."""
-    return hasattr(node, "scope")
+    return scope_of(node) is not None
 
 
 def named(nodes: Iterable[Node] | Mapping[str, Node]) -> dict[str, Node]:

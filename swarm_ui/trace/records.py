@@ -13,6 +13,7 @@ from msgspec.structs import force_setattr
 from swarm_ui import notebook
 from swarm_ui.action import Action
 from swarm_ui.errors import Failure, MaybeFailure
+from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Heard, Message, Usage, abstains
 from swarm_ui.model import Decision
 from swarm_ui.observation import Observation
@@ -20,7 +21,7 @@ from swarm_ui.view import View, identity
 
 TRACE_VERSION = 1
 
-EdgeName = tuple[str, str]
+EdgeName = Edge
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -70,7 +71,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     observation: Observation
     agents: tuple[str, ...]
     rounds: int
-    edges: tuple[EdgeName, ...] = ()
+    edges: tuple[Edge, ...] = ()
     """Edges messages travelled over (sender, listener)."""
     edge_logprob: float | None = None
     """Log-probability (nats) of these edges under the distribution they were drawn from, written
