@@ -1,4 +1,4 @@
-"""One run of a graph: which call is next, and all that was said so far, in one object."""
+"""The state of one run of a graph: its messages, calls and skipped calls so far."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from swarm_ui.storage.protocol import Journal, hears_the_same
 from swarm_ui.trace.records import Call, Trace, hear
 from swarm_ui.view import View, identity
 
-_FOR_THE_USER = (ConfigError, BudgetExceeded)  # not the node's failure: never a tombstone
+_FOR_THE_USER = (ConfigError, BudgetExceeded)  # the user has to act: these always end the run
 
 
 class _FailedBefore(Exception):
@@ -63,8 +63,12 @@ class RunState:
         path: str = "",
         prefix: str = "",
     ) -> None:
-        """``around``, ``path`` and ``prefix``: what is heard from, and the names of, the graphs
-        around a nested one (``"team/"`` before node names, ``"team:1/"`` before message ids)."""
+        """
+        Args:
+            around: for a nested graph, the messages that its first nodes hear from outside.
+            path: what stands before its node names, such as ``"team/"``.
+            prefix: what stands before its message ids, such as ``"team:1/"``.
+        """
         plan = schedule_of(graph)
         self._graph, self._plan, self._observation = graph, plan, observation
         self._seed, self._session = seed, session
@@ -159,13 +163,14 @@ class RunState:
             return await self._rescue(k, inbox, context, task, failure)
 
     async def _write(self, k: int, journal: Journal) -> None:
-        """Keep a call safe before anybody hears of it, unless it is safe already."""
+        """Write a call to the store before it is delivered, unless it is written already."""
         message, call = self._said[k], self._calls[k]
         assert message is not None and call is not None
         found = journal.past.get(message.id)
         if found is not None and found[1] is call:
             return
-        # A nested graph has written its calls. A node that brought others' wants their order kept.
+        # A nested graph has written its calls itself. Calls that a plain node returned are written
+        # here, before its own.
         inner = () if self._plan.nested[k] else self._inner.get(k, ())
         try:
             for pair in (*inner, (message, call)):
@@ -197,7 +202,7 @@ class RunState:
         return _Answer(reply, rescued=reason)
 
     def _passing(self, k: int, id: str) -> list[Message] | None:
-        """What travels over the edges to a call; ``None`` if the call is not to be made."""
+        """The messages that the edges carry to a call; ``None``: the call is not to be made."""
         plan, without = self._plan, self._session.edits.without
         if id in without:
             return None
@@ -222,7 +227,7 @@ class RunState:
         return inbox
 
     def _recorded(self, k: int, id: str, inbox: list[Message]) -> bool:
-        """Take a call from the record, if it heard then what it hears now."""
+        """Take a call from the record if its inbox is the recorded one; whether it was taken."""
         past, edits = self._session.past, self._session.edits
         found = past.get(id)
         if found is None or id in edits.again or id in edits.messages:
@@ -239,13 +244,15 @@ class RunState:
         return True
 
     def _has_inside(self, k: int, call: Call) -> bool:
-        """Whether calls made inside this one belong to it: not if it failed, and not if a plain
-        node spoke in the name of what made them."""
+        """Whether the calls made inside a nested graph belong to this call.
+
+        They do not if it failed, or if its fallback answered and is a plain node.
+        """
         spoke = call.rescued is None or isinstance(self._plan.fallbacks[k], Dag)
         return call.error is None and spoke
 
     def _fail_as_before(self, id: str, inbox: list[Message]) -> None:
-        """Raise if, before the run was taken up again, this graph failed and its fallback spoke."""
+        """Raise if this nested graph failed before the resume, and its fallback answered."""
         past = self._session.past
         found = past.get(id)
         if found is not None and found[1].rescued and hears_the_same(found[1], inbox, past):
@@ -274,7 +281,7 @@ class RunState:
         answer: _Answer,
         started: float,
     ) -> None:
-        """Put an answer on record."""
+        """Record an answer as a message and a call."""
         reply = answer.reply
         if type(reply) is NodeReply:
             if reply.inner:
@@ -295,8 +302,10 @@ class RunState:
     def _unchanged(
         self, message: Message, call: Call, inbox: list[Message]
     ) -> tuple[Message, Call]:
-        """A nested graph is always entered again, at no cost; if it came to the same, the record
-        of it stands, times and all."""
+        """The recorded message and call of a nested graph, if it gave the same answer again.
+
+        A nested graph is always entered again, which makes no call that is on record.
+        """
         found = self._session.past.get(message.id)
         if found is None or found[0] != message:
             return message, call
@@ -327,7 +336,7 @@ class RunState:
     # -- what was said ------------------------------------------------------------------------
 
     def source(self, message: Message) -> Source:
-        """Who said a message, and knowing what; see :meth:`NodeContext.source`."""
+        """See :meth:`swarm_ui.node.NodeContext.source`."""
         if self._number is None:
             self._number = {self._prefix + id: k for k, id in enumerate(self._plan.ids)}
         k = self._number[message.id]

@@ -1,4 +1,4 @@
-"""A graph unrolled over its rounds, worked out once per graph and shared by all its runs."""
+"""A graph unrolled over its rounds: computed once for each graph and shared by its runs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Schedule:
             getattr(node, "timeout", None) for node in self.nodes
         )
         last = frozenset(closing)
-        #: speaks after the last round
+        #: made once, after the last round
         self.closes: tuple[bool, ...] = tuple(name in last for name in self.names)
         #: is a graph itself
         self.nested: tuple[bool, ...] = tuple(isinstance(n, Dag) for n in self.nodes)
@@ -65,7 +65,7 @@ class Schedule:
             self._conditions(graph, k) for k in range(self.size)
         )
         self.conditional = bool(graph.when)
-        #: calls that hear nobody along an edge: they hear what comes from around a nested graph
+        #: calls without an incoming edge: in a nested graph they hear the messages from outside
         self.open: tuple[bool, ...] = tuple(not heard[name] for name, _ in places)
         successors: list[list[int]] = [[] for _ in places]
         for k, inputs in enumerate(self.inputs):

@@ -63,7 +63,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One decision: what was seen, who heard whom, what each said, what was decided."""
+    """One decision: the observation, the edges, every message and call, and the action."""
 
     version: int = TRACE_VERSION
     run: str
@@ -83,7 +83,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ballot: dict[str, float] = {}
     """Weight of each proposal in the vote of the output, keyed by the action's JSON."""
     action: Action | None = None
-    """The decision; ``None`` if nobody proposed a valid action."""
+    """The decision; ``None`` if no node proposed a valid action."""
 
     @property
     def undecided(self) -> str | None:
@@ -158,7 +158,7 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     credit_source: str = ""
     """Who gave it; empty: not known."""
     rationale: tuple[str, ...] = ()
-    """Why, in the words of who gave it: a text for each round; empty: none was given."""
+    """The reasons that the source of the credit gave, a text for each round; may be empty."""
 
 
 class Episode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
