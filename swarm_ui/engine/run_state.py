@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -35,14 +34,9 @@ class _FailedBefore(Exception):
         self.failure = failure
 
 
-class _Answer(NamedTuple):
-    """What came of asking a node."""
-
-    reply: NodeReply | Message
-    error: Failure | None = None
-    """Why the call failed; the reply is then a tombstone."""
-    rescued: Failure | None = None
-    """Why the node failed, if its fallback answered."""
+_Answer = tuple[NodeReply | Message, Failure | None, Failure | None]
+"""The reply; why the call failed (the reply is then a tombstone); and why the node failed, if its
+fallback answered."""
 
 
 class RunState:
@@ -154,11 +148,12 @@ class RunState:
         """What a node answers, or its edit says, or its fallback; a tombstone if all fail."""
         session = self._session
         if session.edits.messages and context.message_id in session.edits.messages:
-            return _Answer(session.edits.messages[context.message_id])
+            return session.edits.messages[context.message_id], None, None
         try:
             if session.journal is not None and self._plan.nested[k]:
                 self._fail_as_before(context.message_id, inbox)
-            return _Answer(await ask(self._plan.nodes[k], self._plan, k, inbox, context, task))
+            reply = await ask(self._plan.nodes[k], self._plan, k, inbox, context, task)
+            return reply, None, None
         except Exception as failure:
             return await self._rescue(k, inbox, context, task, failure)
 
@@ -199,7 +194,7 @@ class RunState:
             reply = await ask(fallback, self._plan, k, inbox, context, task)
         except Exception as second:
             return _tombstone(_both(reason, self._failed(k, id, second)))
-        return _Answer(reply, rescued=reason)
+        return reply, None, reason
 
     def _passing(self, k: int, id: str) -> list[Message] | None:
         """The messages that the edges carry to a call; ``None``: the call is not to be made."""
@@ -282,7 +277,7 @@ class RunState:
         started: float,
     ) -> None:
         """Record an answer as a message and a call."""
-        reply = answer.reply
+        reply, error, rescued = answer
         if type(reply) is NodeReply:
             if reply.inner:
                 self._inner[k] = reply.inner
@@ -292,7 +287,7 @@ class RunState:
         whole = not self._gaps and not self._around and not self._prefix
         heard = self._plan.heard[k] if whole else tuple([m.id for m in inbox])
         times = (started, self._clock() - self._start)
-        call = called(reply, message, heard, times, answer.error, answer.rescued)
+        call = called(reply, message, heard, times, error, rescued)
         if self._plan.nested[k]:
             message, call = self._unchanged(message, call, inbox)
         self._said[k], self._calls[k] = message, call
@@ -395,7 +390,7 @@ class RunState:
 
 def _tombstone(error: Failure) -> _Answer:
     """The answer of a call that failed."""
-    return _Answer(NodeReply(error=str(error)), error)
+    return NodeReply(error=str(error)), error, None
 
 
 def _reason(failure: Exception, node: str) -> Failure:
