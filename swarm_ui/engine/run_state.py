@@ -103,10 +103,15 @@ class RunState:
             context = self._context(k, id)
             if session.on_event is not None:
                 self._tell_start(context, inbox, started)
-            if error is None:
-                answer = await self._answer(k, inbox, context, task)
-            else:
-                answer = _tombstone(error)
+            answer = self._edited(id) if error is None else _tombstone(error)
+            if answer is None:
+                try:
+                    if session.journal is not None and self._plan.nested[k]:
+                        self._fail_as_before(id, inbox)
+                    reply = await ask(self._plan.nodes[k], self._plan, k, inbox, context, task)
+                    answer = reply, None, None
+                except Exception as failure:
+                    answer = await self._rescue(k, inbox, context, task, failure)
             self._keep(k, inbox, context, answer, started)
         if session.journal is not None:
             await self._write(k, session.journal)
@@ -142,20 +147,10 @@ class RunState:
             self,
         )
 
-    async def _answer(
-        self, k: int, inbox: list[Message], context: NodeContext, task: asyncio.Task[None]
-    ) -> _Answer:
-        """What a node answers, or its edit says, or its fallback; a tombstone if all fail."""
-        session = self._session
-        if session.edits.messages and context.message_id in session.edits.messages:
-            return session.edits.messages[context.message_id], None, None
-        try:
-            if session.journal is not None and self._plan.nested[k]:
-                self._fail_as_before(context.message_id, inbox)
-            reply = await ask(self._plan.nodes[k], self._plan, k, inbox, context, task)
-            return reply, None, None
-        except Exception as failure:
-            return await self._rescue(k, inbox, context, task, failure)
+    def _edited(self, id: str) -> _Answer | None:
+        """The message that an edit puts in place of a call's own, if there is one."""
+        edited = self._session.edits.messages
+        return (edited[id], None, None) if id in edited else None
 
     async def _write(self, k: int, journal: Journal) -> None:
         """Write a call to the store before it is delivered, unless it is written already."""

@@ -56,6 +56,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     """Why the node itself failed, if its fallback spoke in its name."""
 
     def __post_init__(self) -> None:
+        if self.error is None and self.rescued is None:
+            return
         if isinstance(self.error, str):
             force_setattr(self, "error", Failure.read(self.error, "node", node=self.node))
         if isinstance(self.rescued, str):
