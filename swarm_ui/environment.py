@@ -73,7 +73,7 @@ class Environment(Protocol):
 
 @runtime_checkable
 class Restorable(Protocol):
-    """A world whose state can be put aside and taken up again, cheaply."""
+    """An environment whose state can be saved and restored cheaply."""
 
     def snapshot(self) -> object:
         """The state of the running episode; opaque, stays valid while the episode goes on."""

@@ -1,4 +1,4 @@
-"""What a screen shows, as all environments tell it and all agents read it."""
+"""Observations: what a screen shows, in one form for all environments and agents."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class View:
 
     @property
     def partial(self) -> bool:
-        """Whether a part of the screen is not shown; who sees it so may pass."""
+        """Whether a part of the screen is not shown; an agent with this view may abstain."""
         return len(self._places) > len(self._back)
 
     def to_screen(self, action: Action) -> Action | None:

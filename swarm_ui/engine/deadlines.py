@@ -1,7 +1,7 @@
 """Time limits for many calls at once, with one timer of the event loop for all of them.
 
 ``asyncio.timeout`` sets and cancels a timer a call; with thousands of short calls that is most of
-their cost. Here calls with equal limits wait in line, the next to expire in front.
+their cost. Here calls with equal limits wait in one queue, the next to expire at its front.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 from math import inf
 
 Ticket = tuple[float, int]
-"""A line and a place in it."""
+"""A queue (by its limit in seconds) and a place in it."""
 
 
 class Deadlines:
@@ -70,7 +70,7 @@ class Deadlines:
         self._timer, self._due = self._loop.call_at(due, self._expire), due
 
     def _expire(self) -> None:
-        """Cancel whoever is over time, and sleep until the next one is."""
+        """Cancel the calls whose time is over, and set the timer for the next one."""
         now, following = max(self._due, self._loop.time()), inf  # timers may be a tick early
         for line in self._lines.values():
             over = []

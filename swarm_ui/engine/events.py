@@ -1,4 +1,4 @@
-"""What happens in a run, while it happens: what :meth:`CollabGraph.stream` yields.
+"""Events of a run, as :meth:`CollabGraph.stream` yields them.
 
 Times are seconds since the run began. Every event names its run; those of one call name the
 message that the call will give (``id``), its node and its round.
@@ -19,7 +19,7 @@ from swarm_ui.trace.records import Call, Trace
 
 
 class CallStarted(msgspec.Struct, frozen=True, kw_only=True, tag="call_started"):
-    """A node began to answer: all it hears is there."""
+    """A node was called: all messages it hears have arrived."""
 
     run: str
     id: str
@@ -40,7 +40,7 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, tag="token"):
 
 
 class Spoken(msgspec.Struct, frozen=True, kw_only=True, tag="message"):
-    """A call is over; its message is what the listeners hear, a tombstone too."""
+    """A call is over. Its message goes to the listeners, also if it is a tombstone."""
 
     run: str
     message: Message
@@ -48,7 +48,7 @@ class Spoken(msgspec.Struct, frozen=True, kw_only=True, tag="message"):
 
 
 class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="error"):
-    """A node failed; a tombstone, the word of its fallback or the end of the run follows."""
+    """A node failed. A tombstone, the answer of its fallback or the end of the run follows."""
 
     run: str
     id: str
@@ -67,7 +67,7 @@ class Skipped(msgspec.Struct, frozen=True, kw_only=True, tag="skipped"):
 
 
 class Voted(msgspec.Struct, frozen=True, kw_only=True, tag="vote"):
-    """The output has spoken."""
+    """The output node has answered."""
 
     run: str
     ballot: dict[str, float]

@@ -1,6 +1,6 @@
 """Runs a graph: every call starts when its own inputs are there.
 
-There is no barrier between nodes, levels or rounds: a slow branch holds only those who hear it.
+There is no barrier between nodes, levels or rounds: a slow branch delays only its successors.
 A run keeps all its state in one object, so one graph serves any number of concurrent runs.
 What a trace says does not depend on the order in which answers arrive, timings aside.
 """
@@ -45,7 +45,7 @@ async def execute(
     """Run a graph once on a screen.
 
     Args:
-        graph: who talks to whom.
+        graph: the nodes and the edges between them.
         observation: the screen.
         seed: of every random choice in the run; equal seeds and answers give equal traces.
         run_id: name of the run, for the trace, for errors and for the store.
@@ -54,12 +54,12 @@ async def execute(
         cached: a trace whose calls are not made again as long as they hear what they heard there.
         store: keeps every call as soon as it is over; a run that is in it already goes on.
         on_event: called with every event of the run.
-        edits: what is to be different from ``cached``.
+        edits: changes to make to the run in ``cached``.
 
     Raises:
         NodeError: a node failed and the policy is ``abort``.
         ConfigError, BudgetExceeded: whatever the policy is. As every
-            :class:`~swarm_ui.errors.SwarmError`, it has what was said until then as ``partial``.
+            :class:`~swarm_ui.errors.SwarmError`, it has the trace so far as ``partial``.
     """
     past = {} if cached is None else _given(cached, seed, observation)
     journal = None
@@ -85,7 +85,7 @@ async def execute(
 async def _finish(
     current: RunState, session: RunContext, leases: Sequence[Lease], edge_logprob: float | None
 ) -> None:
-    """Make every call of a run; how it ends is told, and nothing it holds stays held."""
+    """Make every call of a run, report how it ends, and release what it holds."""
     held = session.lease(leases)
     try:
         await current.finish()
@@ -103,7 +103,7 @@ async def _finish(
 
 
 def _aborted(error: BaseException, session: RunContext) -> Aborted:
-    """The last event of a run that ends like this."""
+    """The last event of a run that raised this error."""
     return Aborted(run=session.run, error=Failure.of(error), at=session.clock() - session.start)
 
 

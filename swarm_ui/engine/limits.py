@@ -1,4 +1,4 @@
-"""What a run may take, and what happens when a node fails."""
+"""Limits of a run: time, concurrency, and what happens when a node fails."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     timeout: float | None = None
-    """Seconds for one call, once it has a slot; a node's own ``timeout`` goes before. A nested
+    """Seconds for one call, once it has a slot; a node's own ``timeout`` has precedence. A nested
     graph is not one call: its calls are timed one by one. ``None``: no limit."""
     run_timeout: float | None = None
     """Seconds for the whole run. When they are over, agents that have not answered fail, as by

@@ -1,4 +1,4 @@
-"""Asking one node: a slot, a time limit, and the answer's kind."""
+"""Calls one node: waits for a slot, sets the time limit, and checks the type of the answer."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ async def ask(
     context: NodeContext,
     task: asyncio.Task[None],
 ) -> NodeReply | Message:
-    """The answer of a node (that of call ``k``, or its fallback) within the run's limits.
+    """The answer of the node of call ``k``, or of its fallback, within the limits of the run.
 
     Raises:
-        Expired: there was none in time.
-        TypeError: it is not an answer.
+        Expired: the time was over before there was an answer.
+        TypeError: the answer is neither a NodeReply nor a Message.
         Exception: whatever the node raises.
     """
     session = context.session
@@ -48,7 +48,7 @@ async def ask(
             try:
                 reply = await node(inbox, context)
             except asyncio.CancelledError:
-                # Ours only if the time ran out and nobody else cancels the run besides.
+                # Ours only if the time ran out and nothing else cancels the run.
                 if not session.deadlines.fired(ticket) or task.cancelling() > 1:
                     raise
                 raise _expired(session, seconds, bounded) from None

@@ -1,7 +1,7 @@
-"""Runs made after a recorded one: from the record alone, or with something different.
+"""Replays recorded runs, unchanged or with edits.
 
-Calls that hear what they heard are taken from the record; only what is edited, and what hears
-something else because of it, is asked again. That makes counterfactual credit cheap.
+A call whose inbox is the recorded one is taken from the record. Only edited calls, and calls that
+hear something else because of an edit, are made again. This makes counterfactual credit cheap.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ async def replay(
         graph: the graph that ran, or one with other edges.
         trace: of one decision, with the calls inside nested graphs.
         messages: by id, what is said instead; a string replaces the content alone.
-        without: ids of messages nobody hears.
+        without: ids of messages that are not delivered.
         prompts: by message id, another prompt for that call; see :data:`Prompt`.
         nodes: by name (``"team/agent_0"`` inside a nested graph), another node or the same one
             with another model; all its calls are made again.
@@ -91,11 +91,11 @@ async def replay(
 async def resample(
     graph: Dag, trace: Trace, id: str, k: int, *, limits: Limits | None = None
 ) -> list[Trace]:
-    """What would have come of it had one call been sampled otherwise: ``k`` traces.
+    """``k`` traces, in each of which one call was sampled anew.
 
-    Each makes that call with a seed of its own, and again only what hears the difference. An
-    agent at temperature 0 says the same every time; give it another one with ``nodes=`` of
-    :func:`replay` first.
+    Each trace makes that call with a seed of its own, and repeats only the calls that hear a
+    difference. An agent at temperature 0 answers the same every time; give it another temperature
+    with ``nodes=`` of :func:`replay` first.
 
     Args:
         id: of the message to sample again.

@@ -21,14 +21,14 @@ Lease = tuple[VersionedModel, str]
 
 
 class Edits(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run differs from the recorded one it is made after; all by message id."""
+    """Changes to a recorded run, by message id."""
 
     messages: Mapping[str, Message] = {}
-    """Said instead of what the node would say."""
+    """Messages that replace those of the nodes."""
     without: frozenset[str] = frozenset()
-    """Never said: nobody hears them."""
+    """Messages that are not delivered."""
     again: frozenset[str] = frozenset()
-    """Calls to make again, though they hear what they heard."""
+    """Calls to make again, although their inbox is the recorded one."""
     samples: Mapping[str, int] = {}
     """Which sample of a call this is: 0 has the seed it always has, others have their own."""
     rewrites: Mapping[str, Rewrite] = {}
@@ -43,19 +43,8 @@ class RunContext:
     """Name, limits, time, record and edits of one run. Belongs to one event loop."""
 
     __slots__ = (
-        "clock",
-        "deadlines",
-        "edits",
-        "end",
-        "gate",
-        "inside",
-        "journal",
-        "limits",
-        "on_event",
-        "past",
-        "pins",
-        "run",
-        "start",
+        "clock", "deadlines", "edits", "end", "gate", "inside", "journal", "limits", "on_event",
+        "past", "pins", "run", "start",
     )  # fmt: skip
 
     def __init__(
@@ -72,8 +61,8 @@ class RunContext:
         Args:
             on_event: called with every event.
             journal: keeps every call.
-            past: calls that need not be made again while they hear what they heard.
-            edits: what is to be different this time.
+            past: recorded calls, taken from the record while their inbox is the recorded one.
+            edits: changes to the recorded run.
         """
         self.run, self.limits = run, limits
         self.on_event, self.journal, self.past, self.edits = on_event, journal, past, edits
@@ -86,7 +75,7 @@ class RunContext:
         self.pins: dict[tuple[int, str], str] = {}
 
     def lease(self, leases: Sequence[Lease]) -> list[tuple[VersionedModel, str]]:
-        """Pin the adapter versions that answer now; give the result to :meth:`release`."""
+        """Pin the present adapter versions; give the result to :meth:`release`."""
         held: list[tuple[VersionedModel, str]] = []
         try:
             for model, adapter in leases:
@@ -126,7 +115,7 @@ class RunContext:
 
 
 def _inside(past: Mapping[str, Spoken]) -> dict[str, tuple[Spoken, ...]]:
-    """What was said inside each recorded call of a graph, by that call's message id."""
+    """The calls made inside each recorded call of a nested graph, by its message id."""
     found: dict[str, list[Spoken]] = {}
     for id, spoken in past.items():
         place = id.find("/")

@@ -1,4 +1,4 @@
-"""One run of a graph: which call is next, and all that was said so far, in one object."""
+"""The state of one run of a graph: its messages, calls and skipped calls so far."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from swarm_ui.storage.protocol import Journal, hears_the_same
 from swarm_ui.trace.records import Call, Trace, hear
 from swarm_ui.view import View, identity
 
-_FOR_THE_USER = (ConfigError, BudgetExceeded)  # not the node's failure: never a tombstone
+_FOR_THE_USER = (ConfigError, BudgetExceeded)  # the user has to act: these always end the run
 
 
 class _FailedBefore(Exception):
@@ -32,6 +32,11 @@ class _FailedBefore(Exception):
     def __init__(self, failure: Failure) -> None:
         super().__init__(str(failure))
         self.failure = failure
+
+
+_Answer = tuple[NodeReply | Message, Failure | None, Failure | None]
+"""The reply; why the call failed (the reply is then a tombstone); and why the node failed, if its
+fallback answered."""
 
 
 class RunState:
@@ -52,8 +57,12 @@ class RunState:
         path: str = "",
         prefix: str = "",
     ) -> None:
-        """``around``, ``path`` and ``prefix``: what is heard from, and the names of, the graphs
-        around a nested one (``"team/"`` before node names, ``"team:1/"`` before message ids)."""
+        """
+        Args:
+            around: for a nested graph, the messages that its first nodes hear from outside.
+            path: what stands before its node names, such as ``"team/"``.
+            prefix: what stands before its message ids, such as ``"team:1/"``.
+        """
         plan = schedule_of(graph)
         self._graph, self._plan, self._observation = graph, plan, observation
         self._seed, self._session = seed, session
@@ -83,64 +92,75 @@ class RunState:
     # -- one call -----------------------------------------------------------------------------
 
     async def _make(self, k: int, task: asyncio.Task[None]) -> None:
-        """Make one call and record it; or find it in the record; or skip it."""
-        plan, said, session = self._plan, self._said, self._session
+        """Make one call and record it, or take it from the record, or skip it."""
         started = self._clock() - self._start
-        id = self._prefix + plan.ids[k]
-        error: Failure | None = None
-        inbox: list[Message] | None
-        try:
-            if self._gaps:
-                inbox = self._passing(k, id)
-                if inbox is None:
-                    return
-            else:
-                inbox = [said[j] for j in plan.inputs[k]]  # type: ignore[misc]
-        except Exception as failure:
-            inbox, error = [], self._failed(k, id, failure)
-        if plan.open[k] and self._around:
-            inbox.extend(self._around)
-        if session.past and self._recorded(k, id, inbox):
-            if session.journal is not None:
-                await self._write(k, session.journal)
+        id = self._prefix + self._plan.ids[k]
+        inbox, error = self._inbox(k, id)
+        if inbox is None:
             return
-        own = plan.own[k]
-        context = NodeContext(
+        session = self._session
+        if not session.past or not self._recorded(k, id, inbox):
+            context = self._context(k, id)
+            if session.on_event is not None:
+                self._tell_start(context, inbox, started)
+            answer = self._edited(id) if error is None else _tombstone(error)
+            if answer is None:
+                try:
+                    if session.journal is not None and self._plan.nested[k]:
+                        self._fail_as_before(id, inbox)
+                    reply = await ask(self._plan.nodes[k], self._plan, k, inbox, context, task)
+                    answer = reply, None, None
+                except Exception as failure:
+                    answer = await self._rescue(k, inbox, context, task, failure)
+            self._keep(k, inbox, context, answer, started)
+        if session.journal is not None:
+            await self._write(k, session.journal)
+
+    def _inbox(self, k: int, id: str) -> tuple[list[Message] | None, Failure | None]:
+        """What a call hears, ``None`` if it is not to be made; and why a condition failed."""
+        error = None
+        inbox: list[Message] | None
+        if self._gaps:
+            try:
+                inbox = self._passing(k, id)
+            except Exception as failure:
+                inbox, error = [], self._failed(k, id, failure)
+            if inbox is None:
+                return None, None
+        else:
+            inbox = [self._said[j] for j in self._plan.inputs[k]]  # type: ignore[misc]
+        if self._around and self._plan.open[k]:
+            inbox.extend(self._around)
+        return inbox, error
+
+    def _context(self, k: int, id: str) -> NodeContext:
+        plan, own = self._plan, self._plan.own[k]
+        return NodeContext(
             self._observation,
             self._path + plan.names[k],
             plan.rounds[k],
             self._graph.rounds,
             id,
             self._seed,
-            said[own] if own >= 0 else None,
-            session,
+            self._said[own] if own >= 0 else None,
+            self._session,
             self,
         )
-        if session.on_event is not None:
-            self._tell_start(context, inbox, started)
-        rescued: Failure | None = None
-        reply: NodeReply | Message | None = None if error is None else NodeReply(error=str(error))
-        if reply is None and session.edits.messages:
-            reply = session.edits.messages.get(id)
-        if reply is None:
-            try:
-                if plan.nested[k] and session.journal is not None:
-                    self._fail_as_before(id, inbox)
-                reply = await ask(plan.nodes[k], plan, k, inbox, context, task)
-            except Exception as failure:
-                reply, error, rescued = await self._rescue(k, inbox, context, task, failure)
-        self._keep(k, inbox, context, reply, started, error, rescued)
-        if session.journal is not None:
-            await self._write(k, session.journal)
+
+    def _edited(self, id: str) -> _Answer | None:
+        """The message that an edit puts in place of a call's own, if there is one."""
+        edited = self._session.edits.messages
+        return (edited[id], None, None) if id in edited else None
 
     async def _write(self, k: int, journal: Journal) -> None:
-        """Keep a call safe before anybody hears of it, unless it is safe already."""
+        """Write a call to the store before it is delivered, unless it is written already."""
         message, call = self._said[k], self._calls[k]
         assert message is not None and call is not None
         found = journal.past.get(message.id)
         if found is not None and found[1] is call:
             return
-        # A nested graph has written its calls. A node that brought others' wants their order kept.
+        # A nested graph has written its calls itself. Calls that a plain node returned are written
+        # here, before its own.
         inner = () if self._plan.nested[k] else self._inner.get(k, ())
         try:
             for pair in (*inner, (message, call)):
@@ -158,24 +178,21 @@ class RunState:
         context: NodeContext,
         task: asyncio.Task[None],
         failure: Exception,
-    ) -> tuple[NodeReply | Message, Failure | None, Failure | None]:
-        """After a failure: the fallback's reply or a tombstone; why the call failed, if it did;
-        why the node itself did, if its fallback spoke."""
+    ) -> _Answer:
+        """The fallback's answer after a failure, or a tombstone."""
         fallback, id = self._plan.fallbacks[k], context.message_id
         if fallback is None or isinstance(failure, _FOR_THE_USER):
-            error = self._failed(k, id, failure)
-            return NodeReply(error=str(error)), error, None
+            return _tombstone(self._failed(k, id, failure))
         reason = _reason(failure, context.node)
         self._tell_failure(k, id, reason)
         try:
             reply = await ask(fallback, self._plan, k, inbox, context, task)
         except Exception as second:
-            error = _both(reason, self._failed(k, id, second))
-            return NodeReply(error=str(error)), error, None
+            return _tombstone(_both(reason, self._failed(k, id, second)))
         return reply, None, reason
 
     def _passing(self, k: int, id: str) -> list[Message] | None:
-        """What travels over the edges to a call; ``None`` if the call is not to be made."""
+        """The messages that the edges carry to a call; ``None``: the call is not to be made."""
         plan, without = self._plan, self._session.edits.without
         if id in without:
             return None
@@ -200,7 +217,7 @@ class RunState:
         return inbox
 
     def _recorded(self, k: int, id: str, inbox: list[Message]) -> bool:
-        """Take a call from the record, if it heard then what it hears now."""
+        """Take a call from the record if its inbox is the recorded one; whether it was taken."""
         past, edits = self._session.past, self._session.edits
         found = past.get(id)
         if found is None or id in edits.again or id in edits.messages:
@@ -217,13 +234,15 @@ class RunState:
         return True
 
     def _has_inside(self, k: int, call: Call) -> bool:
-        """Whether calls made inside this one belong to it: not if it failed, and not if a plain
-        node spoke in the name of what made them."""
+        """Whether the calls made inside a nested graph belong to this call.
+
+        They do not if it failed, or if its fallback answered and is a plain node.
+        """
         spoke = call.rescued is None or isinstance(self._plan.fallbacks[k], Dag)
         return call.error is None and spoke
 
     def _fail_as_before(self, id: str, inbox: list[Message]) -> None:
-        """Raise if, before the run was taken up again, this graph failed and its fallback spoke."""
+        """Raise if this nested graph failed before the resume, and its fallback answered."""
         past = self._session.past
         found = past.get(id)
         if found is not None and found[1].rescued and hears_the_same(found[1], inbox, past):
@@ -249,12 +268,11 @@ class RunState:
         k: int,
         inbox: list[Message],
         context: NodeContext,
-        reply: NodeReply | Message,
+        answer: _Answer,
         started: float,
-        error: Failure | None,
-        rescued: Failure | None,
     ) -> None:
-        """Put a reply on record."""
+        """Record an answer as a message and a call."""
+        reply, error, rescued = answer
         if type(reply) is NodeReply:
             if reply.inner:
                 self._inner[k] = reply.inner
@@ -274,8 +292,10 @@ class RunState:
     def _unchanged(
         self, message: Message, call: Call, inbox: list[Message]
     ) -> tuple[Message, Call]:
-        """A nested graph is always entered again, at no cost; if it came to the same, the record
-        of it stands, times and all."""
+        """The recorded message and call of a nested graph, if it gave the same answer again.
+
+        A nested graph is always entered again, which makes no call that is on record.
+        """
         found = self._session.past.get(message.id)
         if found is None or found[0] != message:
             return message, call
@@ -306,7 +326,7 @@ class RunState:
     # -- what was said ------------------------------------------------------------------------
 
     def source(self, message: Message) -> Source:
-        """Who said a message, and knowing what; see :meth:`NodeContext.source`."""
+        """See :meth:`swarm_ui.node.NodeContext.source`."""
         if self._number is None:
             self._number = {self._prefix + id: k for k, id in enumerate(self._plan.ids)}
         k = self._number[message.id]
@@ -361,6 +381,11 @@ class RunState:
             ballot=self.ballot(),
             action=None if answer is None else answer.action,
         )
+
+
+def _tombstone(error: Failure) -> _Answer:
+    """The answer of a call that failed."""
+    return NodeReply(error=str(error)), error, None
 
 
 def _reason(failure: Exception, node: str) -> Failure:

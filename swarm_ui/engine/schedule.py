@@ -1,4 +1,4 @@
-"""A graph unrolled over its rounds, worked out once per graph and shared by all its runs."""
+"""A graph unrolled over its rounds: computed once for each graph and shared by its runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 from swarm_ui.engine.run_context import Lease
 from swarm_ui.graph.dag import Dag
 from swarm_ui.model import ChatModel, VersionedModel
-from swarm_ui.node import Condition, Node
+from swarm_ui.node import Condition, Node, scope_of
 
 
 class Schedule:
@@ -39,7 +39,7 @@ class Schedule:
             getattr(node, "timeout", None) for node in self.nodes
         )
         last = frozenset(closing)
-        #: speaks after the last round
+        #: made once, after the last round
         self.closes: tuple[bool, ...] = tuple(name in last for name in self.names)
         #: is a graph itself
         self.nested: tuple[bool, ...] = tuple(isinstance(n, Dag) for n in self.nodes)
@@ -65,7 +65,7 @@ class Schedule:
             self._conditions(graph, k) for k in range(self.size)
         )
         self.conditional = bool(graph.when)
-        #: calls that hear nobody along an edge: they hear what comes from around a nested graph
+        #: calls without an incoming edge: in a nested graph they hear the messages from outside
         self.open: tuple[bool, ...] = tuple(not heard[name] for name, _ in places)
         successors: list[list[int]] = [[] for _ in places]
         for k, inputs in enumerate(self.inputs):
@@ -115,7 +115,7 @@ def _inputs(
     number: Mapping[tuple[str, int], int],
 ) -> tuple[int, ...]:
     """Calls whose messages a call hears, in the order it hears them."""
-    if getattr(graph.nodes[name], "scope", None) == "all":
+    if scope_of(graph.nodes[name]) == "all":
         rounds = range(graph.rounds)
         return tuple(
             number[sender, r] for r in rounds for sender in senders if (sender, r) in number

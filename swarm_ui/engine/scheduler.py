@@ -1,9 +1,9 @@
-"""Does numbered jobs as soon as those before them are done: the dataflow under every run.
+"""Runs numbered jobs, each as soon as the jobs it depends on are done.
 
-There is no barrier: a job that becomes ready has a task about to run, whatever else goes on. And
-a job that never waits costs no task of its own: one worker goes on from job to job as long as it
-need not wait, and only when it must do the others get workers. So a graph of plain functions costs
-little more than calling them, and one of models has all its calls on their way at once.
+There is no barrier: there is always a task about to run a job that is ready. A job that never
+waits needs no task of its own: one worker runs job after job until one has to wait, and only then
+the other ready jobs get workers. So a graph of plain functions costs little more than calling the
+functions, and a graph of models has all its calls under way at once.
 """
 
 from __future__ import annotations
@@ -13,12 +13,17 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
-Job = Callable[[int, "asyncio.Task[None]"], Awaitable[None]]
-"""Does job ``k`` inside a task. What it raises ends everything."""
+DoJob = Callable[[int, "asyncio.Task[None]"], Awaitable[None]]
+"""Runs job ``k`` inside a task. An exception ends the run."""
 
 
 class Scheduler:
-    """The workers of one run. ``asyncio.TaskGroup`` does the same at twice the cost a task."""
+    """The workers of one run.
+
+    A version with one task of ``asyncio.TaskGroup`` for each ready job took 1.6 to 3 times the CPU
+    time per node on every shape but chains (``benchmarks/graph_engine.py --quick``), so this one
+    stays. ``asyncio.timeout`` needs a timer for each call; see :mod:`swarm_ui.engine.deadlines`.
+    """
 
     __slots__ = (
         "_failures", "_hired", "_job", "_left", "_loop", "_over", "_ready", "_relaying",
@@ -26,7 +31,7 @@ class Scheduler:
     )  # fmt: skip
 
     def __init__(
-        self, job: Job, waiting: Sequence[int], successors: Sequence[Sequence[int]]
+        self, job: DoJob, waiting: Sequence[int], successors: Sequence[Sequence[int]]
     ) -> None:
         """
         Args:
@@ -46,10 +51,10 @@ class Scheduler:
         self._over: asyncio.Future[None] = self._loop.create_future()
 
     async def finish(self) -> None:
-        """Do every job. However it ends, no task is left behind.
+        """Run every job. No task is left when this returns or raises.
 
         Raises:
-            Exception: what a job raised; that of the lowest number, if several did.
+            Exception: what a job raised; if several did, that of the lowest number.
         """
         try:
             self._hire(1)
@@ -69,8 +74,7 @@ class Scheduler:
             self._start(self._work())
 
     async def _relay(self) -> None:
-        """Comes to run only when the worker that asked for it has to wait. So the jobs do take
-        time, and everything that is ready gets a worker at once."""
+        """Give every ready job a worker; runs when the worker that started it has to wait."""
         self._relaying = False
         self._hire(len(self._ready))
         task = asyncio.current_task()
@@ -78,7 +82,7 @@ class Scheduler:
         self._tasks.discard(task)
 
     async def _work(self) -> None:
-        """Do jobs while there are any. As long as one is ready, some task is about to do it."""
+        """Run jobs while any is ready."""
         self._hired -= 1
         task: asyncio.Task[None] | None = asyncio.current_task()
         assert task is not None
@@ -103,13 +107,13 @@ class Scheduler:
             if not self._over.done():
                 self._over.set_result(None)
         except asyncio.CancelledError:
-            # Not dismissed, so somebody cancelled this task alone: the run cannot go on.
+            # Something outside cancelled this task alone, so the run cannot go on.
             self._over.cancel()
             raise
         self._tasks.discard(task)
 
     async def _dismiss(self) -> None:
-        """Cancel who still works, and wait until all have left, however often cancelled."""
+        """Cancel all workers and wait until they have ended, even if cancelled meanwhile."""
         again = False
         for task in self._tasks:
             task.cancel()

@@ -1,4 +1,4 @@
-"""Following a run while it goes on."""
+"""The events of a run as an asynchronous iterator."""
 
 from __future__ import annotations
 

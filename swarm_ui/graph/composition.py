@@ -15,7 +15,7 @@ Part: TypeAlias = "Dag | Node | OpenGraph[Any]"
 
 
 class OpenGraph(Generic[G]):
-    """A graph with open ends, all of which are heard by whatever comes next.
+    """A graph with open ends; the next part that is appended hears all of them.
 
     ``graph >> [a, b]`` makes one and ``>> node`` closes it; until then it cannot run.
     """
@@ -24,7 +24,7 @@ class OpenGraph(Generic[G]):
 
     def __init__(self, graph: G, ends: Iterable[str]) -> None:
         self._graph = graph
-        #: names of those nobody hears yet
+        #: names of the nodes without a listener
         self.ends = tuple(ends)
 
     @overload
@@ -130,5 +130,5 @@ def _parts(other: Part | Sequence[Part]) -> Sequence[Part]:
     if callable(other) or not isinstance(other, list | tuple):
         return [other]  # type: ignore[list-item]
     if not other:
-        raise GraphError("'>> []' leads to nobody; put at least one node in the list")
+        raise GraphError("'>> []' is an empty list; put at least one node in it")
     return other

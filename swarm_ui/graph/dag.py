@@ -1,4 +1,4 @@
-"""What a graph is: named nodes, ordered edges, an output, and other graphs made from it."""
+"""The structure of a graph: named nodes, ordered edges and an output."""
 
 from __future__ import annotations
 
@@ -50,12 +50,13 @@ class Dag(GraphNode):
         Args:
             nodes: the nodes, each under its own ``id``; or a mapping that names them.
             edges: (sender, listener) pairs. A closing node without any hears all agents.
-            output: whose message is the answer; ``None``: the only node nobody hears.
-            rounds: how often each agent speaks, at least 1.
+            output: the node whose message is the answer; ``None``: the only node without a
+                listener.
+            rounds: how often each agent is called, at least 1.
             name: the graph's own name, used where it stands as a node in another graph.
             when: for some edges, which of the sender's messages travel over them. A node that
-                could hear somebody and hears nobody is skipped, and so are those after it.
-            fallbacks: for some nodes, who speaks in their name when they fail.
+                has incoming edges and receives no message is skipped, and so are its successors.
+            fallbacks: for some nodes, a node that answers in their place when they fail.
 
         Raises:
             GraphError: a name is unfit, unknown or used twice, or the edges form a cycle.
@@ -101,7 +102,7 @@ class Dag(GraphNode):
 
     @property
     def fallbacks(self) -> Mapping[str, Node]:
-        """Who speaks in the name of a node that failed."""
+        """Nodes that answer in place of a node that failed, by its name."""
         return self._fallbacks
 
     @property
@@ -121,13 +122,13 @@ class Dag(GraphNode):
 
     @cached_property
     def closing(self) -> tuple[str, ...]:
-        """Nodes that speak once, after the last round: votes and all that follows them."""
+        """Nodes that are called once, after the last round: votes and their successors."""
         after = descendants((n for n, node in self._nodes.items() if closes(node)), self._edges)
         return tuple(name for name in self._nodes if name in after)
 
     @cached_property
     def agents(self) -> tuple[str, ...]:
-        """Nodes that speak every round."""
+        """Nodes that are called in every round."""
         after = frozenset(self.closing)
         return tuple(name for name in self._nodes if name not in after)
 
@@ -140,7 +141,7 @@ class Dag(GraphNode):
     # -- other graphs from this one -----------------------------------------------------------
 
     def with_edges(self, edges: Iterable[Edge]) -> Self:
-        """The same agents with these edges among them **instead**; who votes stays."""
+        """The same agents with these edges among them **instead**; edges into votes stay."""
         after = frozenset(self.closing)
         new = tuple(edges)
         spoken_to = {listener for _, listener in new}
@@ -164,12 +165,12 @@ class Dag(GraphNode):
     def with_route(
         self, sender: str, routes: Mapping[str, Condition], *, otherwise: str | None = None
     ) -> Self:
-        """Send a node's messages to those listeners whose condition holds, maybe to several.
+        """Send each message of a node to the listeners whose condition holds for it.
 
         Args:
             sender: whose messages.
             routes: listeners and their conditions; an edge that is there already gets one.
-            otherwise: who hears what fits no condition; ``None``: nobody.
+            otherwise: the listener of messages that fit no condition; ``None``: there is none.
 
         Examples:
             ``graph.with_route("router", {"coder": is_code}, otherwise="writer")``
@@ -186,7 +187,7 @@ class Dag(GraphNode):
         return self._with(edges=[*self._edges, *new], when={**self._when, **conditions})
 
     def with_fallback(self, name: str, node: Node) -> Self:
-        """``node`` speaks in the name of ``name`` when that one fails; the failure is recorded."""
+        """``node`` answers in place of ``name`` when that one fails; the failure is recorded."""
         return self._with(fallbacks={**self._fallbacks, name: node})
 
     def without_edge(self, sender: str, listener: str) -> Self:
@@ -196,7 +197,7 @@ class Dag(GraphNode):
         """Without some edges, into votes too.
 
         Raises:
-            GraphError: there is no such edge, or a vote would be left with nobody to hear.
+            GraphError: there is no such edge, or a vote would be left without a node to hear.
         """
         gone = dict.fromkeys(edges)
         there = frozenset(self._edges)

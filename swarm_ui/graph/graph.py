@@ -1,4 +1,4 @@
-"""A team as a graph: who there is, and who talks to whom."""
+"""CollabGraph: a team of nodes as a graph that runs."""
 
 from __future__ import annotations
 
@@ -154,14 +154,14 @@ class CollabGraph(Dag):
         again: Iterable[str] = (),
         limits: Limits | None = None,
     ) -> Trace:
-        """A recorded run once more, with something different; only what follows is asked again.
+        """Replay a recorded run with changes; only the calls that they affect are made again.
 
         With nothing different it makes no call and gives the same trace. Another graph may replay
         the trace of this one: what hears other messages over its edges is asked again.
 
         Args:
-            messages: by id, what is said instead (a string: the content alone).
-            without: ids of messages nobody hears: what if this had not been said?
+            messages: by id, messages in place of recorded ones; a string is the content alone.
+            without: ids of messages that are not delivered.
             prompts: by message id, another prompt text, or a function that changes the request.
             nodes: by name, another node, or the same with another model.
             again: ids of calls to make again.
@@ -264,7 +264,7 @@ class CollabGraph(Dag):
     def debate(
         cls, nodes: Nodes, *, vote: Node | None = None, rounds: int = 1, name: str = "debate"
     ) -> Self:
-        """Each node hears all who spoke before it in the round, in the order given."""
+        """Each node hears all nodes before it in the order given."""
         return cls(*shapes.shaped(nodes, shapes.debate, vote), rounds=rounds, name=name)
 
     @classmethod
@@ -332,7 +332,7 @@ class CollabGraph(Dag):
         Args:
             nodes: by name; for others, the label's ``node`` attribute.
             output, rounds, name: ``None``: as :meth:`to_networkx` wrote them, else the only node
-                nobody hears, 1 and ``"team"``.
+                without a listener, 1 and ``"team"``.
         """
         return serialization.from_networkx(cls, digraph, nodes, output, rounds, name)
 

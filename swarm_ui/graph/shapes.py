@@ -1,4 +1,4 @@
-"""Ready-made shapes: who hears whom, as edges between names.
+"""Ready-made shapes of graphs, as edges between names.
 
 Each takes names and gives edges, so ``CollabGraph.collaborative(edges=shapes.debate)`` wires a team
 with it, and ``partial(shapes.tree, branching=3)`` or a function of your own does as well. The same
@@ -33,7 +33,7 @@ def chain(names: Sequence[str]) -> tuple[Edge, ...]:
 
 
 def debate(names: Sequence[str]) -> tuple[Edge, ...]:
-    """Each hears all who spoke before it in this round, in the order given."""
+    """Each hears all that stand before it in the order given."""
     names = _distinct("debate", names)
     return tuple((sender, names[k]) for k in range(len(names)) for sender in names[:k])
 
@@ -67,7 +67,8 @@ def layered(layers: Iterable[Sequence[str]]) -> tuple[Edge, ...]:
 def converging(names: Sequence[str], density: float, rng: random.Random) -> tuple[Edge, ...]:
     """A random DAG in which every path ends at the last of the drawn order.
 
-    That one also hears whoever nobody would hear, and so has more edges than ``density`` says.
+    The last one also hears every name that would have no listener, so it has more edges than
+    ``density`` says.
     """
     order = shuffled(_distinct("random graph", names), rng)
     edges = forward_edges(order, density, rng)

@@ -38,7 +38,7 @@ def forward_edges(order: Sequence[str], density: float, rng: random.Random) -> t
 
 
 def predecessors(names: Iterable[str], edges: Iterable[Edge]) -> dict[str, tuple[str, ...]]:
-    """Who each name hears, in edge order."""
+    """The senders that each name hears, in edge order."""
     heard: dict[str, list[str]] = {name: [] for name in names}
     for sender, listener in edges:
         heard[listener].append(sender)
@@ -46,7 +46,7 @@ def predecessors(names: Iterable[str], edges: Iterable[Edge]) -> dict[str, tuple
 
 
 def topological(heard: Mapping[str, Sequence[str]]) -> list[str]:
-    """Names so that everyone comes after whom they hear; ties in the order given.
+    """Names in topological order: each after those it hears; ties in the order given.
 
     Raises:
         GraphError: there is a cycle; the message shows it.
@@ -79,7 +79,7 @@ def path(names: Sequence[str]) -> str:
 
 
 def find_cycle(heard: Mapping[str, Sequence[str]], waiting: Mapping[str, int]) -> list[str]:
-    """One cycle among names that all hear somebody who waits too, first name repeated last."""
+    """One cycle among names each of which waits for another; the first name is repeated last."""
     trail: list[str] = []
     place: dict[str, int] = {}
     name = next(iter(heard))

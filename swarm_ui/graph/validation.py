@@ -1,4 +1,4 @@
-"""What a graph is made of, checked: names, edges, who votes and who answers."""
+"""Checks of the parts of a graph: names, nodes, edges, conditions, votes and the output."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from types import MappingProxyType
 from swarm_ui.errors import GraphError
 from swarm_ui.graph.topology import Edge, descendants
 from swarm_ui.message import Message
-from swarm_ui.node import Condition, Node
+from swarm_ui.node import Condition, Node, scope_of
 
 
 class GraphNode:
@@ -24,7 +24,7 @@ class GraphNode:
 
 def closes(node: Node) -> bool:
     """Whether a node speaks once, after the last round."""
-    return hasattr(node, "scope")
+    return scope_of(node) is not None
 
 
 def named(nodes: Iterable[Node] | Mapping[str, Node]) -> dict[str, Node]:
@@ -101,7 +101,7 @@ def checked_edges(members: Mapping[str, Node], edges: Iterable[Edge]) -> tuple[E
 
 
 def check_heard(members: Mapping[str, Node], edges: Iterable[Edge]) -> None:
-    """Nobody who votes is left without anybody to hear."""
+    """Raise if a closing node has no edge into it."""
     listeners = {listener for _, listener in edges}
     for name, node in members.items():
         if closes(node) and name not in listeners:
@@ -109,7 +109,7 @@ def check_heard(members: Mapping[str, Node], edges: Iterable[Edge]) -> None:
 
 
 def unknown(what: str, name: object, members: Mapping[str, Node]) -> str:
-    """What to say of a name that is not in a graph: the closest one, nested graphs included."""
+    """The error text for a name that is not in a graph, with the closest name that is."""
     known = ", ".join(list(members)[:8]) + (", ..." if len(members) > 8 else "")
     return f"{what} '{name}' is not in the graph{_hint(str(name), members)}; it has {known}"
 
@@ -136,7 +136,7 @@ def _inside(members: Mapping[str, Node]) -> Iterator[str]:
 
 
 def electorate(members: Mapping[str, Node], edges: tuple[Edge, ...]) -> tuple[Edge, ...]:
-    """The edges, with those of all agents into closing nodes that name nobody."""
+    """The edges, with edges from all agents into closing nodes that have none."""
     listeners = {listener for _, listener in edges}
     silent = [n for n, node in members.items() if closes(node) and n not in listeners]
     if not silent:
@@ -147,7 +147,7 @@ def electorate(members: Mapping[str, Node], edges: tuple[Edge, ...]) -> tuple[Ed
 
 
 def only_sink(members: Mapping[str, Node], edges: tuple[Edge, ...]) -> str:
-    """The one node nobody hears."""
+    """The only node without a listener."""
     speaking = {sender for sender, _ in edges}
     sinks = [name for name in members if name not in speaking]
     if len(sinks) > 1:
@@ -188,7 +188,7 @@ def check_fallbacks(
 
 
 def no_edge(edge: Edge, purpose: str, there: Iterable[Edge]) -> str:
-    """What to say of an edge that is not there: perhaps the other direction is."""
+    """The error text for a missing edge; it names the opposite edge if there is one."""
     sender, listener = edge
     other = f"; there is {listener} -> {sender}" if (listener, sender) in set(there) else ""
     return f"there is no edge {sender} -> {listener} to {purpose}{other}"

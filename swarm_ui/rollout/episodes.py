@@ -60,7 +60,7 @@ class Intervene(Protocol):
 
 OnStep = Callable[[int, StepRecord], None]
 
-Progress = Callable[[int, int, Episode], None]
+OnEpisode = Callable[[int, int, Episode], None]
 """``(episodes done, episodes in all, the one just done)``."""
 
 
@@ -232,7 +232,7 @@ async def rollout_many(
     jobs: Sequence[Job],
     *,
     concurrency: int = 8,
-    progress: Progress | None = None,
+    progress: OnEpisode | None = None,
     intervention: Intervene | None = None,
     retry: bool = True,
     max_steps: int | None = None,

@@ -140,7 +140,7 @@ class DirectoryStore:
 
     @contextmanager
     def _claimed(self, run: str) -> Iterator[FileIO]:
-        """The run's file, ours alone; given free if the block raises or closes it."""
+        """The locked file of a run; it is unlocked if the block raises or closes it."""
         path, name = self._path(run), file_name(run)
         with self._lock:
             if name in self._open:

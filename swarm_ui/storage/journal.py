@@ -74,7 +74,7 @@ def now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)
 
 
-# -- what goes wrong --------------------------------------------------------------------------
+# -- errors -----------------------------------------------------------------------------------
 
 
 def check_name(run: str) -> None:

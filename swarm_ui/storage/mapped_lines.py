@@ -11,7 +11,7 @@ from pathlib import Path
 class MappedLines:
     """The lines of a file; where they stand is found when they are first needed.
 
-    What is appended to the file later is not seen; nobody may cut the file meanwhile.
+    What is appended to the file later is not seen. The file must not be cut meanwhile.
     """
 
     def __init__(self, path: Path) -> None:

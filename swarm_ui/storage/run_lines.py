@@ -76,8 +76,7 @@ _decode_said = msgspec.json.Decoder(_Said).decode
 
 
 class Past:
-    """The calls of a run as its lines tell them, the later of two with one id in place of the
-    earlier."""
+    """The calls of a run, read from its lines; the later of two with one id counts."""
 
     __slots__ = ("finished", "spoken")
 
@@ -128,7 +127,7 @@ def end_line(finished: datetime.datetime) -> bytes:
 
 
 def is_end(line: bytes) -> bool:
-    """Whether a line tells that the run came to its end."""
+    """Whether a line is the one that ends a run."""
     return line.startswith(_END)
 
 

@@ -14,13 +14,13 @@ except ImportError:  # not a POSIX system
 
 
 def claim(path: Path) -> FileIO | None:
-    """Open a file to read and append, made if missing, so that nobody else can claim it.
+    """Open a file to read and append, made if missing, so that no other process can claim it.
 
     Closing the file gives it free, and so does the end of the process, ``kill -9`` too; a process
-    forked from it holds it as well. Without ``fcntl`` (Windows) nobody is kept away.
+    forked from it holds it as well. Without ``fcntl`` (Windows) there is no lock.
 
     Returns:
-        ``None`` if somebody else has it.
+        ``None`` if another process has claimed it.
 
     Raises:
         OSError: it cannot be opened.

@@ -192,7 +192,7 @@ class SQLiteStore:
 
     @contextmanager
     def _claimed(self, run: str) -> Iterator[FileIO]:
-        """A file that nobody else holds as long as the run is open."""
+        """A locked file that marks the run as open."""
         name = file_name(run)
         with self._lock:
             if name in self._open:

@@ -1,4 +1,4 @@
-"""Writing in another thread, all that waits at once: a hundred calls share one commit."""
+"""Writes in another thread; all items that wait share one commit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Batches(Generic[T]):
     """
 
     def __init__(self, pool: Executor, commit: Callable[[list[T]], None]) -> None:
-        """``commit``: called with a batch in a thread; what it raises, all who wait get."""
+        """``commit``: called with a batch in a thread; all that wait get its error."""
         self._pool, self._commit = pool, commit
         self._lock = threading.Lock()
         self._next: _Batch[T] | None = None
@@ -85,7 +85,7 @@ class Batches(Generic[T]):
         for loop, futures in waiting.items():
             try:
                 loop.call_soon_threadsafe(_tell, futures, error)
-            except RuntimeError:  # the loop is closed: nobody waits any more
+            except RuntimeError:  # the loop is closed: nothing waits any more
                 continue
 
 

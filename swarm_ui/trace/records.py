@@ -13,6 +13,7 @@ from msgspec.structs import force_setattr
 from swarm_ui import notebook
 from swarm_ui.action import Action
 from swarm_ui.errors import Failure, MaybeFailure
+from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Heard, Message, Usage, abstains
 from swarm_ui.model import Decision
 from swarm_ui.observation import Observation
@@ -20,7 +21,7 @@ from swarm_ui.view import View, identity
 
 TRACE_VERSION = 1
 
-EdgeName = tuple[str, str]
+EdgeName = Edge
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -55,6 +56,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     """Why the node itself failed, if its fallback spoke in its name."""
 
     def __post_init__(self) -> None:
+        if self.error is None and self.rescued is None:
+            return
         if isinstance(self.error, str):
             force_setattr(self, "error", Failure.read(self.error, "node", node=self.node))
         if isinstance(self.rescued, str):
@@ -62,7 +65,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One decision: what was seen, who heard whom, what each said, what was decided."""
+    """One decision: the observation, the edges, every message and call, and the action."""
 
     version: int = TRACE_VERSION
     run: str
@@ -70,7 +73,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     observation: Observation
     agents: tuple[str, ...]
     rounds: int
-    edges: tuple[EdgeName, ...] = ()
+    edges: tuple[Edge, ...] = ()
     """Edges messages travelled over (sender, listener)."""
     edge_logprob: float | None = None
     """Log-probability (nats) of these edges under the distribution they were drawn from, written
@@ -82,7 +85,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ballot: dict[str, float] = {}
     """Weight of each proposal in the vote of the output, keyed by the action's JSON."""
     action: Action | None = None
-    """The decision; ``None`` if nobody proposed a valid action."""
+    """The decision; ``None`` if no node proposed a valid action."""
 
     @property
     def undecided(self) -> str | None:
@@ -157,7 +160,7 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     credit_source: str = ""
     """Who gave it; empty: not known."""
     rationale: tuple[str, ...] = ()
-    """Why, in the words of who gave it: a text for each round; empty: none was given."""
+    """The reasons that the source of the credit gave, a text for each round; may be empty."""
 
 
 class Episode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -1,14 +1,16 @@
-"""The house rules that a reader cannot see in one file: who may import whom, and how long."""
+"""Rules that no single file shows: what each layer may import, and how large code may be."""
 
 from __future__ import annotations
 
 import ast
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
-import pytest
+import networkx as nx
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("nodes", "environments", "optim")
@@ -23,8 +25,32 @@ FILES = sorted(
 )
 
 
+LIBRARY = [p for p in FILES if p.relative_to(ROOT).parts[0] in ("swarm_ui", *PARTS)]
+COLLECTIONS = {
+    "environments/phone/apps", "environments/phone/tasks",
+    "environments/androidworld/handset/apps",
+}  # fmt: skip
+"""Folders of many modules of one kind."""
+SAME_IDEA: dict[str, str] = {
+    "environment": "the environment of each benchmark",
+    "data": "the recorded data of each benchmark",
+    "metrics": "the measures of each benchmark",
+    "tasks": "the tasks of each environment",
+    "report": "what a check or a run found",
+    "config": "settings of a package",
+}
+"""Module names used several times in one of the four parts, and what they mean in each."""
+
+
 def part_of(path: Path) -> str:
     return path.relative_to(ROOT).parts[0]
+
+
+def module_of(path: Path) -> str:
+    """The dotted name under which a file is imported."""
+    parts = list(path.relative_to(ROOT).with_suffix("").parts)
+    parts = parts[:-1] if parts[-1] == "__init__" else parts
+    return ".".join(parts if parts[0] == "swarm_ui" else ["swarm_ui", *parts])
 
 
 def deferred(node: ast.AST) -> bool:
@@ -33,9 +59,12 @@ def deferred(node: ast.AST) -> bool:
     return checking or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
 
 
-def imports(tree: ast.Module, *, at_import_time: bool) -> Iterator[str]:
-    """Modules a file imports; with ``at_import_time``, only when it is itself imported."""
-    pending: list[ast.AST] = [tree]
+def imports(path: Path, *, at_import_time: bool = False) -> Iterator[str]:
+    """Modules a file imports, inside functions and for type checkers too.
+
+    With ``at_import_time``: only those imported when the file itself is imported.
+    """
+    pending: list[ast.AST] = [parse(path)]
     while pending:
         node = pending.pop()
         if at_import_time and deferred(node):
@@ -43,48 +72,123 @@ def imports(tree: ast.Module, *, at_import_time: bool) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                yield full if full in MODULES else node.module
         pending.extend(ast.iter_child_nodes(node))
 
 
+@cache
 def parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_parts_never_import_each_other(part: str) -> None:
-    others = tuple(f"swarm_ui.{p}" for p in PARTS if p != part)
+MODULES = {module_of(path): path for path in LIBRARY}
+REACHES_INTO_NODES = {
+    "swarm_ui": "names of nodes are served on demand",
+    "swarm_ui.graph.graph": "CollabGraph.collaborative and CollabGraph.solo",
+}
+"""Modules of the core that may import nodes inside a function, and why."""
+ABOVE = {
+    "core": {"core"},
+    "viz": {"core", "viz"},
+    "report": {"core", "viz", "report"},
+    "nodes": {"core", "nodes"},
+    "environments": {"core", "environments"},
+    "optim": {"core", "optim"},
+    "experiment": {"core", "viz", "report", *PARTS, "experiment"},
+    "cli": {"core", "viz", "report", *PARTS, "experiment", "cli"},
+}
+"""What each layer may import."""
+
+
+def layer_of(module: str) -> str:
+    part = module.split(".")[1] if "." in module else ""
+    if module == "swarm_ui.__main__":
+        return "cli"
+    return part if part in ABOVE else "core"
+
+
+def test_every_layer_imports_only_those_below_it() -> None:
+    found = []
+    for module, path in MODULES.items():
+        for name in imports(path):
+            own, other = layer_of(module), layer_of(name)
+            if not name.startswith("swarm_ui") or other in ABOVE[own]:
+                continue
+            drawing = own == "core" and other == "viz"  # the _repr_svg_ of graphs and traces
+            if other == "nodes" and module in REACHES_INTO_NODES:
+                continue
+            if not (drawing and module in REACHES_INTO_NODES):
+                found.append(f"{module} imports {name}")
+    assert found == []
+
+
+def test_the_core_imports_no_layer_and_no_extra_when_it_is_imported() -> None:
     found = [
-        f"{path.relative_to(ROOT)} imports {name}"
-        for path in FILES
-        if part_of(path) == part
-        for name in imports(parse(path), at_import_time=False)
-        if f"{name}.".startswith(tuple(f"{o}." for o in others))
+        f"{module} imports {name}"
+        for module, path in MODULES.items()
+        if layer_of(module) == "core"
+        for name in imports(path, at_import_time=True)
+        if (name.startswith("swarm_ui.") and layer_of(name) != "core")
+        or name.split(".")[0] in HEAVY
     ]
     assert found == []
 
 
-def test_core_does_not_import_the_parts_when_it_is_imported() -> None:
-    ours = tuple(f"swarm_ui.{p}." for p in PARTS)
-    found = [
-        f"{path.relative_to(ROOT)} imports {name}"
-        for path in FILES
-        if part_of(path) == "swarm_ui"
-        for name in imports(parse(path), at_import_time=True)
-        if f"{name}.".startswith(ours)
-    ]
-    assert found == []
+def test_imports_have_no_cycle() -> None:
+    graph = nx.DiGraph(
+        (module, name)
+        for module, path in MODULES.items()
+        for name in imports(path)
+        if name in MODULES and name != module
+    )
+    cycles = [sorted(c) for c in nx.strongly_connected_components(graph) if len(c) > 1]
+    assert cycles == []
 
 
-def test_core_does_not_import_extras_when_it_is_imported() -> None:
-    found = [
-        f"{path.relative_to(ROOT)} imports {name}"
-        for path in FILES
-        if part_of(path) == "swarm_ui"
-        for name in imports(parse(path), at_import_time=True)
-        if name.split(".")[0] in HEAVY
-    ]
+def test_no_folder_has_many_loose_modules() -> None:
+    folders = Counter(
+        str(path.relative_to(ROOT).parent) for path in LIBRARY if not path.stem.startswith("__")
+    )
+    found = {f: n for f, n in folders.items() if n > 16 and f not in COLLECTIONS}
+    assert found == {}
+
+
+def test_a_module_name_stands_for_one_idea_in_a_part() -> None:
+    places: dict[tuple[str, str], list[str]] = {}
+    for path in LIBRARY:
+        relative = path.relative_to(ROOT)
+        if path.stem.startswith("__") or str(relative.parent) in COLLECTIONS:
+            continue
+        places.setdefault((relative.parts[0], path.stem), []).append(str(relative))
+    found = {
+        f"{part}: {name}": paths
+        for (part, name), paths in places.items()
+        if len(paths) > 1 and name not in SAME_IDEA
+    }
+    assert found == {}
+
+
+def test_public_signatures_are_short() -> None:
+    found = []
+    for path in LIBRARY:
+        if path.is_relative_to(ROOT / "swarm_ui" / "cli" / "commands"):
+            continue  # one parameter for each flag of a command
+        pending: list[ast.AST] = [parse(path)]
+        while pending:
+            for node in ast.iter_child_nodes(pending.pop()):
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    pending.append(node)
+                if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    continue
+                if node.name.startswith("_") and node.name != "__init__":
+                    continue
+                given = node.args
+                names = [a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+                count = len([name for name in names if name not in ("self", "cls")])
+                if count > 10:
+                    found.append(f"{path.relative_to(ROOT)}: {node.name}, {count}")
     assert found == []
 
 
@@ -105,10 +209,11 @@ def test_functions_are_short() -> None:
 
 
 def test_library_code_neither_prints_nor_evaluates() -> None:
+    talks = ("swarm_ui/cli/", "swarm_ui/experiment/")
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno} calls {node.func.id}"
-        for path in FILES
-        if part_of(path) in ("swarm_ui", *PARTS) and path.name != "__main__.py"
+        for path in LIBRARY
+        if path.name != "__main__.py" and not str(path.relative_to(ROOT)).startswith(talks)
         for node in ast.walk(parse(path))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
@@ -134,8 +239,8 @@ def test_third_parties_are_declared() -> None:
             "swarm_ui"}  # fmt: skip
     found = {
         name.split(".")[0]
-        for path in FILES
-        if part_of(path) == "swarm_ui"
-        for name in imports(parse(path), at_import_time=True)
+        for module, path in MODULES.items()
+        if layer_of(module) not in (*PARTS, "experiment")
+        for name in imports(path, at_import_time=True)
     }
     assert found - core - set(sys.stdlib_module_names) == set()
