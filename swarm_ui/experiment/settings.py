@@ -12,7 +12,7 @@ import msgspec
 
 from swarm_ui.errors import ConfigError
 
-World = Literal["phone", "miniwob", "androidworld"]
+EnvironmentName = Literal["phone", "miniwob", "androidworld"]
 Method = Literal["rft", "dpo"]
 Edges = Literal["redraw", "fixed", "learned"]
 
@@ -37,7 +37,7 @@ def _processors() -> int:
 class Settings:
     """One run. The defaults are the full run on the embedded phone."""
 
-    env: World = "phone"
+    env: EnvironmentName = "phone"
     quick: bool = False
     seed: int = 0
     agent: str | None = None
@@ -108,7 +108,7 @@ class Settings:
         return f"{self.env}-endpoint" if self.over_endpoint else self.env
 
 
-def defaults(*, quick: bool, env: World, endpoint: bool) -> Settings:
+def defaults(*, quick: bool, env: EnvironmentName, endpoint: bool) -> Settings:
     """The settings that hold where the user says nothing."""
     settings = Settings(env=env, quick=quick)
     if quick:
@@ -148,6 +148,6 @@ def restored(config: Mapping[str, object], where: str) -> Settings:
         raise ConfigError(f"'{where}' is not a run of this script: {error}") from error
 
 
-WORLDS: tuple[str, ...] = get_args(World)
+ENVIRONMENTS: tuple[str, ...] = get_args(EnvironmentName)
 METHODS: tuple[Method, ...] = get_args(Method)
 EDGES: tuple[str, ...] = get_args(Edges)

@@ -155,7 +155,7 @@ def _results(run: Path, missing: list[str]) -> Tally | None:
 def _measures(run: Path) -> ReportTable | None:
     """What the benchmark itself measures, where the run says it."""
     try:
-        plans = json.loads((run / "results.json").read_text(encoding="utf-8"))["plans"]
+        results = json.loads((run / "results.json").read_text(encoding="utf-8"))
         found = {
             plan["name"]: {
                 m["name"]: Estimate(
@@ -163,7 +163,7 @@ def _measures(run: Path) -> ReportTable | None:
                 )
                 for m in plan["measures"]
             }
-            for plan in plans
+            for plan in (*(results.get("plans") or ()), *(results.get("arms") or ()))
             if plan.get("measures")
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

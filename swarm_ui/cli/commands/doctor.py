@@ -17,15 +17,15 @@ _MARKS = {"ok": ("ok", "green"), "missing": ("MISSING", "bold red"), "absent": (
 def doctor(
     url: flags.Url = None,
     model: Annotated[
-        str | None, flags.option("--model", "-m", value="NAME", help="that --url should serve",
+        str | None, flags.declare("--model", "-m", value="NAME", help="that --url should serve",
                                  panel="")
     ] = None,
     key_env: Annotated[
-        str, flags.option(value="NAME", help="variable that holds the key", panel="")
+        str, flags.declare(value="NAME", help="variable that holds the key", panel="")
     ] = "OPENAI_API_KEY",
     need: Annotated[
         list[str] | None,
-        flags.option(value="AREA", panel="", complete=flags.one_of(*AREAS),
+        flags.declare(value="AREA", panel="", complete=flags.one_of(*AREAS),
                      help=f"exit with 1 if this is missing: {', '.join(AREAS)}; repeatable"),
     ] = None,
     json: flags.Json = False,

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from swarm_ui.experiment.console import Screen
+from swarm_ui.experiment.demo.tables import (
+    CURVE_SPLIT,
+    grouped,
+    report_tables,
+    speed_line,
+    terminal_table,
+)
+from swarm_ui.experiment.progress import ProgressDisplay
+from swarm_ui.experiment.reporting import with_screenshots
 from swarm_ui.experiment.results import Results
 from swarm_ui.experiment.settings import Settings, plain
-from swarm_ui.experiment.tables import CURVE_SPLIT, grouped, report_tables, speed_line, terminal
 from swarm_ui.optim.plots import plot_credit, plot_edges, plot_success
 from swarm_ui.report import (
     Curve,
@@ -30,17 +37,12 @@ from swarm_ui.trace.records import Episode
 
 _SHOWN_PER_ARM = 2
 _SHOWN = 14
-Pictured = Callable[[Sequence[Episode]], list[Episode]]
 
 
-def finish(
-    run: RunDirectory, settings: Settings, results: Results, screen: Screen, pictured: Pictured
+def write_demo_report(
+    run: RunDirectory, settings: Settings, results: Results, display: ProgressDisplay
 ) -> Path:
-    """Print the table, write report and plots; returns the report's path.
-
-    Args:
-        pictured: adds screenshots to the episodes of the viewer.
-    """
+    """Print the table, write report and plots; returns the report's path."""
     results.save(run.path)
     metrics = run.metrics()
     curves = _curves(results, metrics)
@@ -55,12 +57,13 @@ def finish(
         heat_maps=tuple(credit),
         graphs=tuple(_graphs(run, settings, results)),
         pictures=tuple(_plots(run, curves, credit, metrics)),
-        episodes=tuple(pictured(_episodes(run, results))),
+        episodes=tuple(with_screenshots(_episodes(run, results))),
     )
     path = write_report(run.path, data)
-    screen.say(terminal(results))
+    display.say(terminal_table(results))
     if speed_line(results):
-        screen.say(speed_line(results))
+        display.say(speed_line(results))
+    display.say()
     return path
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich import box
 from rich.table import Table
 
-from swarm_ui.experiment.results import Results, Row, split_order
+from swarm_ui.experiment.results import Results, Row
 from swarm_ui.report import Estimate, ReportTable, TableCell
 from swarm_ui.stats import Interval
 
@@ -13,7 +13,7 @@ CURVE_SPLIT = "validation"
 """Measured for the learning curve, not for the table."""
 
 
-def terminal(results: Results) -> Table:
+def terminal_table(results: Results) -> Table:
     """All splits in one table, with 95 % intervals."""
     table = Table(
         title="Success on test episodes",
@@ -64,7 +64,7 @@ def report_tables(results: Results) -> tuple[ReportTable, ...]:
 def grouped(results: Results) -> list[tuple[str, list[Row]]]:
     """Rows by split, without those of the learning curve."""
     rows = results.rows()
-    order = list(results.splits) or split_order(results.arms)
+    order = list(results.splits) or list(dict.fromkeys(row.split for row in rows))
     pairs = [(s, [row for row in rows if row.split == s]) for s in order if s != CURVE_SPLIT]
     return [(split, found) for split, found in pairs if found]
 
