@@ -18,6 +18,8 @@ from swarm_ui.experiment.environments.phone import SUITES
 from swarm_ui.experiment.teams import SHAPES
 
 WHERE, WHO, HOW, LEARNING = "Where it acts", "Who acts", "How it runs", "Learning"
+_PANELS = {"environment": WHERE, "model": WHO, "team": WHO, "train": LEARNING, "run": HOW, "": HOW}
+"""In the help, by section of the configuration."""
 
 
 def one_of(*names: str) -> Callable[[str], list[str]]:
@@ -117,6 +119,35 @@ def command(*options: Option) -> Callable[[Callable[[Arguments], int]], Callable
     return decorate
 
 
+def option(
+    name: str,
+    type: Any,
+    value: str,
+    help: str,
+    short: str = "",
+    *,
+    setting: str = "",
+    panel: str | None = None,
+    complete: Callable[..., list[str]] | None = None,
+) -> Option:
+    """An option with a value. Its panel in the help follows from the section of its setting.
+
+    Args:
+        name: of the parameter and, with dashes, of the option.
+        type: of the value; lists make the option repeatable.
+        value: the placeholder of the value in the help.
+        help: its help text.
+        short: a short form, such as ``"-a"``.
+        setting: what it stands for, such as ``"team.agents"``.
+        panel: another panel.
+        complete: completes the value in a shell.
+    """
+    names = ["--" + name.replace("_", "-"), *([short] if short else [])]
+    panel = _PANELS[setting.partition(".")[0]] if panel is None else panel
+    declaration = declare(*names, value=value, help=help, panel=panel, complete=complete)
+    return Option(name, type | None, declaration, setting)
+
+
 Url = Annotated[
     str | None, declare(value="URL", help="OpenAI-compatible endpoint, up to /v1", panel=WHO)
 ]
@@ -124,141 +155,91 @@ Json = Annotated[bool, declare("--json", help="one JSON object on standard outpu
 Quiet = Annotated[bool, declare("--quiet", "-q", help="no progress, no remarks")]
 Force = Annotated[bool, declare("--force", help="replace what exists", panel="")]
 
-CONFIG = Option(
-    "config", Path | None,
-    declare("--config", "-c", value="FILE", help="TOML file; see swarm-ui init", panel=""),
-)  # fmt: skip
+CONFIG = option("config", Path, "FILE", "TOML file; see swarm-ui init", "-c", panel="")
 SET = Option(
-    "settings", list[str] | None,
+    "settings",
+    list[str] | None,
     declare("--set", value="SECTION.NAME=VALUE", help="any setting of the file", panel=""),
-)  # fmt: skip
+)
 ENVIRONMENT = Option(
-    "env", str | None,
+    "env",
+    str | None,
     typer.Argument(
-        metavar="ENV", help="phone, miniwob, androidworld, handset, mind2web, or module:factory",
+        metavar="ENV",
+        help="phone, miniwob, androidworld, handset, mind2web, or module:factory",
         autocompletion=one_of(*ENVIRONMENTS),
     ),
     "environment.name",
-)  # fmt: skip
+)
 TASKS = Option(
-    "task", list[str] | None,
+    "task",
+    list[str] | None,
     typer.Argument(metavar="TASK", help="none: the suite", autocompletion=tasks),
     "environment.tasks",
-)  # fmt: skip
-TASK = Option(
-    "task", list[str] | None,
-    declare("--task", value="NAME", help="only this one; repeatable", panel=WHERE, complete=tasks),
-    "environment.tasks",
-)  # fmt: skip
-SPLIT = Option(
-    "split", str | None, declare(value="NAME", help="which episodes", panel=WHERE),
-    "environment.split",
-)  # fmt: skip
-SPLITS = Option(
-    "split", list[str] | None,
-    declare("--split", value="NAME", help="which episodes; repeatable", panel=WHERE),
-)  # fmt: skip
-SEED = Option(
-    "seed", int | None, declare(value="N", help="of the choice of episodes", panel=WHERE),
-    "environment.seed",
-)  # fmt: skip
-SEEDS = Option(
-    "seed", list[int] | None,
-    declare("--seed", value="N", help="of a choice of episodes; repeatable", panel=WHERE),
-)  # fmt: skip
-SUITE = Option(
-    "suite", str | None,
-    declare(value="NAME", help="phone: core, extended", panel=WHERE, complete=one_of(*SUITES)),
-    "environment.suite",
-)  # fmt: skip
-EPISODES = Option(
-    "episodes", int | None, declare("--episodes", "-n", value="N", help="how many", panel=WHERE),
-    "environment.episodes",
-)  # fmt: skip
-MAX_STEPS = Option(
-    "max_steps", int | None, declare(value="N", help="cut an episode off", panel=WHERE),
-    "environment.max_steps",
-)  # fmt: skip
-DATA = Option(
-    "data", str | None, declare(value="FOLDER", help="your copy of Mind2Web", panel=WHERE),
-    "environment.data",
-)  # fmt: skip
-MODEL = Option(
-    "model", str | None,
-    declare("--model", "-m", value="NAME", panel=WHO,
-            help="base, a folder, script:FILE, module:factory, or what --url serves"),
-    "model.name",
-)  # fmt: skip
-URL = Option(
-    "url", str | None,
-    declare(value="URL", help="OpenAI-compatible endpoint, up to /v1", panel=WHO), "model.url",
-)  # fmt: skip
-ADAPTERS = Option(
-    "adapters", str | None,
-    declare(value="FOLDER", help="of a trained team: RUN/adapters", panel=WHO), "model.adapters",
-)  # fmt: skip
-TEAM = (
-    Option("agents", int | None,
-           declare("--agents", "-a", value="N", help="in the team", panel=WHO), "team.agents"),
-    Option("rounds", int | None,
-           declare("--rounds", "-r", value="N", help="of talk", panel=WHO), "team.rounds"),
-    Option("edges", str | None,
-           declare(value="EDGES", panel=WHO, complete=one_of("random", *SHAPES),
-                   help="random, none, chain, debate, star, tree, 'agent_0>agent_1,…', or a run "
-                   "that learned them"), "team.edges"),
-    Option("views", str | None,
-           declare(value="VIEW", help="same, shuffle, window", panel=WHO,
-                   complete=one_of("same", "shuffle", "window")), "team.views"),
-    Option("vote", str | None,
-           declare(value="RULE", help="majority, probability", panel=WHO,
-                   complete=one_of("majority", "probability")), "team.vote"),
-    Option("temperature", float | None, declare(value="T", help="0: greedy", panel=WHO),
-           "team.temperature"),
-)  # fmt: skip
-OUT = Option(
-    "out", str | None,
-    declare("--out", "-o", value="FOLDER", help="of the run (runs/<date>-…)"), "run.out",
-)  # fmt: skip
-CONCURRENCY = Option(
-    "concurrency", int | None,
-    declare("--concurrency", "-j", value="N", help="episodes at once"), "run.concurrency",
-)  # fmt: skip
-FAIL_UNDER = Option(
-    "fail_under", float | None, declare(value="SHARE", help="exit with 1 if less is solved"),
-    "run.fail_under",
-)  # fmt: skip
-RESUME = Option(
-    "resume", Path | None, declare(value="RUN", help="go on with a run, as it was set up")
 )
+TASK = option(
+    "task", list[str], "NAME", "only this one; repeatable",
+    setting="environment.tasks", complete=tasks,
+)  # fmt: skip
+SPLIT = option("split", str, "NAME", "which episodes", setting="environment.split")
+SPLITS = option("split", list[str], "NAME", "which episodes; repeatable", panel=WHERE)
+SEED = option("seed", int, "N", "of the choice of episodes", setting="environment.seed")
+SEEDS = option("seed", list[int], "N", "of a choice of episodes; repeatable", panel=WHERE)
+SUITE = option(
+    "suite", str, "NAME", "phone: core, extended",
+    setting="environment.suite", complete=one_of(*SUITES),
+)  # fmt: skip
+EPISODES = option("episodes", int, "N", "how many", "-n", setting="environment.episodes")
+MAX_STEPS = option("max_steps", int, "N", "cut an episode off", setting="environment.max_steps")
+TRAINING_MAX_STEPS = replace(MAX_STEPS, setting="train.max_steps")
+DATA = option("data", str, "FOLDER", "your copy of Mind2Web", setting="environment.data")
+MODEL = option(
+    "model", str, "NAME", "base, a folder, script:FILE, module:factory, or what --url serves", "-m",
+    setting="model.name",
+)  # fmt: skip
+URL = option("url", str, "URL", "OpenAI-compatible endpoint, up to /v1", setting="model.url")
+ADAPTERS = option(
+    "adapters", str, "FOLDER", "of a trained team: RUN/adapters", setting="model.adapters"
+)
+TEAM = (
+    option("agents", int, "N", "in the team", "-a", setting="team.agents"),
+    option("rounds", int, "N", "of talk", "-r", setting="team.rounds"),
+    option(
+        "edges", str, "EDGES",
+        "random, none, chain, debate, star, tree, 'agent_0>agent_1,…', or a run that learned them",
+        setting="team.edges", complete=one_of("random", *SHAPES),
+    ),
+    option("views", str, "VIEW", "same, shuffle, window", setting="team.views",
+           complete=one_of("same", "shuffle", "window")),
+    option("vote", str, "RULE", "majority, probability", setting="team.vote",
+           complete=one_of("majority", "probability")),
+    option("temperature", float, "T", "0: greedy", setting="team.temperature"),
+)  # fmt: skip
+OUT = option("out", str, "FOLDER", "of the run (runs/<date>-…)", "-o", setting="run.out")
+CONCURRENCY = option("concurrency", int, "N", "episodes at once", "-j", setting="run.concurrency")
+FAIL_UNDER = option(
+    "fail_under", float, "SHARE", "exit with 1 if less is solved", setting="run.fail_under"
+)
+AGAINST = option("against", Path, "RUN", "compare with this run, episode by episode")
 JSON = Option(
     "json", bool, declare("--json", help="one JSON object on standard output"), default=False
 )
 ENDING = (
-    RESUME,
+    option("resume", Path, "RUN", "go on with a run, as it was set up"),
     Option("dry_run", bool, declare("--dry-run", help="say what would be done, and stop"),
            default=False),
     JSON,
     Option("quiet", bool, declare("--quiet", "-q", help="no progress, no remarks"), default=False),
 )  # fmt: skip
-AGAINST = Option(
-    "against", Path | None, declare(value="RUN", help="compare with this run, episode by episode")
-)
 TRAINING = (
-    Option("iterations", int | None,
-           declare(value="N", help="of rollouts and updates", panel=LEARNING), "train.iterations"),
-    Option("rollouts", int | None,
-           declare(value="N", help="episodes in each iteration", panel=LEARNING),
-           "train.episodes"),
-    Option("method", str | None,
-           declare(value="NAME", help="rft, dpo, ipo or pg", panel=LEARNING,
-                   complete=one_of("rft", "dpo", "ipo", "pg")), "train.update.method"),
-    Option("learn_edges", str | None,
-           declare(value="HOW", help="redraw, fixed or learned", panel=LEARNING,
-                   complete=one_of("redraw", "fixed", "learned")), "train.edges"),
+    option("iterations", int, "N", "of rollouts and updates", setting="train.iterations"),
+    option("rollouts", int, "N", "episodes in each iteration", setting="train.episodes"),
+    option("method", str, "NAME", "rft, dpo, ipo or pg", setting="train.update.method",
+           complete=one_of("rft", "dpo", "ipo", "pg")),
+    option("learn_edges", str, "HOW", "redraw, fixed or learned", setting="train.edges",
+           complete=one_of("redraw", "fixed", "learned")),
     Option("critic", bool,
            declare("--critic/--no-critic", help="the phone's scripted critic gives credit; else "
                    "the outcome does", panel=LEARNING), default=True),
-    Option("seed", int | None,
-           declare(value="N", help="equal seeds give equal runs", panel=LEARNING), "train.seed"),
+    option("seed", int, "N", "equal seeds give equal runs", setting="train.seed"),
 )  # fmt: skip
-TRAINING_MAX_STEPS = replace(MAX_STEPS, setting="train.max_steps")
