@@ -20,7 +20,8 @@ _PICTURED = 30
 
 def evaluation_report(run: RunDirectory, results: Results) -> Path:
     """Write the report of a run; returns its path."""
-    episodes = [e for arm in results.arms for e in run.episodes(arm.name) if arm.outcomes]
+    saved = [arm.name for arm in results.arms if (run.traces / f"{arm.name}.jsonl").exists()]
+    episodes = [episode for name in saved for episode in run.episodes(name)]
     labels = dict.fromkeys(arm.label for arm in results.arms if arm.label)
     values = [value for value in results.outcomes if value is not None]
     masked = len(results.outcomes) - len(values)

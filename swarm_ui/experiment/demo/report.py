@@ -138,16 +138,9 @@ def _plots(
         }  # fmt: skip
         if lines:
             plot_success(lines, run.plots / f"{name}.png")
-    credit = [
-        credit_map for credit_map in found.heat_maps if credit_map.title.startswith("Mean credit")
-    ]
-    for k, credit_map in enumerate(credit[:1] + credit[1:][-1:]):
-        plot_credit(
-            credit_map.values,
-            credit_map.columns,
-            run.plots / f"credit-{k}.png",
-            title=credit_map.title,
-        )
+    credit = [m for m in found.heat_maps if m.title.startswith("Mean credit")]
+    for k, m in enumerate(credit[:1] + credit[1:][-1:]):
+        plot_credit(m.values, m.columns, run.plots / f"credit-{k}.png", title=m.title)
     learned = metrics[-1].get("edge_probabilities") if metrics else None
     if not learned:
         return []
