@@ -1,4 +1,4 @@
-"""The commands joined up, and what becomes of errors."""
+"""The program with all its commands, and the exit code of each error."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return int(code or 0)
     except TyperException as error:
-        # What typer raises for wrong usage is not public, so nothing of it is counted on.
+        # Typer's usage errors are not public: their attributes may be missing.
         message = str(getattr(error, "message", "") or error)
         where = getattr(getattr(error, "ctx", None), "command_path", "swarm-ui")
         formatted = getattr(error, "format_message", lambda: message)()
@@ -109,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, Abort):
         out.log.print("stopped")
         return _record(out, exits.INTERRUPTED, "KeyboardInterrupt", "stopped")
-    except BrokenPipeError:  # whoever read the output, such as head, has enough
+    except BrokenPipeError:  # the reader of the output, such as head, has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exits.OK
     except Exception as error:

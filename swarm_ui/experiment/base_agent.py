@@ -1,4 +1,4 @@
-"""Stage 1, joined up: synthetic lessons and a few phone demonstrations make the base agent."""
+"""Stage 1: the base agent is trained on synthetic lessons and a few phone demonstrations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from swarm_ui.optim.update import parallel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseAgentConfig:
-    """All that decides the base agent; the defaults made the checkpoint that ships."""
+    """How a base agent is trained; the defaults made the checkpoint that ships."""
 
     width: int = 64
     layers: int = 3

@@ -171,8 +171,8 @@ def checked(draft: Draft, *, train: bool = False, find: FindMistakes | None = No
     if len(mistakes) == 1:
         raise ConfigError(mistakes[0])
     if mistakes:
-        told = "\n  ".join(mistakes)
-        raise ConfigError(f"{len(mistakes)} mistakes in the configuration:\n  {told}")
+        lines = "\n  ".join(mistakes)
+        raise ConfigError(f"{len(mistakes)} mistakes in the configuration:\n  {lines}")
     return msgspec.convert(draft.values, Config)
 
 

@@ -1,4 +1,4 @@
-"""``swarm-ui doctor``: what is there, and what to do about what is not."""
+"""``swarm-ui doctor``: what is installed, and what to do about missing parts."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def doctor(
     made.columns[0].no_wrap = made.columns[1].no_wrap = True
     for check in found:
         mark, style = _MARKS[check.state]
-        told = Text(check.found)
+        text = Text(check.found)
         if check.do:
-            told.append(("\n" if check.found else "") + f"→ {check.do}", style="yellow")
-        made.add_row(check.name, Text(mark, style=style), told)
+            text.append(("\n" if check.found else "") + f"→ {check.do}", style="yellow")
+        made.add_row(check.name, Text(mark, style=style), text)
     output.show(made)
     missing = [check.name for check in found if check.state == "missing"]
     code = exits.NOT_GOOD if missing else exits.OK

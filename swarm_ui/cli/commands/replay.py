@@ -1,4 +1,4 @@
-"""``swarm-ui replay``: a recorded decision once more, with something different."""
+"""``swarm-ui replay``: a recorded decision run again with changes."""
 
 from __future__ import annotations
 
@@ -65,8 +65,10 @@ def replay(arguments: flags.Arguments) -> int:
     done = asyncio.run(replay_decision(*where, changes, arguments.draft()))
     output.show(_table(done))
     same = done.before.action == done.after.action
-    told = "the decision is the same" if same else "the decision is another"
-    output.show(Text(f"{told}; {done.requests} of {len(done.after.calls)} calls were made again"))
+    verdict = "the decision is the same" if same else "the decision is another"
+    output.show(
+        Text(f"{verdict}; {done.requests} of {len(done.after.calls)} calls were made again")
+    )
     if out is not None:
         from swarm_ui.trace.jsonl import write_jsonl
 
@@ -79,7 +81,7 @@ def replay(arguments: flags.Arguments) -> int:
 
 
 def _table(done: Replayed) -> Table:
-    """Every message before and after; those that differ stand out."""
+    """Every message before and after; messages that differ are bold."""
     made = table(
         f"{done.before.observation.goal}", ["message", "before", "after"],
         caption="Bold: it says something else.",
