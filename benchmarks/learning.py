@@ -92,19 +92,19 @@ def run(
 ) -> None:
     """Train and evaluate whatever of the study is not there yet."""
     from benchmarks.studies.learning.study import Study
-    from swarm_ui.experiment.console import Screen
-    from swarm_ui.experiment.session import agent_folder, check_learning
+    from swarm_ui.experiment.demo.run import agent_folder, check_learning
+    from swarm_ui.experiment.progress import ProgressDisplay
 
     check_learning(settings)
-    with Screen() as screen:
-        study = Study(folder, agent_folder(settings), settings, screen)
-        study.untrained()
-        study.base()
-        for seed in seeds:
-            for name in names:
-                seconds = study.trained(seed, BY_NAME[name])
-                if control and name == FULL.name:
-                    study.more_stage_one(seed, seconds)
+    display = ProgressDisplay()
+    study = Study(folder, agent_folder(settings), settings, display)
+    study.untrained()
+    study.base()
+    for seed in seeds:
+        for name in names:
+            seconds = study.trained(seed, BY_NAME[name])
+            if control and name == FULL.name:
+                study.more_stage_one(seed, seconds)
 
 
 def rows(folder: Path) -> list[Row]:

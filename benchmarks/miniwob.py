@@ -82,8 +82,9 @@ CLICK = "(ref) => { core.elementClick(ref); return readScreen(); }"
 
 def serve(name: str) -> None:
     """Answer ``{"seconds", "pages", "browser"}`` with ``{"steps", "seconds"}`` until the end."""
-    here = str(Path(__file__).absolute().parent)
-    sys.path[:] = [p for p in sys.path if p != here]  # this file is not the package of its name
+    # This file is not the package of its name. The path may be given through a symbolic link.
+    here = Path(__file__).resolve().parent
+    sys.path[:] = [p for p in sys.path if Path(p or os.curdir).resolve() != here]
     systems = (ours, selenium, playwright, playwright_scripts)
     sample = {system.__name__: system for system in systems}[name]
     print(json.dumps({"ready": name}), flush=True)

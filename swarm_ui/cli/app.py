@@ -1,4 +1,4 @@
-"""The commands joined up, and what becomes of errors."""
+"""The program with all its commands, and the exit code of each error."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from swarm_ui.cli.commands import (
     train,
     view,
 )
+from swarm_ui.cli.commands.outcome import Stopped
 from swarm_ui.cli.output import Output
-from swarm_ui.cli.playing import Stopped
 from swarm_ui.errors import SwarmError
 
 _EPILOG = (
@@ -73,10 +73,10 @@ def _top(
         from importlib.metadata import version as installed
 
         try:
-            told = installed("swarm-ui")
+            number = installed("swarm-ui")
         except PackageNotFoundError:
-            told = "not installed: run from a checkout"
-        typer.echo(f"swarm-ui {told}")
+            number = "not installed: run from a checkout"
+        typer.echo(f"swarm-ui {number}")
         raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
@@ -91,34 +91,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return int(code or 0)
     except TyperException as error:
-        # What typer raises for wrong usage is not public, so nothing of it is counted on.
+        # Typer's usage errors are not public: their attributes may be missing.
         message = str(getattr(error, "message", "") or error)
         where = getattr(getattr(error, "ctx", None), "command_path", "swarm-ui")
         formatted = getattr(error, "format_message", lambda: message)()
         formatted = formatted.replace("Value error, ", "").rstrip(".")
         out.error(f"{formatted} (see: {where} --help)")
-        return _told(out, exits.WRONG, "UsageError", formatted)
+        return _record(out, exits.WRONG, "UsageError", formatted)
     except SwarmError as error:
         out.error(str(error))
-        return _told(out, exits.code_of(error), type(error).__name__, str(error))
+        return _record(out, exits.code_of(error), type(error).__name__, str(error))
     except Stopped as stop:
         code = exits.INTERRUPTED
-        if isinstance(stop.why, SwarmError):
-            code = exits.code_of(stop.why)
-            out.error(str(stop.why))
+        if isinstance(stop.cause, SwarmError):
+            code = exits.code_of(stop.cause)
+            out.error(str(stop.cause))
         out.log.print(f"stopped; {stop}", soft_wrap=True)
-        return _told(out, code, "Stopped", str(stop), run=str(stop.run), resume=stop.resume)
+        return _record(out, code, "Stopped", str(stop), run=str(stop.run), resume=stop.resume)
     except (KeyboardInterrupt, Abort):
         out.log.print("stopped")
-        return _told(out, exits.INTERRUPTED, "KeyboardInterrupt", "stopped")
-    except BrokenPipeError:  # whoever read the output, such as head, has enough
+        return _record(out, exits.INTERRUPTED, "KeyboardInterrupt", "stopped")
+    except BrokenPipeError:  # the reader of the output, such as head, has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exits.OK
     except Exception as error:
         traceback.print_exc()
-        return _told(out, exits.INTERNAL, type(error).__name__, str(error))
+        return _record(out, exits.INTERNAL, type(error).__name__, str(error))
 
 
-def _told(out: Output, code: int, kind: str, message: str, **more: object) -> int:
+def _record(out: Output, code: int, kind: str, message: str, **more: object) -> int:
     out.record({"ok": False, "exit": code, "error": kind, "message": message, **more})
     return code

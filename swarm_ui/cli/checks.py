@@ -1,4 +1,4 @@
-"""What can be found out about this machine without changing anything."""
+"""Checks of this machine, which change nothing."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ _EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing that was looked for."""
+    """The result of one check."""
 
     area: str
     name: str
     state: Literal["ok", "missing", "absent"]
-    """``absent``: not there, and nothing that was asked for needs it."""
+    """``absent``: not found, and nothing that was asked for needs it."""
     found: str
     do: str = ""
     """What to do about it."""
 
 
 def checks(url: str | None, model: str | None, key_env: str, needed: frozenset[str]) -> list[Check]:
-    """Everything that is looked for; what is needed and absent is missing."""
+    """All checks; a part that is needed and absent is ``missing``."""
     found = [
         *_python(),
         *_extras(),
@@ -66,26 +66,23 @@ def checks(url: str | None, model: str | None, key_env: str, needed: frozenset[s
     ]
 
 
+def _check(area: str, name: str, ok: object, found: str, do: str) -> Check:
+    """A check that is fine, or whose part is absent. ``do``: what to do in that case."""
+    state: Literal["ok", "absent"] = "ok" if ok else "absent"
+    return Check(area=area, name=name, state=state, found=found, do="" if ok else do)
+
+
 def _python() -> Iterator[Check]:
-    new = sys.version_info >= (3, 11)
-    yield Check(
-        area="core",
-        name="Python",
-        state="ok" if new else "absent",
-        found=f"{platform.python_version()}, {os.cpu_count()} cores, {platform.system()}",
-        do="" if new else "install Python 3.11 or newer",
-    )
+    about = f"{platform.python_version()}, {os.cpu_count()} cores, {platform.system()}"
+    yield _check("core", "Python", sys.version_info >= (3, 11), about,
+                 "install Python 3.11 or newer")  # fmt: skip
     yield _modules("core", "swarm-ui", _CORE, "pip install swarm-ui")
     agent = importlib.util.find_spec("swarm_ui.nodes.models.tiny_agent")
     place = Path(agent.origin or "").parent / "base_agent" if agent else Path()
     whole = (place / "model.safetensors").is_file() and (place / "words.json").is_file()
-    yield Check(
-        area="core",
-        name="base agent",
-        state="ok" if whole else "absent",
-        found="ships with swarm-ui" if whole else f"no weights in {place}",
-        do="" if whole else "install swarm-ui again: its files are incomplete",
-    )
+    found = "ships with swarm-ui" if whole else f"no weights in {place}"
+    yield _check("core", "base agent", whole, found,
+                 "install swarm-ui again: its files are incomplete")  # fmt: skip
 
 
 def _extras() -> Iterator[Check]:
@@ -96,17 +93,14 @@ def _extras() -> Iterator[Check]:
 
 def _modules(area: str, name: str, modules: tuple[str, ...], do: str) -> Check:
     lacking = [module for module in modules if importlib.util.find_spec(module) is None]
-    if lacking:
-        return Check(
-            area=area, name=name, state="absent", found=f"lacks {', '.join(lacking)}", do=do
-        )
     known = [f"{module} {version}" for module in modules if (version := _version(module))]
-    return Check(area=area, name=name, state="ok", found=", ".join(known))
+    found = f"lacks {', '.join(lacking)}" if lacking else ", ".join(known)
+    return _check(area, name, not lacking, found, do)
 
 
 @cache
 def _distributions() -> Mapping[str, list[str]]:
-    """By module; finding out reads the records of everything that is installed."""
+    """Distributions by module; reading the records of all that is installed takes time."""
     return importlib.metadata.packages_distributions()
 
 
@@ -123,20 +117,16 @@ def _gpu() -> Iterator[Check]:
         return
     import torch
 
-    if torch.cuda.is_available():
+    found = f"none that torch {torch.__version__} can use; the base agent needs none"
+    cuda = torch.cuda.is_available()
+    if cuda:
         device = torch.cuda.get_device_properties(0)
-        told = f"{torch.cuda.device_count()} x {device.name}, {device.total_memory / 2**30:.0f} GiB"
-        yield Check(area="gpu", name="GPU", state="ok", found=told)
+        memory = f"{device.total_memory / 2**30:.0f} GiB"
+        found = f"{torch.cuda.device_count()} x {device.name}, {memory}"
     elif torch.backends.mps.is_available():
-        yield Check(area="gpu", name="GPU", state="ok", found="Apple (mps)")
-    else:
-        yield Check(
-            area="gpu",
-            name="GPU",
-            state="absent",
-            found=f"none that torch {torch.__version__} can use; the base agent needs none",
-            do="for large models: a CUDA build of torch, or --url with a model served elsewhere",
-        )
+        found = "Apple (mps)"
+    advice = "for large models: a CUDA build of torch, or --url with a model served elsewhere"
+    yield _check("gpu", "GPU", cuda or torch.backends.mps.is_available(), found, advice)
 
 
 def _browser() -> Iterator[Check]:
@@ -146,19 +136,14 @@ def _browser() -> Iterator[Check]:
     try:
         binary = find_browser()
     except ConfigError as error:
-        yield Check(area="web", name="browser", state="absent", found="", do=str(error))
+        yield _check("web", "browser", False, "", str(error))
         return
     if binary is None:
-        yield Check(area="web", name="browser", state="absent", found="", do=INSTALL_HINT)
+        yield _check("web", "browser", False, "", INSTALL_HINT)
         return
-    told = _said([str(binary), "--version"])
-    yield Check(
-        area="web",
-        name="browser",
-        state="ok" if told else "absent",
-        found=f"{told or 'does not start:'} ({binary})",
-        do="" if told else f"run it to see why: {binary} --version",
-    )
+    version = _output([str(binary), "--version"])
+    yield _check("web", "browser", version, f"{version or 'does not start:'} ({binary})",
+                 f"run it to see why: {binary} --version")  # fmt: skip
 
 
 def _android() -> Iterator[Check]:
@@ -166,49 +151,27 @@ def _android() -> Iterator[Check]:
 
     device = Emulator()
     adb = shutil.which(os.path.expanduser(device.adb_path)) or shutil.which("adb")
-    yield Check(
-        area="android",
-        name="adb",
-        state="ok" if adb else "absent",
-        found=adb or "",
-        do="" if adb else "install Android's platform-tools (Android Studio, SDK Manager)",
-    )
+    yield _check("android", "adb", adb, adb or "",
+                 "install Android's platform-tools (Android Studio, SDK Manager)")  # fmt: skip
     ports = f"ports {device.console_port} and {device.grpc_port}"
     listens = device.listens()
-    yield Check(
-        area="android",
-        name="emulator",
-        state="ok" if listens else "absent",
-        found=f"answers on {ports}" if listens else f"nothing answers on {ports}",
-        do=""
-        if listens
-        else f"start it: emulator -avd AndroidWorldAvd -no-snapshot -grpc {device.grpc_port}",
-    )
+    found = f"answers on {ports}" if listens else f"nothing answers on {ports}"
+    start = f"start it: emulator -avd AndroidWorldAvd -no-snapshot -grpc {device.grpc_port}"
+    yield _check("android", "emulator", listens, found, start)
     apart = os.environ.get("SWARM_UI_ANDROID_WORLD_PYTHON", "")
     here = importlib.util.find_spec("android_world") is not None
-    yield Check(
-        area="android",
-        name="android_world",
-        state="ok" if here or Path(apart).is_file() else "absent",
-        found="installed here" if here else apart,
-        do=""
-        if here or Path(apart).is_file()
-        else "install it in a Python of its own and set "
-        "SWARM_UI_ANDROID_WORLD_PYTHON to it; CONTRIBUTING.md says how",
-    )
+    yield _check("android", "android_world", here or Path(apart).is_file(),
+                 "installed here" if here else apart,
+                 "install it in a Python of its own and set "
+                 "SWARM_UI_ANDROID_WORLD_PYTHON to it; CONTRIBUTING.md says how")  # fmt: skip
 
 
 def _endpoint(url: str | None, model: str | None, key_env: str) -> Iterator[Check]:
     key = "set" if os.environ.get(key_env) else "not set"
     address = url or os.environ.get("OPENAI_BASE_URL")
     if not address:
-        yield Check(
-            area="endpoint",
-            name="endpoint",
-            state="absent",
-            found=f"none named; key in {key_env}: {key}",
-            do="to look at one: swarm-ui doctor --url http://localhost:8000/v1",
-        )
+        yield _check("endpoint", "endpoint", False, f"none named; key in {key_env}: {key}",
+                     "to look at one: swarm-ui doctor --url http://localhost:8000/v1")  # fmt: skip
         return
     from swarm_ui.nodes.models.openai.failures import without_credentials
 
@@ -216,12 +179,12 @@ def _endpoint(url: str | None, model: str | None, key_env: str) -> Iterator[Chec
     try:
         served = asyncio.run(_served(address, model, key_env))
     except (ModelError, ConfigError) as error:
-        yield Check(area="endpoint", name="endpoint", state="absent",
-                    found=f"{shown}; key in {key_env}: {key}", do=str(error))  # fmt: skip
+        found = f"{shown}; key in {key_env}: {key}"
+        yield _check("endpoint", "endpoint", False, found, str(error))
         return
     names = ", ".join(served[:6]) + (", …" if len(served) > 6 else "")
-    yield Check(area="endpoint", name="endpoint", state="ok",
-                found=f"{shown} serves {names or 'some'}; key in {key_env}: {key}")  # fmt: skip
+    found = f"{shown} serves {names or 'some'}; key in {key_env}: {key}"
+    yield _check("endpoint", "endpoint", True, found, "")
 
 
 async def _served(url: str, model: str | None, key_env: str) -> tuple[str, ...]:
@@ -244,7 +207,7 @@ async def _served(url: str, model: str | None, key_env: str) -> tuple[str, ...]:
         await endpoint.close()
 
 
-def _said(command: list[str]) -> str:
+def _output(command: list[str]) -> str:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
     except (OSError, subprocess.TimeoutExpired):

@@ -1,19 +1,25 @@
-"""Options that several commands share, and the settings they stand for."""
+"""Options of commands, and the settings that they stand for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from swarm_ui.cli import playing
-from swarm_ui.cli.config import Config, Draft, EnvironmentSection, checked, drafted
-from swarm_ui.cli.teams import SHAPES
-from swarm_ui.cli.worlds import NAMES, SUITES
+from swarm_ui.cli.output import Output
+from swarm_ui.experiment.config import Draft, read_draft
+from swarm_ui.experiment.environments import ENVIRONMENTS, spec_of
+from swarm_ui.experiment.environments.phone import SUITES
+from swarm_ui.experiment.teams import SHAPES
 
 WHERE, WHO, HOW, LEARNING = "Where it acts", "Who acts", "How it runs", "Learning"
+_PANELS = {"environment": WHERE, "model": WHO, "team": WHO, "train": LEARNING, "run": HOW, "": HOW}
+"""In the help, by section of the configuration."""
 
 
 def one_of(*names: str) -> Callable[[str], list[str]]:
@@ -26,188 +32,214 @@ def one_of(*names: str) -> Callable[[str], list[str]]:
 
 
 def tasks(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Completion of a task, in environments that know theirs without a device."""
-    from swarm_ui.cli.worlds import all_tasks
-
-    env = ctx.params.get("env") or "phone"
-    known = all_tasks(EnvironmentSection(name=env)) if env in ("phone", "miniwob") else ()
+    """Completion of a task, in environments whose tasks are known without a device."""
+    known_tasks = spec_of(ctx.params.get("env") or "phone").known_tasks
+    known = known_tasks() if known_tasks is not None else ()
     return [name for name in known if name.startswith(incomplete)]
 
 
-def option(*names: str, value: str = "", help: str, panel: str = HOW,
-           complete: Callable[[str], list[str]] | None = None) -> Any:  # fmt: skip
-    """An option. ``value``: what stands for its value in the help; empty: it is a switch."""
+def declare(*names: str, value: str = "", help: str, panel: str = HOW,
+            complete: Callable[..., list[str]] | None = None) -> Any:  # fmt: skip
+    """An option for Typer. ``value``: the placeholder of its value; empty: it is a switch."""
     return typer.Option(
         *names, metavar=value, help=help, rich_help_panel=panel or None, autocompletion=complete
     )
 
 
-ConfigFile = Annotated[
-    Path | None,
-    option("--config", "-c", value="FILE", help="TOML file; see swarm-ui init", panel=""),
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of commands that take many."""
+
+    name: str
+    """Of the parameter."""
+    type: Any
+    declaration: Any
+    """As Typer takes it."""
+    setting: str = ""
+    """The setting that it stands for, such as ``"team.agents"``; empty: none."""
+    default: Any = None
+
+    @property
+    def flag(self) -> str:
+        """Its name in error messages."""
+        if isinstance(self.declaration, typer.models.ArgumentInfo):
+            return str(self.declaration.metavar)
+        names = [n for n in self.declaration.param_decls or () if n.startswith("--")]
+        return names[0].partition("/")[0] if names else "--" + self.name.replace("_", "-")
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What the user gave a command."""
+
+    options: tuple[Option, ...]
+    values: Mapping[str, Any]
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    @property
+    def output(self) -> Output:
+        """Where the command writes."""
+        return Output(machine=self["json"], quiet=self.values.get("quiet", False))
+
+    def draft(self, *, file: bool = True) -> Draft:
+        """Options over ``--set`` over the file. ``file``: read the file, if one is given."""
+        given = {
+            option.setting: (option.flag, self[option.name])
+            for option in self.options
+            if option.setting and self[option.name] not in (None, [])
+        }
+        return read_draft(self["config"] if file else None, given, self["settings"] or ())
+
+    def given(self, *names: str) -> list[str]:
+        """The flags, of those options, that the user gave."""
+        options = {option.name: option for option in self.options}
+        return [options[name].flag for name in names if self[name] not in (None, [])]
+
+
+def command(*options: Option) -> Callable[[Callable[[Arguments], int]], Callable[..., int]]:
+    """Make a command of a function: Typer sees the options, the function gets one record."""
+
+    def decorate(function: Callable[[Arguments], int]) -> Callable[..., int]:
+        @functools.wraps(function)
+        def call(**values: Any) -> int:
+            return function(Arguments(options, values))
+
+        types = {option.name: Annotated[option.type, option.declaration] for option in options}
+        parameters = [
+            inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=option.default,
+                              annotation=types[option.name])
+            for option in options
+        ]  # fmt: skip
+        call.__annotations__ = {**types, "return": int}
+        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return call
+
+    return decorate
+
+
+def option(
+    name: str,
+    type: Any,
+    value: str,
+    help: str,
+    short: str = "",
+    *,
+    setting: str = "",
+    panel: str | None = None,
+    complete: Callable[..., list[str]] | None = None,
+) -> Option:
+    """An option with a value. Its panel in the help follows from the section of its setting.
+
+    Args:
+        name: of the parameter and, with dashes, of the option.
+        type: of the value; lists make the option repeatable.
+        value: the placeholder of the value in the help.
+        help: its help text.
+        short: a short form, such as ``"-a"``.
+        setting: what it stands for, such as ``"team.agents"``.
+        panel: another panel.
+        complete: completes the value in a shell.
+    """
+    names = ["--" + name.replace("_", "-"), *([short] if short else [])]
+    panel = _PANELS[setting.partition(".")[0]] if panel is None else panel
+    declaration = declare(*names, value=value, help=help, panel=panel, complete=complete)
+    return Option(name, type | None, declaration, setting)
+
+
+Url = Annotated[
+    str | None, declare(value="URL", help="OpenAI-compatible endpoint, up to /v1", panel=WHO)
 ]
-Set = Annotated[
+Json = Annotated[bool, declare("--json", help="one JSON object on standard output")]
+Quiet = Annotated[bool, declare("--quiet", "-q", help="no progress, no remarks")]
+Force = Annotated[bool, declare("--force", help="replace what exists", panel="")]
+
+CONFIG = option("config", Path, "FILE", "TOML file; see swarm-ui init", "-c", panel="")
+SET = Option(
+    "settings",
     list[str] | None,
-    option("--set", value="SECTION.NAME=VALUE", help="any setting of the file", panel=""),
-]
-Environment = Annotated[
+    declare("--set", value="SECTION.NAME=VALUE", help="any setting of the file", panel=""),
+)
+ENVIRONMENT = Option(
+    "env",
     str | None,
     typer.Argument(
         metavar="ENV",
         help="phone, miniwob, androidworld, handset, mind2web, or module:factory",
-        autocompletion=one_of(*NAMES),
+        autocompletion=one_of(*ENVIRONMENTS),
     ),
-]
-Tasks = Annotated[
+    "environment.name",
+)
+TASKS = Option(
+    "task",
     list[str] | None,
     typer.Argument(metavar="TASK", help="none: the suite", autocompletion=tasks),
-]
-Task = Annotated[
-    list[str] | None,
-    typer.Option("--task", metavar="NAME", help="only this one; repeatable",
-                 rich_help_panel=WHERE, autocompletion=tasks),
-]  # fmt: skip
-Split = Annotated[str | None, option(value="NAME", help="which episodes", panel=WHERE)]
-Splits = Annotated[
-    list[str] | None,
-    option("--split", value="NAME", help="which episodes; repeatable", panel=WHERE),
-]
-Seed = Annotated[int | None, option(value="N", help="of the choice of episodes", panel=WHERE)]
-Seeds = Annotated[
-    list[int] | None,
-    option("--seed", value="N", help="of a choice of episodes; repeatable", panel=WHERE),
-]
-Suite = Annotated[
-    str | None,
-    option(value="NAME", help="phone: core, extended", panel=WHERE, complete=one_of(*SUITES)),
-]
-Episodes = Annotated[
-    int | None, option("--episodes", "-n", value="N", help="how many", panel=WHERE)
-]
-MaxSteps = Annotated[int | None, option(value="N", help="cut an episode off", panel=WHERE)]
-Data = Annotated[str | None, option(value="FOLDER", help="your copy of Mind2Web", panel=WHERE)]
-Model = Annotated[
-    str | None,
-    option("--model", "-m", value="NAME", panel=WHO, help="base, a folder, script:FILE, "
-           "module:factory, or what --url serves"),
-]  # fmt: skip
-Url = Annotated[
-    str | None, option(value="URL", help="OpenAI-compatible endpoint, up to /v1", panel=WHO)
-]
-Adapters = Annotated[
-    str | None, option(value="FOLDER", help="of a trained team: RUN/adapters", panel=WHO)
-]
-Agents = Annotated[int | None, option("--agents", "-a", value="N", help="in the team", panel=WHO)]
-Rounds = Annotated[int | None, option("--rounds", "-r", value="N", help="of talk", panel=WHO)]
-Edges = Annotated[
-    str | None,
-    option(value="EDGES", panel=WHO, complete=one_of("random", *SHAPES),
-           help="random, none, chain, debate, star, tree, 'agent_0>agent_1,…', or a run that "
-           "learned them"),
-]  # fmt: skip
-Views = Annotated[
-    str | None,
-    option(value="VIEW", help="same, shuffle, window", panel=WHO,
+    "environment.tasks",
+)
+TASK = option(
+    "task", list[str], "NAME", "only this one; repeatable",
+    setting="environment.tasks", complete=tasks,
+)  # fmt: skip
+SPLIT = option("split", str, "NAME", "which episodes", setting="environment.split")
+SPLITS = option("split", list[str], "NAME", "which episodes; repeatable", panel=WHERE)
+SEED = option("seed", int, "N", "of the choice of episodes", setting="environment.seed")
+SEEDS = option("seed", list[int], "N", "of a choice of episodes; repeatable", panel=WHERE)
+SUITE = option(
+    "suite", str, "NAME", "phone: core, extended",
+    setting="environment.suite", complete=one_of(*SUITES),
+)  # fmt: skip
+EPISODES = option("episodes", int, "N", "how many", "-n", setting="environment.episodes")
+MAX_STEPS = option("max_steps", int, "N", "cut an episode off", setting="environment.max_steps")
+TRAINING_MAX_STEPS = replace(MAX_STEPS, setting="train.max_steps")
+DATA = option("data", str, "FOLDER", "your copy of Mind2Web", setting="environment.data")
+MODEL = option(
+    "model", str, "NAME", "base, a folder, script:FILE, module:factory, or what --url serves", "-m",
+    setting="model.name",
+)  # fmt: skip
+URL = option("url", str, "URL", "OpenAI-compatible endpoint, up to /v1", setting="model.url")
+ADAPTERS = option(
+    "adapters", str, "FOLDER", "of a trained team: RUN/adapters", setting="model.adapters"
+)
+TEAM = (
+    option("agents", int, "N", "in the team", "-a", setting="team.agents"),
+    option("rounds", int, "N", "of talk", "-r", setting="team.rounds"),
+    option(
+        "edges", str, "EDGES",
+        "random, none, chain, debate, star, tree, 'agent_0>agent_1,…', or a run that learned them",
+        setting="team.edges", complete=one_of("random", *SHAPES),
+    ),
+    option("views", str, "VIEW", "same, shuffle, window", setting="team.views",
            complete=one_of("same", "shuffle", "window")),
-]  # fmt: skip
-Vote = Annotated[
-    str | None,
-    option(value="RULE", help="majority, probability", panel=WHO,
+    option("vote", str, "RULE", "majority, probability", setting="team.vote",
            complete=one_of("majority", "probability")),
-]  # fmt: skip
-Temperature = Annotated[float | None, option(value="T", help="0: greedy", panel=WHO)]
-Out = Annotated[
-    str | None, option("--out", "-o", value="FOLDER", help="of the run (runs/<date>-…)")
-]
-Concurrency = Annotated[
-    int | None, option("--concurrency", "-j", value="N", help="episodes at once")
-]
-Resume = Annotated[Path | None, option(value="RUN", help="go on with a run, as it was set up")]
-DryRun = Annotated[bool, option("--dry-run", help="say what would be done, and stop")]
-Json = Annotated[bool, option("--json", help="one JSON object on standard output")]
-Quiet = Annotated[bool, option("--quiet", "-q", help="no progress, no remarks")]
-Force = Annotated[bool, option("--force", help="replace what exists", panel="")]
-FailUnder = Annotated[float | None, option(value="SHARE", help="exit with 1 if less is solved")]
-
-Against = Annotated[
-    Path | None, option(value="RUN", help="compare with this run, episode by episode")
-]
-Iterations = Annotated[
-    int | None, option(value="N", help="of rollouts and updates", panel=LEARNING)
-]
-Rollouts = Annotated[
-    int | None, option(value="N", help="episodes in each iteration", panel=LEARNING)
-]
-Method = Annotated[
-    str | None,
-    option(value="NAME", help="rft, dpo, ipo or pg", panel=LEARNING,
+    option("temperature", float, "T", "0: greedy", setting="team.temperature"),
+)  # fmt: skip
+OUT = option("out", str, "FOLDER", "of the run (runs/<date>-…)", "-o", setting="run.out")
+CONCURRENCY = option("concurrency", int, "N", "episodes at once", "-j", setting="run.concurrency")
+FAIL_UNDER = option(
+    "fail_under", float, "SHARE", "exit with 1 if less is solved", setting="run.fail_under"
+)
+AGAINST = option("against", Path, "RUN", "compare with this run, episode by episode")
+JSON = Option(
+    "json", bool, declare("--json", help="one JSON object on standard output"), default=False
+)
+ENDING = (
+    option("resume", Path, "RUN", "go on with a run, as it was set up"),
+    Option("dry_run", bool, declare("--dry-run", help="say what would be done, and stop"),
+           default=False),
+    JSON,
+    Option("quiet", bool, declare("--quiet", "-q", help="no progress, no remarks"), default=False),
+)  # fmt: skip
+TRAINING = (
+    option("iterations", int, "N", "of rollouts and updates", setting="train.iterations"),
+    option("rollouts", int, "N", "episodes in each iteration", setting="train.episodes"),
+    option("method", str, "NAME", "rft, dpo, ipo or pg", setting="train.update.method",
            complete=one_of("rft", "dpo", "ipo", "pg")),
-]  # fmt: skip
-LearnEdges = Annotated[
-    str | None,
-    option(value="HOW", help="redraw, fixed or learned", panel=LEARNING,
+    option("learn_edges", str, "HOW", "redraw, fixed or learned", setting="train.edges",
            complete=one_of("redraw", "fixed", "learned")),
-]  # fmt: skip
-Critic = Annotated[
-    bool,
-    option("--critic/--no-critic", help="the phone's scripted critic gives credit; else the "
-           "outcome does", panel=LEARNING),
-]  # fmt: skip
-TrainSeed = Annotated[
-    int | None, option(value="N", help="equal seeds give equal runs", panel=LEARNING)
-]
-
-_SETTINGS = {
-    "env": ("environment.name", "ENV"),
-    "task": ("environment.tasks", "task"),
-    "suite": ("environment.suite", "--suite"),
-    "split": ("environment.split", "--split"),
-    "episodes": ("environment.episodes", "--episodes"),
-    "seed": ("environment.seed", "--seed"),
-    "max_steps": ("environment.max_steps", "--max-steps"),
-    "data": ("environment.data", "--data"),
-    "model": ("model.name", "--model"),
-    "url": ("model.url", "--url"),
-    "adapters": ("model.adapters", "--adapters"),
-    "agents": ("team.agents", "--agents"),
-    "rounds": ("team.rounds", "--rounds"),
-    "edges": ("team.edges", "--edges"),
-    "views": ("team.views", "--views"),
-    "vote": ("team.vote", "--vote"),
-    "temperature": ("team.temperature", "--temperature"),
-    "out": ("run.out", "--out"),
-    "concurrency": ("run.concurrency", "--concurrency"),
-    "fail_under": ("run.fail_under", "--fail-under"),
-    "iterations": ("train.iterations", "--iterations"),
-    "rollouts": ("train.episodes", "--rollouts"),
-    "learn_edges": ("train.edges", "--learn-edges"),
-    "train_max_steps": ("train.max_steps", "--max-steps"),
-    "train_seed": ("train.seed", "--seed"),
-    "method": ("train.update.method", "--method"),
-}
-
-
-def draft(config: Path | None, settings: list[str] | None, **flags: object) -> Draft:
-    """Flags over ``--set`` over the file. Flags that were not given are ``None`` or empty."""
-    given = {
-        _SETTINGS[name][0]: (_SETTINGS[name][1], value)
-        for name, value in flags.items()
-        if value is not None and value != []
-    }
-    return drafted(config, given, settings or ())
-
-
-def settled(found: Draft, *, train: bool = False, splits: Sequence[str] = ()) -> Config:
-    """The configuration, checked before anything is written or loaded.
-
-    Args:
-        found: what was given.
-        train: it is for training.
-        splits: these instead of the configuration's.
-
-    Raises:
-        ConfigError: all its mistakes.
-    """
-    return checked(
-        found, train=train, look=lambda config, sound: playing.findings(config, sound, splits)
-    )
+    Option("critic", bool,
+           declare("--critic/--no-critic", help="the phone's scripted critic gives credit; else "
+                   "the outcome does", panel=LEARNING), default=True),
+    option("seed", int, "N", "equal seeds give equal runs", setting="train.seed"),
+)  # fmt: skip

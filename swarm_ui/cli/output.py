@@ -5,29 +5,17 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from rich import box
 from rich.console import Console, RenderableType
 from rich.padding import Padding
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.table import Table
 from rich.text import Text
 
-_LINE_EVERY = 10.0
-"""Seconds between two lines about the same work where there is no terminal."""
+from swarm_ui.experiment.progress import Bar, ProgressDisplay
+
 _WIDTH = 120
 """Columns where there is no terminal to ask."""
 
@@ -39,6 +27,7 @@ class Output:
         self.machine, self.quiet = machine, quiet
         self.result = _console(stderr=False)
         self.log = _console(stderr=True)
+        self.progress = ProgressDisplay(self.log, announce=False, quiet=quiet)
 
     def say(self, what: RenderableType) -> None:
         """A remark beside the result."""
@@ -46,13 +35,13 @@ class Output:
             self.log.print(what)
 
     def warn(self, text: str) -> None:
-        """A remark that ``--quiet`` does not hide."""
+        """A warning; ``--quiet`` does not hide it."""
         self.log.print(Text.assemble(("warning: ", "yellow"), text))
 
     def error(self, text: str) -> None:
-        """What is wrong. A list, one item a line, keeps its indentation where it is wrapped."""
+        """An error. The items of a list, one in a line, keep their indentation when wrapped."""
         first, *rest = text.splitlines() or [""]
-        whole = not self.log.is_terminal  # a file or another program wants no line breaks
+        whole = not self.log.is_terminal  # no added line breaks in a file
         self.log.print(Text.assemble(("error: ", "bold red"), first), soft_wrap=whole)
         for line in rest:
             item = Text(line.strip())
@@ -68,7 +57,7 @@ class Output:
         if not isinstance(what, Table):
             self.result.print(what)
             return
-        # A table as narrow as its columns would break its own title and caption into pieces.
+        # A narrow table would wrap its title and caption.
         title, caption, what.title, what.caption = what.title, what.caption, None, None
         if title:
             self.result.print(title, style="bold")
@@ -88,7 +77,7 @@ class Output:
 
     @contextmanager
     def busy(self, what: str) -> Iterator[None]:
-        """Something turns on a terminal while the work inside goes on, which cannot be counted."""
+        """A spinner on a terminal while the work inside goes on."""
         if self.quiet or not self.log.is_terminal:
             yield
             return
@@ -96,71 +85,14 @@ class Output:
             yield
 
     @contextmanager
-    def bar(self, label: str, total: int, *, share: bool = False) -> Iterator[Bar]:
-        """A bar while the work inside goes on.
-
-        Args:
-            label: what is done.
-            total: of the steps that :meth:`Bar.update` counts.
-            share: steps are a measure of the work, not things to be counted: show a percentage.
-        """
-        bar = Bar(self, label, total, share=share)
-        with bar.shown():
+    def bar(self, label: str, total: float, *, share: bool = False) -> Iterator[Bar]:
+        """A bar while the work inside goes on; see :meth:`ProgressDisplay.bar`."""
+        with self.progress.bar(label, total, share=share) as bar:
             yield bar
 
 
-class Bar:
-    """One long piece of work, with its rate, its time left and a note."""
-
-    def __init__(self, output: Output, label: str, total: int, *, share: bool = False) -> None:
-        self._output, self._label, self._total, self._share = output, label, total, share
-        self._began = self._spoke = time.monotonic()
-        shown = not output.quiet and output.log.is_terminal
-        self._live = live(output.log, share) if shown else None
-        self._task = (
-            None if self._live is None else self._live.add_task(label, total=total, note="")
-        )
-
-    @contextmanager
-    def shown(self) -> Iterator[None]:
-        if self._live is None:
-            yield
-            return
-        with self._live:
-            yield
-
-    def update(self, done: int, note: str = "") -> None:
-        """``done`` of the total is done."""
-        if self._live is not None and self._task is not None:
-            self._live.update(self._task, completed=done, note=note)
-            return
-        now = time.monotonic()
-        if now - self._spoke >= _LINE_EVERY and done:
-            self._spoke = now
-            self._output.say(
-                Text(line(self._label, done, self._total, now - self._began, note, self._share))
-            )
-
-
-def line(label: str, done: float, total: float, seconds: float, note: str, share: bool) -> str:
-    """What a bar shows, for a log; ``seconds``: since it began."""
-    rate = done / max(seconds, 1e-9)
-    told = f"{done / total:.0%}" if share else f"{done:g}/{total:g}, {rate:.2f}/s"
-    return f"{label}: {told}, about {(total - done) / rate:.0f} s left" + (
-        f", {note}" if note else ""
-    )
-
-
-class _Rate(ProgressColumn):
-    """How many a second."""
-
-    def render(self, task: Task) -> Text:
-        speed = task.finished_speed or task.speed
-        return Text("" if speed is None else f"{speed:.1f}/s", style="progress.data.speed")
-
-
 def table(title: str, columns: Sequence[str], *, caption: str = "") -> Table:
-    """An empty table in the house's look; columns after the first are numbers."""
+    """An empty table; columns after the first are right-aligned."""
     made = Table(
         title=title,
         caption=caption or None,
@@ -177,20 +109,3 @@ def _console(*, stderr: bool) -> Console:
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made = Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=_WIDTH)
     return made
-
-
-def live(console: Console, share: bool) -> Progress:
-    """Bars with the time left and a field ``note``: a percentage each, or a count and its rate."""
-    count = (TaskProgressColumn(),) if share else (MofNCompleteColumn(), _Rate())
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=40 if console.width > 100 else 12),
-        *count,
-        TimeElapsedColumn(),
-        TextColumn("·"),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-        TextColumn("{task.fields[note]}", markup=False),
-        console=console,
-        transient=True,
-    )

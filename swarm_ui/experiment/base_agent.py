@@ -1,4 +1,4 @@
-"""Stage 1, joined up: synthetic lessons and a few phone demonstrations make the base agent."""
+"""Stage 1: the base agent is trained on synthetic lessons and a few phone demonstrations."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import rich.progress
 import torch
 
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, tasks, vocabulary
@@ -23,7 +24,7 @@ from swarm_ui.optim.update import parallel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseAgentConfig:
-    """All that decides the base agent; the defaults made the checkpoint that ships."""
+    """How a base agent is trained; the defaults made the checkpoint that ships."""
 
     width: int = 64
     layers: int = 3
@@ -102,3 +103,28 @@ def _train(rank: int, work: _Work) -> None:
     )
     if rank == 0:
         learner.save(work.folder)
+
+
+class Stage1Bar:
+    """A progress bar with the loss and the time left; it can be pickled before its first call."""
+
+    def __init__(self) -> None:
+        self._live: rich.progress.Progress | None = None
+        self._task = rich.progress.TaskID(0)
+
+    def __call__(self, progress: Progress) -> None:
+        if self._live is None:
+            self._live = rich.progress.Progress(
+                rich.progress.TextColumn("stage 1"),
+                rich.progress.BarColumn(),
+                rich.progress.TextColumn(
+                    "{task.completed}/{task.total} steps  loss {task.fields[loss]:.3f}"
+                ),
+                rich.progress.TimeElapsedColumn(),
+                rich.progress.TimeRemainingColumn(),
+            )
+            self._live.start()
+            self._task = self._live.add_task("stage 1", total=progress.steps, loss=progress.loss)
+        self._live.update(self._task, completed=progress.step, loss=progress.loss)
+        if progress.step == progress.steps:
+            self._live.stop()

@@ -1,155 +1,238 @@
-"""Arms on test episodes: each is saved as soon as it is done, and what is there is not redone."""
+"""Policies on test episodes. What is saved is not played again, so a run can be resumed."""
 
 from __future__ import annotations
 
+import functools
 import random
-import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 
-from swarm_ui.experiment.arms import Arm
-from swarm_ui.experiment.console import Bar, Screen
-from swarm_ui.experiment.results import ArmResult, Results, Work
-from swarm_ui.experiment.workers import PIECE, Lanes, Piece, Played, sample
+from msgspec.structs import replace
+
+from swarm_ui.environments.recorded.benchmark_scores import Measure
+from swarm_ui.experiment.progress import ProgressDisplay
+from swarm_ui.experiment.results import ArmResult, Cost, Results, in_order, outcome
+from swarm_ui.experiment.teams import Arm
+from swarm_ui.experiment.workers import BATCH_SIZE, Batch, BatchResult, WorkerPool, sample
 from swarm_ui.node import derive
-from swarm_ui.rollout.episodes import Intervene, Job, MakeEnvironment, rollout_many
+from swarm_ui.rollout.episodes import Intervene, rollout_stream
 from swarm_ui.rollout.policy import Policy
+from swarm_ui.rollout.pool import EnvironmentPool, Job, MakeEnvironment, Restarts
 from swarm_ui.storage.run_directory import RunDirectory
+from swarm_ui.trace.jsonl import append_jsonl, iter_jsonl, repair_jsonl, write_jsonl
 from swarm_ui.trace.records import Episode
 
 _KEPT = 6
-"""Episodes of each arm that are kept whole."""
+"""Whole episodes that are kept of each arm that is played in worker processes or on pages."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """One arm on one split."""
+class Trial:
+    """One arm on the episodes of one split."""
 
     split: str
     arm: Arm
     jobs: tuple[Job, ...]
     adapters: str | None = None
     """Folder of the adapters, for a trained arm."""
+    seed: int = 0
+    """Of the choice of episodes."""
+    name: str = ""
+    """Of the trace file; empty: split and arm."""
+
+    @property
+    def file(self) -> str:
+        return self.name or f"{self.split}-{self.arm.name}"
 
 
-class Evaluation:
-    """The arms of a run, and where their results go."""
+class Evaluator:
+    """Plays the trials of a run and saves their results."""
 
-    def __init__(self, run: RunDirectory, results: Results, screen: Screen) -> None:
-        self._run, self.results, self._screen = run, results, screen
+    def __init__(self, run: RunDirectory, results: Results, display: ProgressDisplay) -> None:
+        self._run, self.results, self._display = run, results, display
 
-    def left(self, plans: Sequence[Plan]) -> list[Plan]:
-        """Those that are not done yet."""
-        return [plan for plan in plans if self.results.find(plan.split, plan.arm.name) is None]
+    def left(self, trials: Sequence[Trial]) -> list[Trial]:
+        """The trials that have no result yet."""
+        return [t for t in trials if self.results.find(t.split, t.arm.name) is None]
 
-    async def in_lanes(
-        self, plans: Sequence[Plan], agent: str, workers: Lanes, *, lanes: int, label: str
-    ) -> None:
-        """Play phone episodes in worker processes.
-
-        Args:
-            plans: all; those done already are left out.
-            agent: folder of the base agent.
-            lanes: how many processes may be busy.
-            label: of the bar.
-        """
-        plans = self.left(plans)
-        pieces = [(k, piece) for k, plan in enumerate(plans) for piece in _pieces(plan, agent)]
-        if not pieces:
-            return
-        gathered: dict[int, dict[int, Played]] = {k: {} for k in range(len(plans))}
-        counts = [sum(k == owner for owner, _ in pieces) for k in range(len(plans))]
-        with self._screen.bar(label, sum(len(plan.jobs) for plan in plans)) as bar:
-            episodes = 0
-
-            def done(number: int, played: Played) -> None:
-                nonlocal episodes
-                owner = pieces[number][0]
-                gathered[owner][number] = played
-                episodes += len(played.outcomes)
-                bar.update(episodes, plans[owner].arm.label)
-                if len(gathered[owner]) == counts[owner]:
-                    parts = [gathered[owner][k] for k in sorted(gathered[owner])]
-                    self._keep(plans[owner], "phone (simulated)", parts)
-
-            await workers.play([piece for _, piece in pieces], lanes=lanes, done=done)
-
-    async def here(
+    async def play(
         self,
-        plan: Plan,
+        trial: Trial,
         policy: Policy,
         make_environment: MakeEnvironment,
         *,
         concurrency: int,
-        work: Callable[[Work | None], Work],
         intervention: Intervene | None = None,
         max_steps: int | None = None,
+        score: Callable[[Sequence[Episode]], tuple[Measure, ...]] | None = None,
     ) -> None:
-        """Play one plan's episodes in this process.
+        """Play what is left of a trial in this process; each episode is saved when it ends.
 
         Args:
-            work: counts what the model does: called before with ``None``, then with what it gave.
-            intervention: gives credit; see :func:`swarm_ui.rollout.episodes.rollout_many`.
+            trial: an earlier attempt's episodes are kept, but for those with a fault.
+            policy: plays the trial's arm.
+            make_environment: see :func:`swarm_ui.rollout.episodes.rollout_many`.
+            concurrency: episodes at the same time.
+            intervention: gives credit; see :func:`swarm_ui.rollout.episodes.rollout`.
+            max_steps: truncates episodes.
+            score: takes the benchmark's own measures.
         """
-        with self._screen.bar(f"{plan.split}: {plan.arm.label}", len(plan.jobs)) as bar:
-            before, began = work(None), time.perf_counter()
-            episodes = await rollout_many(
-                make_environment,
-                policy,
-                plan.jobs,
-                concurrency=concurrency,
-                progress=_counting(bar),
-                intervention=intervention,
-                max_steps=max_steps,
+        kept = finished_episodes(self._run, trial)
+        left = _unplayed(trial.jobs, kept)
+        if left:
+            pool = EnvironmentPool(
+                make_environment, min(concurrency, len(left)), restarts=Restarts(retries=1)
             )
-        self.keep_episodes(plan, episodes, work(before), time.perf_counter() - began)
+            stream = functools.partial(
+                rollout_stream, pool, policy, left, intervention=intervention, max_steps=max_steps
+            )
+            await self._play(trial, kept, pool, stream)
+        episodes = in_order(trial.jobs, _saved(self._run, trial))
+        result = _result(trial, episodes, Cost.of_episodes(episodes))
+        if score is not None:
+            result = replace(result, measures=score(episodes))
+        self.results.put(result)
+        self.results.save(self._run.path)
 
-    def keep_episodes(
-        self, plan: Plan, episodes: Sequence[Episode], work: Work, seconds: float
+    async def _play(
+        self,
+        trial: Trial,
+        kept: Sequence[Episode],
+        pool: EnvironmentPool,
+        stream: Callable[[], AsyncGenerator[Episode, None]],
     ) -> None:
-        """Save the results of episodes played elsewhere."""
-        work.seconds = seconds
-        work.decisions = sum(len(episode.steps) for episode in episodes)
-        outcomes = tuple(None if e.success is None else float(e.success) for e in episodes)
-        worlds = {e.environment for e in episodes if e.environment} or {""}
-        self._keep(plan, min(worlds), [Played(outcomes, sample(episodes), work)])
+        path = self._run.traces / f"{trial.file}.jsonl"
+        if path.exists():
+            write_jsonl(path, kept)
+        label = trial.name or f"{trial.split}: {trial.arm.label}"
+        done, solved, masked = len(kept), sum(e.success is True for e in kept), 0
+        with self._display.bar(label, len(trial.jobs), share=not trial.name) as bar:
+            bar.update(done, _note(solved, masked))
+            async with pool, aclosing(stream()) as episodes:
+                async for episode in episodes:
+                    append_jsonl(path, [episode])
+                    done, solved = done + 1, solved + (episode.success is True)
+                    masked += episode.success is None
+                    bar.update(done, _note(solved, masked))
 
-    def _keep(self, plan: Plan, environment: str, parts: Sequence[Played]) -> None:
-        total = Work()
+    async def play_in_workers(
+        self, trials: Sequence[Trial], agent: str, workers: WorkerPool, *, limit: int, label: str
+    ) -> None:
+        """Play phone episodes in worker processes.
+
+        Args:
+            trials: all; those with a result are left out.
+            agent: folder of the base agent.
+            workers: the processes.
+            limit: how many processes may be busy.
+            label: of the bar.
+        """
+        trials = self.left(trials)
+        batches = [(k, batch) for k, trial in enumerate(trials) for batch in _batches(trial, agent)]
+        if not batches:
+            return
+        results: dict[int, dict[int, BatchResult]] = {k: {} for k in range(len(trials))}
+        counts = Counter(owner for owner, _ in batches)
+        with self._display.bar(label, sum(len(trial.jobs) for trial in trials)) as bar:
+            episodes = 0
+
+            def done(number: int, result: BatchResult) -> None:
+                nonlocal episodes
+                owner = batches[number][0]
+                results[owner][number] = result
+                episodes += len(result.outcomes)
+                bar.update(episodes, trials[owner].arm.label)
+                if len(results[owner]) == counts[owner]:
+                    parts = [results[owner][k] for k in sorted(results[owner])]
+                    self._record_batches(trials[owner], parts)
+
+            await workers.play([batch for _, batch in batches], limit=limit, done=done)
+
+    def _record_batches(self, trial: Trial, parts: Sequence[BatchResult]) -> None:
+        cost = Cost()
         for part in parts:
-            total.add(part.work)
-        kept = _chosen([episode for part in parts for episode in part.sample], plan)
-        self._run.write_episodes(f"{plan.split}-{plan.arm.name}", kept)
-        self.results.arms.append(
-            ArmResult(
-                split=plan.split,
-                environment=environment,
-                arm=plan.arm.name,
-                label=plan.arm.label,
-                jobs=plan.jobs,
-                outcomes=tuple(value for part in parts for value in part.outcomes),
-                edges=plan.arm.edges,
-                work=total,
-            )
+            cost.add(part.cost)
+        result = ArmResult(
+            split=trial.split,
+            environment="phone (simulated)",
+            arm=trial.arm.name,
+            label=trial.arm.label,
+            jobs=trial.jobs,
+            outcomes=tuple(value for part in parts for value in part.outcomes),
+            edges=trial.arm.edges,
+            work=cost,
         )
+        self._record(trial, result, [episode for part in parts for episode in part.sample])
+
+    def record(self, trial: Trial, episodes: Sequence[Episode], cost: Cost, seconds: float) -> None:
+        """Save the results of episodes that were played elsewhere, and a sample of them."""
+        cost.seconds = seconds
+        cost.decisions = sum(len(episode.steps) for episode in episodes)
+        self._record(trial, _result(trial, episodes, cost), sample(episodes))
+
+    def _record(self, trial: Trial, result: ArmResult, candidates: Sequence[Episode]) -> None:
+        self._run.write_episodes(trial.file, _chosen(candidates, trial))
+        self.results.put(result)
         self.results.save(self._run.path)
 
 
-def _pieces(plan: Plan, agent: str) -> list[Piece]:
-    starts = range(0, len(plan.jobs), PIECE)
-    return [Piece(plan.arm, agent, plan.adapters, plan.jobs[at : at + PIECE]) for at in starts]
+def finished_episodes(run: RunDirectory, trial: Trial) -> list[Episode]:
+    """The episodes of a trial that need not be played again."""
+    path = run.traces / f"{trial.file}.jsonl"
+    if path.exists():
+        repair_jsonl(path)
+    return [episode for episode in _saved(run, trial) if episode.fault is None]
 
 
-def _counting(bar: Bar) -> Callable[[int, int, Episode], None]:
-    def count(done: int, total: int, _: Episode) -> None:
-        bar.update(done, f"{done}/{total}")
-
-    return count
+def _saved(run: RunDirectory, trial: Trial) -> list[Episode]:
+    path = run.traces / f"{trial.file}.jsonl"
+    return list(iter_jsonl(path)) if path.exists() else []
 
 
-def _chosen(episodes: Sequence[Episode], plan: Plan) -> list[Episode]:
-    """A few, failed and solved ones, whatever order they came in."""
-    draw = random.Random(derive(0, plan.split, plan.arm.name))
+def _unplayed(jobs: Sequence[Job], kept: Sequence[Episode]) -> list[Job]:
+    done = Counter((episode.task, episode.seed) for episode in kept)
+    left = []
+    for job in jobs:
+        if done[job]:
+            done[job] -= 1
+        else:
+            left.append(job)
+    return left
+
+
+def _result(trial: Trial, episodes: Sequence[Episode], cost: Cost) -> ArmResult:
+    labels = [e.policy for e in episodes if e.policy]
+    return ArmResult(
+        name=trial.name,
+        split=trial.split,
+        seed=trial.seed,
+        environment=min({e.environment for e in episodes if e.environment} or {""}),
+        arm=trial.arm.name,
+        label=trial.arm.label if trial.arm.name else (labels or [trial.arm.label])[0],
+        jobs=tuple((e.task, e.seed) for e in episodes),
+        outcomes=tuple(outcome(e) for e in episodes),
+        faults=tuple(dict.fromkeys(str(e.fault) for e in episodes if e.fault)),
+        edges=trial.arm.edges,
+        work=cost,
+    )
+
+
+def _batches(trial: Trial, agent: str) -> list[Batch]:
+    starts = range(0, len(trial.jobs), BATCH_SIZE)
+    return [
+        Batch(trial.arm, agent, trial.adapters, trial.jobs[at : at + BATCH_SIZE]) for at in starts
+    ]
+
+
+def _note(solved: int, masked: int) -> str:
+    return f"{solved} solved" + (f", {masked} masked" if masked else "")
+
+
+def _chosen(episodes: Sequence[Episode], trial: Trial) -> list[Episode]:
+    """A few failed and solved episodes, drawn independently of the order they finished in."""
+    draw = random.Random(derive(0, trial.split, trial.arm.name))
     failed = [e for e in episodes if not e.success]
     solved = [e for e in episodes if e.success]
     half = _KEPT // 2

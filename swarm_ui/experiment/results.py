@@ -1,23 +1,49 @@
-"""What was measured, as it stands in ``results.json``."""
+"""What a run measured, as it stands in ``results.json``."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from swarm_ui.environments.recorded.benchmark_scores import Measure
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.arms import BASE, ORDER, TRAINED
 from swarm_ui.graph.topology import Edge
-from swarm_ui.rollout.episodes import Job
+from swarm_ui.rollout.pool import Job
 from swarm_ui.stats import Interval, paired_difference, wilson
 from swarm_ui.storage.run_directory import write_atomic
+from swarm_ui.trace.records import Episode
 
-RESULTS_VERSION = 1
+RESULTS_VERSION = 2
+BASE = "base-greedy"
+TRAINED = "trained-greedy"
+ORDER = (
+    BASE, "base-guard", "base-shuffled", "base-clones", "base-vote", "base-team",
+    TRAINED, "trained-vote", "trained-team",
+)  # fmt: skip
+"""Of the rows of tables."""
 
 
-class Work(msgspec.Struct, kw_only=True):
+def success_interval(jobs: Sequence[Job], outcomes: Sequence[float | None]) -> Interval | None:
+    """Success with its 95 % interval, for every table; ``None``: no episode counts.
+
+    Args:
+        jobs: task and seed of each outcome.
+        outcomes: one an episode; ``None``: masked by a fault.
+    """
+    return wilson(outcomes)
+
+
+def difference_interval(
+    jobs: Sequence[Job], ours: Sequence[float | None], theirs: Sequence[float | None]
+) -> Interval | None:
+    """Ours minus theirs on the same episodes, with its 95 % interval, for every table."""
+    return paired_difference(ours, theirs)
+
+
+class Cost(msgspec.Struct, kw_only=True):
     """What some episodes cost."""
 
     decisions: int = 0
@@ -29,11 +55,43 @@ class Work(msgspec.Struct, kw_only=True):
     model_seconds: float = 0.0
     """Wall time inside the model; 0 for served models."""
     seconds: float = 0.0
-    """Wall time, summed over processes."""
+    """Wall time, summed over processes, or over episodes that may have overlapped."""
 
-    def add(self, other: Work) -> None:
+    @classmethod
+    def of_episodes(cls, episodes: Iterable[Episode]) -> Cost:
+        """What the traces tell."""
+        cost = cls()
+        for episode in episodes:
+            cost.decisions += len(episode.steps)
+            cost.seconds += episode.seconds
+            for step in episode.steps:
+                for call in step.trace.calls:
+                    if call.model:
+                        cost.calls += 1
+                        cost.prompt_tokens += call.usage.prompt_tokens
+                        cost.completion_tokens += call.usage.completion_tokens
+        return cost
+
+    @classmethod
+    def of_model(cls, model: Any, before: Cost | None = None) -> Cost:
+        """What a model of this process has done so far, or since ``before``."""
+        counters, old = model.counters, before or Cost()
+        return cls(
+            calls=counters.calls - old.calls,
+            scored=counters.scored - old.scored,
+            prompt_tokens=counters.prompt_tokens - old.prompt_tokens,
+            completion_tokens=counters.completion_tokens - old.completion_tokens,
+            model_seconds=counters.seconds - old.model_seconds,
+        )
+
+    def add(self, other: Cost) -> None:
+        """Add another cost to this one."""
         for name in self.__struct_fields__:
             setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    @property
+    def tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
 
     @property
     def calls_per_decision(self) -> float:
@@ -41,12 +99,11 @@ class Work(msgspec.Struct, kw_only=True):
 
     @property
     def tokens_per_second(self) -> float:
-        tokens = self.prompt_tokens + self.completion_tokens
-        return tokens / self.seconds if self.seconds else 0.0
+        return self.tokens / self.seconds if self.seconds else 0.0
 
     @property
     def model_share(self) -> float:
-        """Of the wall time; at most 1 where episodes do not overlap with other work."""
+        """Share of the wall time; at most 1 where episodes do not overlap with other work."""
         return self.model_seconds / self.seconds if self.seconds else 0.0
 
 
@@ -54,18 +111,53 @@ class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
     """One policy on the episodes of one split."""
 
     split: str
-    environment: str
-    arm: str
-    label: str
-    jobs: tuple[Job, ...]
-    outcomes: tuple[float | None, ...]
+    arm: str = ""
+    """The policy's short name; empty where a run has one policy."""
+    name: str = ""
+    """Of the file in ``traces/``; empty: split and arm."""
+    label: str = ""
+    """The policy in words."""
+    environment: str = ""
+    seed: int = 0
+    """Of the choice of episodes."""
+    jobs: tuple[Job, ...] = ()
+    outcomes: tuple[float | None, ...] = ()
     """One an episode, in the order of ``jobs``; ``None``: masked by a fault."""
+    faults: tuple[str, ...] = ()
+    """Each once."""
     edges: tuple[Edge, ...] = ()
-    work: Work
+    work: Cost = msgspec.field(default_factory=Cost)
+    measures: tuple[Measure, ...] = ()
+    """The benchmark's own figures, where it has some."""
 
     @property
     def success(self) -> Interval | None:
-        return wilson(self.outcomes)
+        return success_interval(self.jobs, self.outcomes)
+
+    @property
+    def solved(self) -> int:
+        return sum(value == 1.0 for value in self.outcomes)
+
+    @property
+    def masked(self) -> int:
+        return sum(value is None for value in self.outcomes)
+
+    @property
+    def counted(self) -> int:
+        return len(self.outcomes) - self.masked
+
+
+def in_order(jobs: Sequence[Job], episodes: Iterable[Episode]) -> list[Episode]:
+    """Episodes in the order of their jobs; there may be fewer."""
+    pending: dict[Job, list[Episode]] = {}
+    for episode in episodes:
+        pending.setdefault((episode.task, episode.seed), []).append(episode)
+    return [pending[job].pop(0) for job in jobs if pending.get(job)]
+
+
+def outcome(episode: Episode) -> float | None:
+    """1 or 0; ``None``: masked by a fault."""
+    return None if episode.success is None else float(episode.success)
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,18 +180,32 @@ class Results(msgspec.Struct, kw_only=True):
 
     version: int = RESULTS_VERSION
     labels: tuple[str, ...] = ()
-    """What is not the real thing."""
+    """What is simulated or scripted."""
     splits: dict[str, str] = {}
     """What each split holds out."""
     notes: tuple[str, ...] = ()
     arms: list[ArmResult] = []
     table: list[Row] = []
-    rollouts: Work | None = None
+    rollouts: Cost | None = None
     """Of stage 2; ``None``: nothing was trained."""
     training_cpu_seconds: float = 0.0
 
+    @property
+    def outcomes(self) -> list[float | None]:
+        """Of all arms."""
+        return [value for arm in self.arms for value in arm.outcomes]
+
     def find(self, split: str, arm: str) -> ArmResult | None:
         return next((a for a in self.arms if (a.split, a.arm) == (split, arm)), None)
+
+    def put(self, result: ArmResult) -> None:
+        """Add a result, in the place of an earlier one of the same episodes."""
+        key = (result.split, result.arm, result.seed)
+        places = [k for k, a in enumerate(self.arms) if (a.split, a.arm, a.seed) == key]
+        if places:
+            self.arms[places[0]] = result
+        else:
+            self.arms.append(result)
 
     def rows(self) -> list[Row]:
         """The table, computed from the outcomes."""
@@ -111,29 +217,33 @@ class Results(msgspec.Struct, kw_only=True):
         self.arms.sort(key=lambda a: (splits.index(a.split), place.get(a.arm, len(place))))
 
     def save(self, folder: Path) -> None:
+        """Write ``results.json``."""
         self.table = self.rows()
         raw = msgspec.json.format(msgspec.json.encode(self), indent=1)
         write_atomic(folder / "results.json", raw + b"\n")
 
     @classmethod
     def load(cls, folder: Path) -> Results:
-        """What a run has so far; empty if there is nothing.
+        """What a run has measured so far; empty if there is nothing.
 
         Raises:
-            ConfigError: not a file of this version.
+            ConfigError: the file is damaged or of an unknown version.
         """
         path = folder / "results.json"
         if not path.exists():
             return cls()
         try:
-            found = msgspec.json.decode(path.read_bytes(), type=cls)
-        except (OSError, msgspec.DecodeError) as error:
+            document = msgspec.json.decode(path.read_bytes())
+            version = document.get("version", 1)
+            if version not in (1, RESULTS_VERSION):
+                raise ConfigError(
+                    f"'{path}' has version {version}; this program reads 1 and {RESULTS_VERSION}"
+                )
+            if "plans" in document:
+                document = _from_plans(document)
+            return msgspec.convert({**document, "version": RESULTS_VERSION}, cls)
+        except (OSError, AttributeError, KeyError, TypeError, msgspec.MsgspecError) as error:
             raise ConfigError(f"'{path}' cannot be read: {error}") from error
-        if found.version != RESULTS_VERSION:
-            raise ConfigError(
-                f"'{path}' has version {found.version}, this script reads {RESULTS_VERSION}"
-            )
-        return found
 
     def _row(self, arm: ArmResult) -> Row:
         return Row(
@@ -141,7 +251,7 @@ class Results(msgspec.Struct, kw_only=True):
             arm=arm.arm,
             label=arm.label,
             success=arm.success,
-            masked=sum(value is None for value in arm.outcomes),
+            masked=arm.masked,
             to_base=self._difference(arm, BASE),
             to_trained=self._difference(arm, TRAINED) if arm.arm.startswith("trained") else None,
             calls_per_decision=arm.work.calls_per_decision,
@@ -151,9 +261,28 @@ class Results(msgspec.Struct, kw_only=True):
         against = self.find(arm.split, other)
         if against is None or against is arm or against.jobs != arm.jobs:
             return None
-        return paired_difference(arm.outcomes, against.outcomes)
+        return difference_interval(arm.jobs, arm.outcomes, against.outcomes)
 
 
-def split_order(arms: Sequence[ArmResult]) -> list[str]:
-    """Splits in the order they were measured."""
-    return list(dict.fromkeys(arm.split for arm in arms))
+def existing_results(folder: Path) -> Results:
+    """The results of a run. Raises ``ConfigError`` if it has none."""
+    if not (folder / "results.json").exists():
+        raise ConfigError(f"'{folder}' is not a run with results: it has no results.json")
+    return Results.load(folder)
+
+
+def _from_plans(document: dict[str, Any]) -> dict[str, Any]:
+    """Version 1 as the command line wrote it; version 1 of the demos needs no change."""
+    arms = []
+    for plan in document["plans"]:
+        prompt, completion = plan.get("prompt_tokens"), plan.get("completion_tokens")
+        if prompt is None:  # the first runs recorded the sum alone
+            prompt, completion = plan.get("tokens", 0), 0
+        work = {"decisions": plan.get("steps", 0), "calls": plan.get("calls", 0),
+                "prompt_tokens": prompt, "completion_tokens": completion or 0,
+                "seconds": plan.get("seconds", 0.0)}  # fmt: skip
+        kept = ("name", "split", "seed", "environment", "jobs", "outcomes", "faults", "measures")
+        label = plan.get("policy", "")
+        arms.append({**{k: plan[k] for k in kept if k in plan}, "label": label, "work": work})
+    label = document.get("label")
+    return {"labels": [label] if label else [], "arms": arms}

@@ -1,4 +1,4 @@
-"""All that decides a run of the demo, as it is written to ``config.json`` and read on resuming."""
+"""The settings of a run of the demo, as they are written to ``config.json`` and read again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 
 from swarm_ui.errors import ConfigError
 
-World = Literal["phone", "miniwob", "androidworld"]
+EnvironmentName = Literal["phone", "miniwob", "androidworld"]
 Method = Literal["rft", "dpo"]
 Edges = Literal["redraw", "fixed", "learned"]
 
@@ -37,7 +37,7 @@ def _processors() -> int:
 class Settings:
     """One run. The defaults are the full run on the embedded phone."""
 
-    env: World = "phone"
+    env: EnvironmentName = "phone"
     quick: bool = False
     seed: int = 0
     agent: str | None = None
@@ -61,7 +61,7 @@ class Settings:
     rehearsal: float = 0.4
     """Share of each update that is stage-1 lessons on invented screens."""
     critic_noise: float = 0.03
-    """Share of the scripted critic's verdicts that are turned round."""
+    """Share of the scripted critic's verdicts that are inverted."""
     tasks: tuple[str, ...] = ()
     """Only these; empty: all."""
     episodes_test: int = 384
@@ -99,17 +99,17 @@ class Settings:
 
     @property
     def over_endpoint(self) -> bool:
-        """Whether a served model acts, which is not trained."""
+        """Whether a served model acts; it is not trained."""
         return self.base_url is not None
 
     @property
     def name(self) -> str:
-        """What the run directory is called after."""
+        """The name of the run, for its directory."""
         return f"{self.env}-endpoint" if self.over_endpoint else self.env
 
 
-def defaults(*, quick: bool, env: World, endpoint: bool) -> Settings:
-    """The settings that hold where the user says nothing."""
+def defaults(*, quick: bool, env: EnvironmentName, endpoint: bool) -> Settings:
+    """The default settings for an environment and a kind of model."""
     settings = Settings(env=env, quick=quick)
     if quick:
         settings = dataclasses.replace(
@@ -148,6 +148,6 @@ def restored(config: Mapping[str, object], where: str) -> Settings:
         raise ConfigError(f"'{where}' is not a run of this script: {error}") from error
 
 
-WORLDS: tuple[str, ...] = get_args(World)
+ENVIRONMENTS: tuple[str, ...] = get_args(EnvironmentName)
 METHODS: tuple[Method, ...] = get_args(Method)
 EDGES: tuple[str, ...] = get_args(Edges)

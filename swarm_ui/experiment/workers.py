@@ -1,8 +1,7 @@
-"""Episodes on the phone in processes beside the main one.
+"""Phone episodes in worker processes.
 
 A tiny network gains nothing from a second thread, so a second core is used by a second process.
-Each lane is one process with a queue of its own: what is handed in runs on, whatever the main
-process is busy with.
+Each worker has a queue of its own, and goes on while the main process is busy.
 """
 
 from __future__ import annotations
@@ -23,23 +22,23 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from swarm_ui.errors import SwarmError
-from swarm_ui.experiment.arms import Arm
-from swarm_ui.experiment.quiet import hush_transformers
-from swarm_ui.experiment.results import Work
+from swarm_ui.experiment.models import silence_transformers
+from swarm_ui.experiment.results import Cost, outcome
+from swarm_ui.experiment.teams import Arm
 from swarm_ui.rollout.episodes import Job, rollout_many
 from swarm_ui.trace.records import Episode
 
 if TYPE_CHECKING:
     from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 
-PIECE = 64
-"""Episodes that are played together: enough to fill the batches."""
+BATCH_SIZE = 64
+"""Episodes that are played together: enough to fill the batches of the model."""
 _FAILED, _SOLVED = 2, 1
-"""Episodes of a piece that come back whole."""
+"""Episodes of a batch that are kept whole."""
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Batch:
     """Some episodes of one arm."""
 
     arm: Arm
@@ -50,25 +49,25 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
-    """What became of a piece."""
+class BatchResult:
+    """The results of a batch."""
 
     outcomes: tuple[float | None, ...]
     sample: tuple[Episode, ...]
     """A few whole episodes, failed ones first."""
-    work: Work
+    cost: Cost
 
 
-class Lanes:
-    """Worker processes. Use it in a ``with``; leaving it drops what has not begun."""
+class WorkerPool:
+    """Worker processes. Use it in a ``with``; leaving it cancels what has not begun."""
 
     def __init__(self, processes: int) -> None:
         context = multiprocessing.get_context("spawn")
-        self._lanes = [
+        self._workers = [
             ProcessPoolExecutor(1, mp_context=context, initializer=_enter) for _ in range(processes)
         ]
 
-    def __enter__(self) -> Lanes:
+    def __enter__(self) -> WorkerPool:
         return self
 
     def __exit__(
@@ -77,29 +76,31 @@ class Lanes:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for lane in self._lanes:
-            lane.shutdown(wait=False, cancel_futures=True)
-        for lane in self._lanes:
-            lane.shutdown(wait=True)
+        for worker in self._workers:
+            worker.shutdown(wait=False, cancel_futures=True)
+        for worker in self._workers:
+            worker.shutdown(wait=True)
 
     async def play(
-        self, pieces: Sequence[Piece], *, lanes: int, done: Callable[[int, Played], None]
-    ) -> list[Played]:
-        """Play all pieces on the first ``lanes`` lanes, dealt out in turn.
+        self, batches: Sequence[Batch], *, limit: int, done: Callable[[int, BatchResult], None]
+    ) -> list[BatchResult]:
+        """Play all batches on the first ``limit`` workers, in turn.
 
         Args:
-            done: told the number of a piece and what became of it.
+            batches: what to play.
+            limit: how many workers may be busy.
+            done: called with the number of a batch and its results.
 
         Raises:
             SwarmError: a process died.
         """
-        lanes = min(lanes, len(self._lanes))
+        limit = min(limit, len(self._workers))
         loop = asyncio.get_running_loop()
 
-        async def one(number: int) -> Played:
-            lane = self._lanes[number % lanes]
+        async def one(number: int) -> BatchResult:
+            worker = self._workers[number % limit]
             try:
-                played = await loop.run_in_executor(lane, play, pieces[number])
+                played = await loop.run_in_executor(worker, play, batches[number])
             except BrokenProcessPool as error:
                 raise SwarmError(
                     "a process of the evaluation died (out of memory?); resume with --resume"
@@ -107,37 +108,25 @@ class Lanes:
             done(number, played)
             return played
 
-        return await asyncio.gather(*(one(number) for number in range(len(pieces))))
+        return await asyncio.gather(*(one(number) for number in range(len(batches))))
 
 
-def play(piece: Piece) -> Played:
-    """Play a piece in this process."""
-    # Here and not at the top: the script's other ways do without torch.
+def play(batch: Batch) -> BatchResult:
+    """Play a batch in this process."""
+    # Here and not at the top: the other uses of the script do not need torch.
     from swarm_ui.environments.phone import PhoneEnvironment
 
-    model = _model(piece.agent, piece.adapters)
-    before, began = used(model), time.perf_counter()
-    policy = piece.arm.policy(model)
+    model = _model(batch.agent, batch.adapters)
+    before, began = Cost.of_model(model), time.perf_counter()
+    policy = batch.arm.policy(model)
     episodes = asyncio.run(
-        rollout_many(PhoneEnvironment, policy, piece.jobs, concurrency=len(piece.jobs))
+        rollout_many(PhoneEnvironment, policy, batch.jobs, concurrency=len(batch.jobs))
     )
-    work = used(model, before)
-    work.seconds = time.perf_counter() - began
-    work.decisions = sum(len(episode.steps) for episode in episodes)
-    outcomes = tuple(None if e.success is None else float(e.success) for e in episodes)
-    return Played(outcomes, sample(episodes), work)
-
-
-def used(model: LocalModel, before: Work | None = None) -> Work:
-    """What a model has done so far, or since ``before``."""
-    counters, old = model.counters, before or Work()
-    return Work(
-        calls=counters.calls - old.calls,
-        scored=counters.scored - old.scored,
-        prompt_tokens=counters.prompt_tokens - old.prompt_tokens,
-        completion_tokens=counters.completion_tokens - old.completion_tokens,
-        model_seconds=counters.seconds - old.model_seconds,
-    )
+    cost = Cost.of_model(model, before)
+    cost.seconds = time.perf_counter() - began
+    cost.decisions = sum(len(episode.steps) for episode in episodes)
+    outcomes = tuple(outcome(e) for e in episodes)
+    return BatchResult(outcomes, sample(episodes), cost)
 
 
 def sample(episodes: Sequence[Episode]) -> tuple[Episode, ...]:
@@ -172,4 +161,4 @@ def _enter() -> None:
     import torch
 
     torch.set_num_threads(1)
-    hush_transformers()
+    silence_transformers()

@@ -155,7 +155,8 @@ def _results(run: Path, missing: list[str]) -> tuple[RunTotals | None, ReportTab
 
 
 def _measures(results: Line) -> ReportTable | None:
-    measured = [plan for plan in results.get("plans") or () if plan.get("measures")]
+    plans = (*(results.get("plans") or ()), *(results.get("arms") or ()))
+    measured = [plan for plan in plans if plan.get("measures")]
     found: dict[str, dict[str, Estimate]] = {}
     for plan in measured:
         column = found[plan["name"]] = {}

@@ -29,7 +29,7 @@ def learning() -> ModuleType:
 
 
 def keep(folder: Path, cpu: float, **arms: list[float | None]) -> None:
-    from swarm_ui.experiment.results import ArmResult, Results, Work
+    from swarm_ui.experiment.results import ArmResult, Cost, Results
 
     run = RunDirectory.create(folder, name=folder.name, config={})
     if cpu:
@@ -41,7 +41,7 @@ def keep(folder: Path, cpu: float, **arms: list[float | None]) -> None:
         results.arms.append(
             ArmResult(
                 split="parameters", environment="e", arm=name.replace("_", "-"), label=name,
-                jobs=jobs, outcomes=tuple(outcomes), work=Work(),
+                jobs=jobs, outcomes=tuple(outcomes), work=Cost(),
             )
         )  # fmt: skip
     results.save(folder)

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.studies.talk.__main__ import Seen, difference, figures
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.ending import told
+from swarm_ui.experiment.scripts import script
 
 ALIKE = Seen(right=[1.0, 1.0], alike=True, vote=1.0)
 SPLIT = Seen(right=[1.0, 0.0], alike=False, vote=1.0)
@@ -40,6 +40,6 @@ def test_a_script_that_cannot_go_on_says_so_and_with_which_code(
     def fails() -> int:
         raise error
 
-    assert told(fails)() == code
+    assert script(fails)() == code
     assert capsys.readouterr().err == said
-    assert told(lambda: 0)() == 0
+    assert script(lambda: 0)() == 0

@@ -28,6 +28,7 @@ from benchmarks.studies.windows.edges import LearnedEdges, learn
 from benchmarks.studies.windows.report import arrows, best_crossed, summary
 from swarm_ui.environments.phone import TEST_SEEDS, VALIDATION_SEEDS
 from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.scripts import check_study
 from swarm_ui.graph.topology import Edge
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import PASS
@@ -99,10 +100,10 @@ def test_results_under_other_options_are_not_mixed(tmp_path: Path) -> None:
         episodes=1, episodes_random=1, episodes_all=1, tuning=1, budget=80, seeds=(0,), steps=1,
         agent="nowhere",
     )  # fmt: skip
-    study_windows.Study(tmp_path, options)._check()
-    study_windows.Study(tmp_path, options)._check()
+    check_study(tmp_path / "options.json", options)
+    check_study(tmp_path / "options.json", options)
     with pytest.raises(ConfigError, match="other options"):
-        study_windows.Study(tmp_path, msgspec.structs.replace(options, episodes=2))._check()
+        check_study(tmp_path / "options.json", msgspec.structs.replace(options, episodes=2))
 
 
 @pytest.fixture(scope="module")

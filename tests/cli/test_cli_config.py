@@ -10,8 +10,8 @@ import pytest
 from cli_world import LAMP, Shell, shell  # noqa: F401
 
 from swarm_ui.cli.commands.init import TEMPLATE
-from swarm_ui.cli.config import Config, checked, drafted
 from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.config import Config, checked, read_draft
 
 BAD = """\
 [environment]
@@ -33,7 +33,7 @@ def test_all_mistakes_come_at_once_each_with_its_place(tmp_path: Path) -> None:
     path.write_text(BAD, encoding="utf-8")
     flags = {"team.temperature": ("--temperature", -1.0)}
     with pytest.raises(ConfigError) as raised:
-        checked(drafted(path, flags, ["nonsense", "run.repot=true"]))
+        checked(read_draft(path, flags, ["nonsense", "run.repot=true"]))
     told = str(raised.value).splitlines()
     assert told[0].startswith("8 mistakes") or told[0].startswith("9 mistakes")
     for said in (
@@ -93,7 +93,9 @@ def test_flags_win_over_set_and_set_over_the_file(tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
     path.write_text("[team]\nagents = 2\nrounds = 2\ndensity = 0.25\n", encoding="utf-8")
     flags = {"team.agents": ("--agents", 4), "team.vote": ("--vote", None)}
-    found = checked(drafted(path, flags, ["team.agents=3", "team.rounds=3", "model.name=my/model"]))
+    found = checked(
+        read_draft(path, flags, ["team.agents=3", "team.rounds=3", "model.name=my/model"])
+    )
     team = found.team
     assert (team.agents, team.rounds, team.density, team.vote) == (4, 3, 0.25, "majority")
     assert found.model.name == "my/model"
@@ -103,9 +105,9 @@ def test_a_file_that_is_no_toml_or_not_there_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.toml"
     path.write_text("[team\n", encoding="utf-8")
     with pytest.raises(ConfigError, match="is not TOML"):
-        drafted(path, {}, [])
+        read_draft(path, {}, [])
     with pytest.raises(ConfigError, match="cannot read the configuration"):
-        drafted(tmp_path / "none.toml", {}, [])
+        read_draft(tmp_path / "none.toml", {}, [])
 
 
 def test_init_writes_every_setting_with_its_default() -> None:
@@ -121,10 +123,10 @@ def test_the_training_section_of_init_is_sound(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     path = tmp_path / "a.toml"
     path.write_text(TEMPLATE, encoding="utf-8")
-    assert checked(drafted(path, {}, []), train=True).train["iterations"] == 3
+    assert checked(read_draft(path, {}, []), train=True).train["iterations"] == 3
     wrong = ["train.iteration=2", "train.update.method=dp", "train.density=2.0"]
     with pytest.raises(ConfigError) as raised:
-        checked(drafted(path, {}, wrong), train=True)
+        checked(read_draft(path, {}, wrong), train=True)
     assert "did you mean 'iterations'?" in str(raised.value)
     assert "did you mean 'dpo'?" in str(raised.value)
 

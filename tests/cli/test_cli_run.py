@@ -20,8 +20,8 @@ from interrupts import hear_ctrl_c
 from loopback import Loopback, Reply
 from mind2web_samples import record, task
 
-from swarm_ui.cli.comparing import mcnemar
 from swarm_ui.cli.output import Output
+from swarm_ui.experiment.comparing import mcnemar
 from swarm_ui.trace.jsonl import read_jsonl
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -242,7 +242,7 @@ def test_ctrl_c_while_a_model_is_loaded(
     def loaded(section: object) -> object:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("swarm_ui.cli.models.loaded", loaded)
+    monkeypatch.setattr("swarm_ui.cli.commands.outcome.load_in_process", loaded)
     done = shell("run phone contacts-add --out r --json")
     assert done.code == 130 and done.json["resume"] == "swarm-ui run --resume r"
 
@@ -250,7 +250,7 @@ def test_ctrl_c_while_a_model_is_loaded(
 def test_long_work_is_told_where_there_is_no_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("swarm_ui.cli.output._LINE_EVERY", 0.0)
+    monkeypatch.setattr("swarm_ui.experiment.progress._SECONDS_BETWEEN_LINES", 0.0)
     with Output().bar("apps", 4) as bar:
         bar.update(1, "1 solved")
     with Output().bar("training", 300, share=True) as bar:

@@ -8,7 +8,9 @@ import shlex
 import pytest
 from cli_world import Shell, shell  # noqa: F401
 
-from swarm_ui.cli import flags, training, worlds
+from swarm_ui.experiment.config import read_draft
+from swarm_ui.experiment.environments import spec_of
+from swarm_ui.experiment.runs import check_training_config
 from swarm_ui.trace.jsonl import read_jsonl
 
 pytest.importorskip("torch")
@@ -79,9 +81,9 @@ def test_tests_of_mind2web_are_not_trained_on(shell: Shell) -> None:  # noqa: F8
     assert shell(line).code == 0
     done = shell(f"{line} --set environment.split=test_task")
     assert done.code == 2 and "only 'train' is trained on" in done.err
-    drafted = training.settled(flags.draft(None, [], env="mind2web", data="here"))
-    assert drafted.environment.split == "train"
-    assert worlds.splits_of(drafted.environment)[0] == "test_task", "what run and eval play"
+    given = {"environment.name": ("ENV", "mind2web"), "environment.data": ("--data", "here")}
+    assert check_training_config(read_draft(None, given, [])).environment.split == "train"
+    assert spec_of("mind2web").splits[0] == "test_task", "what run and eval play"
 
 
 def test_what_cannot_be_trained_is_refused(shell: Shell) -> None:  # noqa: F811

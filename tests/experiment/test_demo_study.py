@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment import demo_options, settings
-from swarm_ui.experiment.arms import BASE, base_arms, trained_arms
-from swarm_ui.experiment.results import ArmResult, Results, Work
+from swarm_ui.experiment import settings
+from swarm_ui.experiment.demo import options
+from swarm_ui.experiment.results import BASE, ArmResult, Cost, Results
 from swarm_ui.experiment.settings import Settings
+from swarm_ui.experiment.teams import base_arms, trained_arms
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 
 JOBS = tuple(("open-app", 20_000_000 + k) for k in range(4))
@@ -20,7 +21,7 @@ JOBS = tuple(("open-app", 20_000_000 + k) for k in range(4))
 def result(arm: str, outcomes: tuple[float | None, ...], **other: object) -> ArmResult:
     given: dict[str, object] = {
         "split": "parameters", "environment": "phone (simulated)", "label": arm, "jobs": JOBS,
-        "work": Work(decisions=4, calls=8), **other,
+        "work": Cost(decisions=4, calls=8), **other,
     }  # fmt: skip
     return ArmResult(arm=arm, outcomes=outcomes, **given)  # type: ignore[arg-type]
 
@@ -31,14 +32,14 @@ def test_settings_come_back_from_json() -> None:
 
 
 def test_quick_asks_for_less() -> None:
-    quick, full = demo_options.parse(["--quick"]).settings, demo_options.parse([]).settings
+    quick, full = options.parse(["--quick"]).settings, options.parse([]).settings
     assert full == Settings()
     assert quick.iterations * quick.episodes < full.iterations * full.episodes
     assert len(base_arms(quick)) < len(base_arms(full))
 
 
 def test_options_go_into_the_settings() -> None:
-    asked = demo_options.parse(["--iterations", "5", "--tasks", "open-app,notes-pin", "--out", "x"])
+    asked = options.parse(["--iterations", "5", "--tasks", "open-app,notes-pin", "--out", "x"])
     assert asked.out == Path("x")
     assert asked.settings.iterations == 5
     assert asked.settings.shared_iterations == 3
@@ -47,7 +48,7 @@ def test_options_go_into_the_settings() -> None:
 
 def test_options_that_do_not_go_together() -> None:
     with pytest.raises(ConfigError, match="leave out --quick"):
-        demo_options.parse(["--resume", "run", "--quick"])
+        options.parse(["--resume", "run", "--quick"])
 
 
 def test_differences_are_paired_and_masked_episodes_left_out(tmp_path: Path) -> None:
@@ -108,22 +109,21 @@ async def test_on_a_device_the_team_is_evaluated_and_not_trained(
     """With the phone in the place of the emulator."""
     pytest.importorskip("torch")
     from swarm_ui.environments.phone import PhoneEnvironment, vocabulary
-    from swarm_ui.experiment import androidworld_run, endpoint_run
-    from swarm_ui.experiment.console import Screen
-    from swarm_ui.experiment.session import Session
+    from swarm_ui.experiment.demo import flows
+    from swarm_ui.experiment.demo.run import DemoRun
+    from swarm_ui.experiment.progress import ProgressDisplay
     from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
     from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer
     from swarm_ui.storage.run_directory import RunDirectory
 
     agent = LocalModel.untrained(ScreenTokenizer(vocabulary()), width=16, layers=1, heads=2, seed=0)
     agent.save(tmp_path / "agent")
-    asked = demo_options.parse(
+    asked = options.parse(
         ["--env", "androidworld", "--agent", str(tmp_path / "agent"), "--episodes-test", "2"]
     ).settings
-    monkeypatch.setattr(endpoint_run, "AndroidWorldEnvironment", PhoneEnvironment)
+    monkeypatch.setattr(flows, "AndroidWorldEnvironment", PhoneEnvironment)
     run = RunDirectory.create(tmp_path / "run", config=settings.plain(asked))
-    with Screen() as screen:
-        report = await androidworld_run.device_run(Session(asked, run, screen, Results()))
+    report = await flows.evaluate_only(DemoRun(asked, run, ProgressDisplay(), Results()))
     assert "AndroidWorld on an emulator" in report.read_text(encoding="utf-8")
     found = Results.load(run.path)
     assert [arm.arm for arm in found.arms] == ["base-greedy", "base-vote"]

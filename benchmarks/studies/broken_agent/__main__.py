@@ -19,10 +19,10 @@ from pathlib import Path
 import msgspec
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.console import Screen
-from swarm_ui.experiment.ending import told
-from swarm_ui.experiment.quiet import hush_transformers
-from swarm_ui.experiment.session import check_learning
+from swarm_ui.experiment.demo.run import check_learning
+from swarm_ui.experiment.models import silence_transformers
+from swarm_ui.experiment.progress import ProgressDisplay
+from swarm_ui.experiment.scripts import check_study, script
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.storage.run_directory import write_atomic
 
@@ -35,7 +35,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     noise: float
 
 
-@told
+@script
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -69,39 +69,26 @@ def study(given: argparse.Namespace) -> None:
     if unknown:
         raise ConfigError(f"--kinds: expected {', '.join(KINDS)}, got {min(unknown)!r}")
     torch.set_num_threads(1)  # a tiny network gains nothing from a second one
-    hush_transformers()
-    check(given.out, Options(episodes=given.episodes, tuning=given.tuning, noise=given.noise))
+    silence_transformers()
+    options = Options(episodes=given.episodes, tuning=given.tuning, noise=given.noise)
+    check_study(given.out / "options.json", options)
     agents = {"screen": BASE_AGENT}
     if given.window_agent is not None:
         agents = {"half": given.window_agent, **agents}
-    with Screen() as screen:
-        for sight, folder in agents.items():
-            model = LocalModel.load(folder)
-            for kind in given.kinds:
-                for seed in given.seeds:
-                    path = given.out / f"{sight}-{kind}-{seed}.json"
-                    if path.exists():
-                        continue
-                    case = BrokenCase(
-                        model=model, sight=sight, kind=kind, seed=seed, noise=given.noise
+    display = ProgressDisplay()
+    for sight, folder in agents.items():
+        model = LocalModel.load(folder)
+        for kind in given.kinds:
+            for seed in given.seeds:
+                path = given.out / f"{sight}-{kind}-{seed}.json"
+                if path.exists():
+                    continue
+                case = BrokenCase(model=model, sight=sight, kind=kind, seed=seed, noise=given.noise)
+                with display.bar(path.stem, len(ARMS) + 2) as bar:
+                    cell = ladder(
+                        case, tuning=given.tuning, episodes=given.episodes, progress=bar.update
                     )
-                    with screen.bar(path.stem, len(ARMS) + 2) as bar:
-                        cell = ladder(
-                            case, tuning=given.tuning, episodes=given.episodes, progress=bar.update
-                        )
-                    write_atomic(path, msgspec.json.encode(cell) + b"\n")
-
-
-def check(folder: Path, options: Options) -> None:
-    """Results under other options do not belong in the same tables."""
-    path = folder / "options.json"
-    if not path.exists():
-        write_atomic(path, msgspec.json.encode(options) + b"\n")
-    elif (found := msgspec.json.decode(path.read_bytes(), type=Options)) != options:
-        raise ConfigError(
-            f"'{folder}' was begun with other options: {found}, now {options}. "
-            "Give the same ones, or another --out"
-        )
+                write_atomic(path, msgspec.json.encode(cell) + b"\n")
 
 
 if __name__ == "__main__":

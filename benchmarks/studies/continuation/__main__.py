@@ -18,14 +18,14 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from swarm_ui.experiment.console import Screen
-from swarm_ui.experiment.ending import told
-from swarm_ui.experiment.session import agent_folder, check_learning
+from swarm_ui.experiment.demo.run import agent_folder, check_learning
+from swarm_ui.experiment.progress import ProgressDisplay
+from swarm_ui.experiment.scripts import script
 
 ARMS = ("web", "control", "traces", "rehearsed")
 
 
-@told
+@script
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -63,24 +63,24 @@ def _study(given: argparse.Namespace, folder: Path) -> None:
     from benchmarks.studies.continuation.study import Continuation
 
     seeds: Sequence[int] = given.seeds[:1] if given.quick else given.seeds
-    with Screen() as screen:
-        course = QUICK if given.quick else Course(
-            phone_seed=given.phone_seed, teams=given.teams, web_iterations=given.web_iterations,
-            web_episodes=given.web_episodes, steps=given.steps,
-        )  # fmt: skip
-        study = Continuation(folder, agent_folder(settings), course, screen)
-        study.base()
-        for seed in seeds:
-            study.phone(seed if course.phone_seed is None else course.phone_seed)
-            study.web(seed)
-        for seed in seeds if "control" in given.arms else ():
-            study.control(seed)
-        for seed in seeds if "traces" in given.arms else ():
-            study.traces(seed)
-        for seed in seeds if "rehearsed" in given.arms else ():
-            study.web(seed, rehearse=True)
-            if "traces" in given.arms:
-                study.traces(seed, rehearse=True)
+    display = ProgressDisplay()
+    course = QUICK if given.quick else Course(
+        phone_seed=given.phone_seed, teams=given.teams, web_iterations=given.web_iterations,
+        web_episodes=given.web_episodes, steps=given.steps,
+    )  # fmt: skip
+    study = Continuation(folder, agent_folder(settings), course, display)
+    study.base()
+    for seed in seeds:
+        study.phone(seed if course.phone_seed is None else course.phone_seed)
+        study.web(seed)
+    for seed in seeds if "control" in given.arms else ():
+        study.control(seed)
+    for seed in seeds if "traces" in given.arms else ():
+        study.traces(seed)
+    for seed in seeds if "rehearsed" in given.arms else ():
+        study.web(seed, rehearse=True)
+        if "traces" in given.arms:
+            study.traces(seed, rehearse=True)
 
 
 def _summarise(folder: Path, record: Path | None) -> int:

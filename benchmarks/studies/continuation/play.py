@@ -14,10 +14,10 @@ from swarm_ui.environments.miniwob import MiniWobBrowser
 from swarm_ui.environments.miniwob.splits import TEST_SEEDS
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.environments.phone import jobs as phone_jobs
-from swarm_ui.experiment.arms import Arm
-from swarm_ui.experiment.console import Screen
-from swarm_ui.experiment.miniwob_jobs import LINGER, PAGES, play_pages
-from swarm_ui.experiment.phone_jobs import TEST_DRAW
+from swarm_ui.experiment.environments.miniwob import LINGER, PAGES, play_pages
+from swarm_ui.experiment.environments.phone import TEST_DRAW
+from swarm_ui.experiment.progress import ProgressDisplay
+from swarm_ui.experiment.teams import Arm
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.rollout.episodes import Job, rollout_many
 from swarm_ui.stats import outcomes
@@ -59,7 +59,7 @@ class _Scored(NamedTuple):
     element: tuple[float | None, ...] = ()
 
 
-async def play_all(cell: Cell, playing: Playing, screen: Screen) -> None:
+async def play_all(cell: Cell, playing: Playing, display: ProgressDisplay) -> None:
     """Play what the cell has not played yet; each split is saved when it is over."""
     pages = splits(playing.trained)
     every = (*PHONE_SPLITS, *pages, *TRACE_SPLITS)
@@ -67,7 +67,7 @@ async def play_all(cell: Cell, playing: Playing, screen: Screen) -> None:
     if not wanted:
         return
     model, arm = playing.model(), playing.arm
-    with screen.bar(f"{cell.folder.name}: test", len(wanted)) as bar:
+    with display.bar(f"{cell.folder.name}: test", len(wanted)) as bar:
         for done, split in enumerate(wanted):
             bar.update(done, split)
             jobs = _jobs(playing, split, pages)

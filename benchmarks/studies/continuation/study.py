@@ -28,13 +28,13 @@ from swarm_ui.environments.miniwob import MiniWobBrowser
 from swarm_ui.environments.miniwob.splits import TRAIN_SEEDS, VALIDATION_SEEDS
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment import phone_jobs as phone
-from swarm_ui.experiment.arms import Arm, rollout_arm
-from swarm_ui.experiment.console import Bar, Screen
-from swarm_ui.experiment.miniwob_jobs import LINGER, checked_browser, play_pages
+from swarm_ui.experiment.environments import phone
+from swarm_ui.experiment.environments.miniwob import LINGER, checked_browser, play_pages
+from swarm_ui.experiment.progress import Bar, ProgressDisplay
 from swarm_ui.experiment.results import Results
 from swarm_ui.experiment.settings import Settings
-from swarm_ui.experiment.team_training import World, team_config, train_team
+from swarm_ui.experiment.teams import Arm, rollout_arm
+from swarm_ui.experiment.training import TrainingEnvironment, team_config, train_team
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.callbacks import Callbacks
@@ -54,7 +54,7 @@ _LOOK = Arm(name="look", label="base, sampled", temperature=0.8)
 class Continuation:
     """The cells of one folder."""
 
-    def __init__(self, folder: Path, agent: Path, course: Course, screen: Screen) -> None:
+    def __init__(self, folder: Path, agent: Path, course: Course, display: ProgressDisplay) -> None:
         """
         Args:
             agent: folder of the base agent.
@@ -62,7 +62,7 @@ class Continuation:
         Raises:
             ConfigError: there is no browser, or the folder was begun with another course.
         """
-        self.folder, self.course, self.screen = folder, course, screen
+        self.folder, self.course, self.display = folder, course, display
         self._agent, self._binary = agent, checked_browser()
         self._run(folder, "continuation")
         self._data = make_traces(
@@ -113,7 +113,7 @@ class Continuation:
             lessons = Lessons(self._settings(seed), self.course.steps)
             seconds = self._cell("web", seed).cpu
             config = lessons.config_for(seconds, lambda: self._team(before))
-            with self.screen.bar(f"{cell.folder.name}: training", config.iterations) as bar:
+            with self.display.bar(f"{cell.folder.name}: training", config.iterations) as bar:
                 spent = lessons.teach(model, config, bar.update)
             model.save_adapters(cell.adapters)
             cell.finish(spent, 0.0)
@@ -170,22 +170,22 @@ class Continuation:
                 for episode, value in zip(episodes, outcomes(episodes), strict=True):
                     look.setdefault(episode.task, []).append(value)
 
-            with self.screen.bar("a look at the candidates", len(jobs)) as bar:
+            with self.display.bar("a look at the candidates", len(jobs)) as bar:
                 asyncio.run(play(bar))
             write_atomic(path, msgspec.json.format(msgspec.json.encode(look)) + b"\n")
         seen = msgspec.json.decode(path.read_bytes(), type=dict[str, list[float | None]])
         return kept(seen) or tuple(CANDIDATES)[:1]
 
     def _on_phone(self, cell: Cell, settings: Settings) -> float:
-        world = World(
+        environment = TrainingEnvironment(
             PhoneEnvironment,
             lambda iteration, count, rng: phone.training_jobs(settings, count, rng),
             phone.scripted_critic(settings),
             phone.CONCURRENCY,
         )
         run, model = self._run(cell.folder, cell.folder.name), LocalModel.load(self._agent)
-        with self.screen.bar(f"{cell.folder.name}: training", settings.iterations) as bar:
-            trained = asyncio.run(train_team(settings, run, model, world, bar))
+        with self.display.bar(f"{cell.folder.name}: training", settings.iterations) as bar:
+            trained = asyncio.run(train_team(settings, run, model, environment, bar))
         return sum(m.cpu_seconds for m in trained.history)
 
     async def _on_pages(self, cell: Cell, before: Cell, rehearse: bool) -> None:
@@ -195,8 +195,10 @@ class Continuation:
         model.set_linger(LINGER)
         async with MiniWobBrowser(pages=course.pages, binary=self._binary) as browser:
             pages = Pages(browser.environments)
-            world = World(pages.environment, _spread(self.trained), None, course.pages)
-            spent = await self._go_on(cell, model, settings, world)
+            environment = TrainingEnvironment(
+                pages.environment, _spread(self.trained), None, course.pages
+            )
+            spent = await self._go_on(cell, model, settings, environment)
         cell.finish(spent, _children() - children)
 
     async def _on_traces(self, cell: Cell, before: Cell, rehearse: bool) -> None:
@@ -205,8 +207,10 @@ class Continuation:
             cell.seed, course.traces_iterations, course.traces_episodes, rehearse
         )
         critic = ScriptedCritic(data.environment)
-        world = World(data.environment, _spread(data.tasks), critic, course.pages)
-        cell.finish(await self._go_on(cell, self._team(before), settings, world), 0.0)
+        environment = TrainingEnvironment(
+            data.environment, _spread(data.tasks), critic, course.pages
+        )
+        cell.finish(await self._go_on(cell, self._team(before), settings, environment), 0.0)
 
     def _later(self, seed: int, iterations: int, episodes: int, rehearse: bool) -> Settings:
         """Of a stage after the phone's: one adapter for all agents, and no messages."""
@@ -217,24 +221,26 @@ class Continuation:
         )  # fmt: skip
 
     async def _go_on(
-        self, cell: Cell, model: LocalModel, settings: Settings, world: World
+        self, cell: Cell, model: LocalModel, settings: Settings, environment: TrainingEnvironment
     ) -> float:
-        """Train on one more world; returns CPU-seconds."""
+        """Train on one more environment; returns CPU-seconds."""
         self._run(cell.folder, cell.folder.name)
         # Page order has a meaning. And no messages: on the first training episodes of the pages a
         # team that talked solved 30 %, one that only voted 36 %, for a third of the calls.
         arm = dataclasses.replace(rollout_arm(settings, ()), views="same", rounds=1)
         # In an episode that is solved the outcome finds nobody wrong: what is thinned out as easy
         # with a critic is then all that there is to learn from.
-        pairs = PairConfig(easy_share=1.0) if world.critic is None else PairConfig()
-        with self.screen.bar(f"{cell.folder.name}: training", settings.iterations) as bar:
+        pairs = PairConfig(easy_share=1.0) if environment.critic is None else PairConfig()
+        with self.display.bar(f"{cell.folder.name}: training", settings.iterations) as bar:
             trainer = TeamTrainer(
                 model,
                 arm.graph(model),
-                world.make_environment,
-                world.sample_jobs,
-                config=dataclasses.replace(team_config(settings, world.concurrency), pairs=pairs),
-                critic=world.critic,
+                environment.make_environment,
+                environment.sample_jobs,
+                config=dataclasses.replace(
+                    team_config(settings, environment.concurrency), pairs=pairs
+                ),
+                critic=environment.critic,
                 rehearse=Rehearsal(KNOWN_WORDS),
                 folder=cell.folder,
                 callbacks=Callbacks(on_progress=_moving(bar), on_warning=bar.say),
@@ -248,7 +254,7 @@ class Continuation:
             course=self.course, agent=agent, adapters=adapters, trained=self.trained,
             data=self._data, binary=self._binary,
         )  # fmt: skip
-        asyncio.run(play_all(cell, playing, self.screen))
+        asyncio.run(play_all(cell, playing, self.display))
 
 
 def _spread(tasks: Sequence[str]) -> SampleJobs:

@@ -19,14 +19,14 @@ from pathlib import Path
 import msgspec
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.console import Screen
-from swarm_ui.experiment.ending import told
-from swarm_ui.experiment.session import check_learning
+from swarm_ui.experiment.demo.run import check_learning
+from swarm_ui.experiment.progress import ProgressDisplay
+from swarm_ui.experiment.scripts import check_study, script
 from swarm_ui.experiment.settings import Settings, plain
 from swarm_ui.storage.run_directory import write_atomic
 
 
-@told
+@script
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -66,37 +66,24 @@ def study(given: argparse.Namespace, settings: Settings) -> None:
     unknown = set(given.arms or ()) - set(arm_names())
     if unknown:
         raise ConfigError(f"--arms: expected {', '.join(arm_names())}, got {min(unknown)!r}")
-    check(given.out, settings)
-    with Screen() as screen:
-        path = given.out / "base.json"
-        if not path.exists():
-            write_atomic(path, msgspec.json.encode(base_outcomes(settings)) + b"\n")
-        done = [
-            msgspec.json.decode(path.read_bytes(), type=CriticCell)
-            for path in (given.out / "cells").glob("*.json")
-        ]
-        known = {cell.digest: cell.outcomes for cell in done if cell.digest}
-        for seed in given.seeds:
-            for name in given.arms or arm_names():
-                path = given.out / "cells" / f"{name}-{seed}.json"
-                if not path.exists():
-                    with screen.bar(path.stem, settings.iterations + 1) as bar:
-                        cell = train(settings, name, seed, bar.update, known)
-                    known[cell.digest] = cell.outcomes
-                    write_atomic(path, msgspec.json.encode(cell) + b"\n")
-
-
-def check(folder: Path, settings: Settings) -> None:
-    """Results under other settings do not belong in the same tables."""
-    path, now = folder / "settings.json", plain(settings)
+    check_study(given.out / "settings.json", plain(settings))
+    display = ProgressDisplay()
+    path = given.out / "base.json"
     if not path.exists():
-        write_atomic(path, msgspec.json.encode(now) + b"\n")
-    elif (found := msgspec.json.decode(path.read_bytes())) != now:
-        other = sorted(key for key in now if found.get(key) != now[key])
-        raise ConfigError(
-            f"'{folder}' was begun with other settings ({', '.join(other)}). "
-            "Give the same ones, or another --out"
-        )
+        write_atomic(path, msgspec.json.encode(base_outcomes(settings)) + b"\n")
+    done = [
+        msgspec.json.decode(path.read_bytes(), type=CriticCell)
+        for path in (given.out / "cells").glob("*.json")
+    ]
+    known = {cell.digest: cell.outcomes for cell in done if cell.digest}
+    for seed in given.seeds:
+        for name in given.arms or arm_names():
+            path = given.out / "cells" / f"{name}-{seed}.json"
+            if not path.exists():
+                with display.bar(path.stem, settings.iterations + 1) as bar:
+                    cell = train(settings, name, seed, bar.update, known)
+                known[cell.digest] = cell.outcomes
+                write_atomic(path, msgspec.json.encode(cell) + b"\n")
 
 
 if __name__ == "__main__":

@@ -15,10 +15,10 @@ import msgspec
 
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.experiment import phone_jobs as phone
-from swarm_ui.experiment.arms import Arm, base_arms, rollout_arm, trained_arms
+from swarm_ui.experiment.environments import phone
 from swarm_ui.experiment.settings import Settings
-from swarm_ui.experiment.team_training import team_config
+from swarm_ui.experiment.teams import Arm, base_arms, rollout_arm, trained_arms
+from swarm_ui.experiment.training import team_config
 from swarm_ui.graph.topology import random_dag
 from swarm_ui.node import derive
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel

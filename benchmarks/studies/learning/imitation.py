@@ -13,9 +13,9 @@ from collections.abc import Callable
 
 from swarm_ui.environment import Environment
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.experiment.arms import rollout_arm
 from swarm_ui.experiment.settings import Settings
-from swarm_ui.experiment.team_training import World, own_graph, team_config
+from swarm_ui.experiment.teams import rollout_arm
+from swarm_ui.experiment.training import TrainingEnvironment, fixed_graph, team_config
 from swarm_ui.node import derive
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
@@ -54,14 +54,17 @@ class Shown:
 
 
 async def imitate(
-    settings: Settings, model: LocalModel, world: World, tell: Callable[[float, str], None]
+    settings: Settings,
+    model: LocalModel,
+    environment: TrainingEnvironment,
+    progress: Callable[[float, str], None],
 ) -> float:
     """Train the adapters; as many iterations, episodes and updates as the full method.
 
     Returns:
         CPU-seconds.
     """
-    config = team_config(settings, world.concurrency)
+    config = team_config(settings, environment.concurrency)
     config = dataclasses.replace(config, update=dataclasses.replace(config.update, method="rft"))
     names = [f"agent_{k}" for k in range(settings.agents)]
     began = time.process_time()
@@ -69,12 +72,12 @@ async def imitate(
         model.add_adapter(name, config.rank, config.alpha)
     for iteration in range(config.iterations):
         shown = Shown(config.guide, derive(settings.seed, "imitation", iteration))
-        jobs = world.sample_jobs(
+        jobs = environment.sample_jobs(
             iteration, config.episodes, random.Random(derive(settings.seed, "jobs", iteration))
         )
         await rollout_many(
-            world.make_environment,
-            GraphPolicy(rollout_arm(settings, own_graph(settings)).graph(model)),
+            environment.make_environment,
+            GraphPolicy(rollout_arm(settings, fixed_graph(settings)).graph(model)),
             jobs,
             concurrency=config.concurrency,
             intervention=shown,
@@ -83,5 +86,5 @@ async def imitate(
             model, shown.pairs, {name: name for name in names}, config, iteration,
             rehearse=Rehearsal(KNOWN_WORDS),
         )  # fmt: skip
-        tell(iteration + 1, f"iteration {iteration + 1} of {config.iterations}")
+        progress(iteration + 1, f"iteration {iteration + 1} of {config.iterations}")
     return time.process_time() - began

@@ -14,22 +14,22 @@ from pathlib import Path
 from benchmarks.studies.learning.imitation import imitate
 from benchmarks.studies.learning.variants import Variant
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.experiment import phone_jobs as phone
-from swarm_ui.experiment.arms import BASE, Arm, base_arms, trained_arms
 from swarm_ui.experiment.base_agent import BaseAgentConfig, make_base_agent
-from swarm_ui.experiment.console import Bar, Screen
-from swarm_ui.experiment.evaluation import Evaluation, Plan
-from swarm_ui.experiment.results import Results
+from swarm_ui.experiment.environments import phone
+from swarm_ui.experiment.evaluation import Evaluator, Trial
+from swarm_ui.experiment.progress import Bar, ProgressDisplay
+from swarm_ui.experiment.results import BASE, Results
 from swarm_ui.experiment.settings import Settings, plain
-from swarm_ui.experiment.team_training import (
-    Trained,
-    World,
-    own_graph,
-    rollout_work,
+from swarm_ui.experiment.teams import Arm, base_arms, trained_arms
+from swarm_ui.experiment.training import (
+    TrainedTeam,
+    TrainingEnvironment,
+    fixed_graph,
+    rollout_cost,
     train_team,
     unseen_graph,
 )
-from swarm_ui.experiment.workers import Lanes
+from swarm_ui.experiment.workers import WorkerPool
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.optim.stage1.supervised import Progress, Stage1Config
 from swarm_ui.storage.run_directory import RunDirectory
@@ -45,9 +45,11 @@ _CONTROL_ARMS = ("base-greedy", "base-vote")
 class Study:
     """The cells of one folder."""
 
-    def __init__(self, folder: Path, agent: Path, settings: Settings, screen: Screen) -> None:
+    def __init__(
+        self, folder: Path, agent: Path, settings: Settings, display: ProgressDisplay
+    ) -> None:
         """``settings``: of every cell, but for seed and method."""
-        self.folder, self._agent, self._settings, self._screen = folder, agent, settings, screen
+        self.folder, self._agent, self._settings, self._display = folder, agent, settings, display
 
     def base(self) -> None:
         """The base agent and its controls."""
@@ -74,23 +76,23 @@ class Study:
         """One run of stage 2; returns the CPU-seconds it took."""
         settings = variant.settings(self._settings, seed)
         run, results = self._cell(f"{variant.name}-{seed}", settings)
-        world = World(
+        environment = TrainingEnvironment(
             PhoneEnvironment,
             lambda iteration, count, rng: phone.training_jobs(settings, count, rng),
             phone.scripted_critic(settings) if variant.critic else None,
             phone.CONCURRENCY,
         )
         model = LocalModel.load(self._agent)
-        with self._screen.bar(f"{run.path.name}: stage 2", settings.iterations) as bar:
+        with self._display.bar(f"{run.path.name}: stage 2", settings.iterations) as bar:
             if variant.imitate:
-                trained = self._imitated(settings, run, model, world, bar)
+                trained = self._imitated(settings, run, model, environment, bar)
             else:
-                trained = asyncio.run(train_team(settings, run, model, world, bar))
-                results.rollouts = rollout_work(run, trained.history)
+                trained = asyncio.run(train_team(settings, run, model, environment, bar))
+                results.rollouts = rollout_cost(run, trained.history)
                 seconds = sum(m.cpu_seconds for m in trained.history)
                 run.log({"kind": "training", "cpu_seconds": seconds})
         results.training_cpu_seconds = _noted(run, "training")
-        arms = trained_arms(settings, trained.edges, trained.drawn)
+        arms = trained_arms(settings, trained.edges, trained.edges_label)
         absent = {"trained-team"} if not variant.team else set[str]()
         absent |= {"trained-vote"} if not variant.vote else set()
         arms = [arm for arm in arms if arm.name not in absent]
@@ -98,15 +100,20 @@ class Study:
         return results.training_cpu_seconds
 
     def _imitated(
-        self, settings: Settings, run: RunDirectory, model: LocalModel, world: World, bar: Bar
-    ) -> Trained:
+        self,
+        settings: Settings,
+        run: RunDirectory,
+        model: LocalModel,
+        environment: TrainingEnvironment,
+        bar: Bar,
+    ) -> TrainedTeam:
         """The control that is shown the solver's actions; done again if it was interrupted."""
         if not any(run.adapters.glob("agent_*")):
-            seconds = asyncio.run(imitate(settings, model, world, bar.update))
+            seconds = asyncio.run(imitate(settings, model, environment, bar.update))
             model.save_adapters(run.adapters)
             run.log({"kind": "training", "cpu_seconds": seconds})
-        edges = unseen_graph(settings, {frozenset(own_graph(settings))})
-        return Trained((), edges or own_graph(settings), "unseen DAG")
+        edges = unseen_graph(settings, {frozenset(fixed_graph(settings))})
+        return TrainedTeam((), edges or fixed_graph(settings), "unseen DAG")
 
     def more_stage_one(self, seed: int, cpu_seconds: float) -> None:
         """The control: as many CPU-seconds of stage 1 on top of the base agent."""
@@ -116,7 +123,7 @@ class Study:
             part, spent = run.path / "agent.part", _Spent()
             self._stage_one(part, seed, _PROBE_STEPS, spent)
             steps = max(_PROBE_STEPS, round(cpu_seconds / spent.each))
-            self._screen.say(f"{run.path.name}: {steps} steps for {cpu_seconds:.0f} CPU-seconds")
+            self._display.say(f"{run.path.name}: {steps} steps for {cpu_seconds:.0f} CPU-seconds")
             self._stage_one(part, seed, steps, spent)
             run.log({"kind": "control", "steps": steps, "cpu_seconds": spent.last})
             part.rename(agent)
@@ -150,20 +157,24 @@ class Study:
         adapters: Path | None,
     ) -> None:
         where = None if adapters is None else str(adapters)
-        plans = [
-            Plan(split, arm, tuple(jobs), where)
+        trials = [
+            Trial(split, arm, tuple(jobs), where)
             for split, jobs in phone.test_jobs(self._settings).items()
             for arm in arms
         ]
-        evaluation, processes = Evaluation(run, results, self._screen), self._settings.processes
+        evaluation, processes = Evaluator(run, results, self._display), self._settings.processes
 
         async def play() -> None:
-            with Lanes(processes) as lanes:
-                await evaluation.in_lanes(
-                    plans, str(agent), lanes, lanes=processes, label=f"{run.path.name}: evaluation"
+            with WorkerPool(processes) as workers:
+                await evaluation.play_in_workers(
+                    trials,
+                    str(agent),
+                    workers,
+                    limit=processes,
+                    label=f"{run.path.name}: evaluation",
                 )
 
-        if evaluation.left(plans):
+        if evaluation.left(trials):
             asyncio.run(play())
         results.sort(list(phone.SPLITS))
         results.save(run.path)

@@ -6,7 +6,7 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
-from swarm_ui.experiment.arms import TRAINED
+from swarm_ui.experiment.results import TRAINED
 from swarm_ui.experiment.settings import Settings
 
 _NO_EDGES = 1e-9

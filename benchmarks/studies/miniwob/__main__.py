@@ -23,12 +23,12 @@ import msgspec
 from swarm_ui.action import Action
 from swarm_ui.environments.miniwob import REFERENCE_TASKS, MiniWobBrowser, blind_tasks
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment import miniwob_jobs as web
-from swarm_ui.experiment.arms import Arm
-from swarm_ui.experiment.console import Screen
-from swarm_ui.experiment.ending import told
-from swarm_ui.experiment.session import agent_folder, check_learning
+from swarm_ui.experiment.demo.run import agent_folder, check_learning
+from swarm_ui.experiment.environments import miniwob as web
+from swarm_ui.experiment.progress import ProgressDisplay
+from swarm_ui.experiment.scripts import script
 from swarm_ui.experiment.settings import Settings
+from swarm_ui.experiment.teams import Arm
 from swarm_ui.model import ChatModel, Request
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.stats import outcomes, wilson
@@ -48,7 +48,7 @@ class Outcomes(msgspec.Struct, kw_only=True):
     tasks: dict[str, tuple[float | None, ...]] = {}
 
 
-@told
+@script
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -73,7 +73,7 @@ def main() -> int:
 async def _measure(
     given: argparse.Namespace, tasks: Sequence[str], agent: Path, binary: Path
 ) -> Outcomes:
-    from swarm_ui.experiment.phone_run import moving
+    from swarm_ui.experiment.progress import counting
     from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 
     measured = _before(given.out, _RANDOM if given.random else str(agent))
@@ -85,8 +85,8 @@ async def _measure(
         model = local = LocalModel.load(agent)
         local.set_linger(web.LINGER)
     jobs = [job for job in web.test_jobs(tasks, given.each) if job[0] not in measured.tasks]
-    with Screen() as screen, screen.bar("MiniWoB++", len(jobs)) as bar:
-        move = moving(bar)
+    with ProgressDisplay().bar("MiniWoB++", len(jobs)) as bar:
+        move = counting(bar)
 
         def done(task: str, episodes: Sequence[Episode]) -> None:
             measured.tasks[task] = tuple(outcomes(episodes))

@@ -27,11 +27,11 @@ from rich.table import Table
 from swarm_ui.environment import Environment
 from swarm_ui.environments.phone import VALIDATION_SEEDS, PhoneEnvironment, draw_jobs, tasks
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.arms import trained_arms
-from swarm_ui.experiment.ending import told
-from swarm_ui.experiment.phone_jobs import CONCURRENCY, TEST_DRAW
-from swarm_ui.experiment.session import agent_folder, check_learning
+from swarm_ui.experiment.demo.run import agent_folder, check_learning
+from swarm_ui.experiment.environments.phone import CONCURRENCY, TEST_DRAW
+from swarm_ui.experiment.scripts import script
 from swarm_ui.experiment.settings import Settings, restored
+from swarm_ui.experiment.teams import trained_arms
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.preferences.grading import score_of_action
@@ -147,7 +147,7 @@ def watched(path: Path, episodes: int) -> list[Played]:
     return list(watch.found.values())
 
 
-@told
+@script
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter

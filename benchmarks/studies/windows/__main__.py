@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.console import Bar, Screen
-from swarm_ui.experiment.ending import told
-from swarm_ui.experiment.quiet import hush_transformers
-from swarm_ui.experiment.session import check_learning
+from swarm_ui.experiment.demo.run import check_learning
+from swarm_ui.experiment.models import silence_transformers
+from swarm_ui.experiment.progress import Bar, ProgressDisplay
+from swarm_ui.experiment.scripts import check_study, script
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.storage.run_directory import write_atomic
 
@@ -55,7 +55,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Folder of the agent; empty: trained here."""
 
 
-@told
+@script
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -106,21 +106,21 @@ class Study:
         from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 
         torch.set_num_threads(1)  # a tiny network gains nothing from a second one
-        hush_transformers()
-        self._check()
-        with Screen() as screen:
-            model = LocalModel.load(self._agent(screen))
-            jobs = test_jobs("forms", self._options.episodes)
-            self._measure(screen, model, control_arms(), jobs, "forms")
-            for method in METHODS:
-                for seed in self._options.seeds:
-                    self._learn(screen, model, method, seed)
-                self._measure(screen, model, self._learned_arms(), jobs, "forms")
-                if method == "thompson":
-                    self._others(screen, model, jobs)
+        silence_transformers()
+        check_study(self._folder / "options.json", self._options)
+        display = ProgressDisplay()
+        model = LocalModel.load(self._agent(display))
+        jobs = test_jobs("forms", self._options.episodes)
+        self._measure(display, model, control_arms(), jobs, "forms")
+        for method in METHODS:
+            for seed in self._options.seeds:
+                self._learn(display, model, method, seed)
+            self._measure(display, model, self._learned_arms(), jobs, "forms")
+            if method == "thompson":
+                self._others(display, model, jobs)
         write_atomic(self._folder / "summary.md", self.summary())
 
-    def _others(self, screen: Screen, model: LocalModel, jobs: Sequence[Job]) -> None:
+    def _others(self, display: ProgressDisplay, model: LocalModel, jobs: Sequence[Job]) -> None:
         """Random graphs, and the controls on all templates."""
         from benchmarks.studies.windows.arms import (
             control_arms,
@@ -130,11 +130,11 @@ class Study:
         )
 
         fewer = jobs[: self._options.episodes_random]
-        self._measure(screen, model, random_arms(), fewer, "random")
+        self._measure(display, model, random_arms(), fewer, "random")
         tuning = tuning_jobs(self._options.tuning, 0)
-        self._measure(screen, model, random_arms(), tuning, "tuning")
+        self._measure(display, model, random_arms(), tuning, "tuning")
         every = test_jobs("all", self._options.episodes_all)
-        self._measure(screen, model, control_arms(), every, "all")
+        self._measure(display, model, control_arms(), every, "all")
 
     def summary(self) -> str:
         """The tables."""
@@ -147,18 +147,7 @@ class Study:
         jobs = test_jobs("all", self._options.episodes_all)
         return summary(played, self._all("edges", LearnedEdges), jobs)
 
-    def _check(self) -> None:
-        """Results under other options do not belong in the same tables."""
-        path = self._folder / "options.json"
-        if not path.exists():
-            _save(path, self._options)
-        elif (found := _load(path, Options)) != self._options:
-            raise ConfigError(
-                f"'{self._folder}' was begun with other options: {found}, now {self._options}. "
-                "Give the same ones, or another --out"
-            )
-
-    def _agent(self, screen: Screen) -> Path:
+    def _agent(self, display: ProgressDisplay) -> Path:
         if self._options.agent:
             return Path(self._options.agent)
         folder = self._folder / "agent"
@@ -167,7 +156,7 @@ class Study:
             from swarm_ui.optim.stage1.supervised import Progress
 
             config = WindowAgentConfig.of(self._options.steps)
-            with screen.bar("training the window agent", self._options.steps) as bar:
+            with display.bar("training the window agent", self._options.steps) as bar:
 
                 def report(at: Progress) -> None:
                     bar.update(at.step, f"loss {at.loss:.3f}")
@@ -179,7 +168,7 @@ class Study:
 
     def _measure(
         self,
-        screen: Screen,
+        display: ProgressDisplay,
         model: LocalModel,
         arms: Sequence[WindowArm],
         jobs: Sequence[Job],
@@ -190,12 +179,14 @@ class Study:
         left = [arm for arm in arms if not self._path(kind, arm.name).exists()]
         if not left:
             return
-        with screen.bar(f"{kind}: {len(left)} arms", len(left)) as bar:
+        with display.bar(f"{kind}: {len(left)} arms", len(left)) as bar:
             for number, arm in enumerate(left):
                 played = measure(model, arm, jobs, _within(bar, number, arm.label))
                 _save(self._path(kind, arm.name), played)
 
-    def _learn(self, screen: Screen, model: LocalModel, method: Method, seed: int) -> None:
+    def _learn(
+        self, display: ProgressDisplay, model: LocalModel, method: Method, seed: int
+    ) -> None:
         from benchmarks.studies.windows.edges import learn
         from benchmarks.studies.windows.report import learned_name
 
@@ -203,7 +194,7 @@ class Study:
         if path.exists():
             return
         budget = self._options.budget
-        with screen.bar(f"learning edges: {method}, seed {seed}", budget) as bar:
+        with display.bar(f"learning edges: {method}, seed {seed}", budget) as bar:
             _save(path, learn(model, method, seed, budget=budget, progress=bar.update))
 
     def _learned_arms(self) -> list[WindowArm]:

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from swarm_ui.cli import exits, flags
-from swarm_ui.cli.comparing import compared, comparison_table
 from swarm_ui.cli.output import Output
+from swarm_ui.cli.tables import comparison_table
+from swarm_ui.experiment.comparing import compare_runs
 
 _WHAT = "a run, RUN:ARM of a demo's run, or a trace file"
 
@@ -24,7 +25,7 @@ def compare(
     Example: [bold]swarm-ui compare runs/team runs/one-agent[/]
     """
     output = Output(machine=json)
-    rows = compared(ours, theirs)
+    rows = compare_runs(ours, theirs)
     output.show(comparison_table(rows, ours, theirs))
     output.record({"ok": True, "exit": exits.OK, "a": ours, "b": theirs,
                    "rows": [row.plain() for row in rows]})  # fmt: skip

@@ -72,13 +72,13 @@ async def _report(
 
 async def _team(run: Path, stack: AsyncExitStack) -> Any:
     """The team of a run of ``swarm-ui``, whose model is closed with the stack."""
-    from swarm_ui.cli import models, playing, teams
+    from swarm_ui.experiment.models import adapter_names, open_model
+    from swarm_ui.experiment.runs import configuration_of
+    from swarm_ui.experiment.teams import arm_of
 
-    config = playing.configured(run)
-    model = await stack.enter_async_context(models.opened(config.model))
-    return teams.graph_of(
-        config.team, model, models.adapter_names(config.model, config.team.agents)
-    )
+    config = configuration_of(run)
+    model = await stack.enter_async_context(open_model(config.model))
+    return arm_of(config.team, adapter_names(config.model, config.team.agents)).graph(model)
 
 
 def _named(place: str) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""``swarm-ui doctor``: what is there, and what to do about what is not."""
+"""``swarm-ui doctor``: what is installed, and what to do about missing parts."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _MARKS = {"ok": ("ok", "green"), "missing": ("MISSING", "bold red"), "absent": (
 def doctor(
     url: flags.Url = None,
     model: Annotated[
-        str | None, flags.option("--model", "-m", value="NAME", help="that --url should serve",
+        str | None, flags.declare("--model", "-m", value="NAME", help="that --url should serve",
                                  panel="")
     ] = None,
     key_env: Annotated[
-        str, flags.option(value="NAME", help="variable that holds the key", panel="")
+        str, flags.declare(value="NAME", help="variable that holds the key", panel="")
     ] = "OPENAI_API_KEY",
     need: Annotated[
         list[str] | None,
-        flags.option(value="AREA", panel="", complete=flags.one_of(*AREAS),
+        flags.declare(value="AREA", panel="", complete=flags.one_of(*AREAS),
                      help=f"exit with 1 if this is missing: {', '.join(AREAS)}; repeatable"),
     ] = None,
     json: flags.Json = False,
@@ -45,10 +45,10 @@ def doctor(
     made.columns[0].no_wrap = made.columns[1].no_wrap = True
     for check in found:
         mark, style = _MARKS[check.state]
-        told = Text(check.found)
+        text = Text(check.found)
         if check.do:
-            told.append(("\n" if check.found else "") + f"→ {check.do}", style="yellow")
-        made.add_row(check.name, Text(mark, style=style), told)
+            text.append(("\n" if check.found else "") + f"→ {check.do}", style="yellow")
+        made.add_row(check.name, Text(mark, style=style), text)
     output.show(made)
     missing = [check.name for check in found if check.state == "missing"]
     code = exits.NOT_GOOD if missing else exits.OK

@@ -2,70 +2,44 @@
 
 from __future__ import annotations
 
-from swarm_ui.cli import exits, flags, playing
-from swarm_ui.cli.commands.ending import end, planned
-from swarm_ui.cli.comparing import outcomes_of
-from swarm_ui.cli.output import Output
-from swarm_ui.cli.playing import Work
+from swarm_ui.cli import exits, flags
+from swarm_ui.cli.commands.outcome import play, show_outcome, show_plan
+from swarm_ui.experiment.comparing import outcomes_of
+from swarm_ui.experiment.runs import (
+    EvaluationRun,
+    check_config,
+    first_split,
+    resume_evaluation,
+)
 
 
-def evaluate(
-    env: flags.Environment = None,
-    task: flags.Task = None,
-    split: flags.Splits = None,
-    seed: flags.Seeds = None,
-    suite: flags.Suite = None,
-    episodes: flags.Episodes = None,
-    max_steps: flags.MaxSteps = None,
-    data: flags.Data = None,
-    model: flags.Model = None,
-    url: flags.Url = None,
-    adapters: flags.Adapters = None,
-    agents: flags.Agents = None,
-    rounds: flags.Rounds = None,
-    edges: flags.Edges = None,
-    views: flags.Views = None,
-    vote: flags.Vote = None,
-    temperature: flags.Temperature = None,
-    config: flags.ConfigFile = None,
-    settings: flags.Set = None,
-    against: flags.Against = None,
-    out: flags.Out = None,
-    concurrency: flags.Concurrency = None,
-    fail_under: flags.FailUnder = None,
-    resume: flags.Resume = None,
-    dry_run: flags.DryRun = False,
-    json: flags.Json = False,
-    quiet: flags.Quiet = False,
-) -> int:
+@flags.command(
+    flags.ENVIRONMENT, flags.TASK, flags.SPLITS, flags.SEEDS, flags.SUITE, flags.EPISODES,
+    flags.MAX_STEPS, flags.DATA, flags.MODEL, flags.URL, flags.ADAPTERS, *flags.TEAM,
+    flags.CONFIG, flags.SET, flags.AGAINST, flags.OUT, flags.CONCURRENCY, flags.FAIL_UNDER,
+    *flags.ENDING,
+)  # fmt: skip
+def evaluate(arguments: flags.Arguments) -> int:
     """Measure success over splits and seeds, with 95 % intervals.
 
     Each seed draws episodes of its own; equal settings give equal episodes, so two runs can be
     compared. Example: [bold]swarm-ui eval phone --split parameters --split apps -n 100[/]
     """
-    output = Output(machine=json, quiet=quiet)
-    given = {
-        "env": env, "task": task, "suite": suite, "episodes": episodes, "max_steps": max_steps,
-        "data": data, "model": model, "url": url, "adapters": adapters, "agents": agents,
-        "rounds": rounds, "edges": edges, "views": views, "vote": vote,
-        "temperature": temperature, "out": out, "concurrency": concurrency,
-        "fail_under": fail_under,
-    }  # fmt: skip
+    output, directory = arguments.output, None
+    against, splits, seeds = arguments["against"], arguments["split"], arguments["seed"]
     if against is not None:
-        outcomes_of(str(against))  # what cannot be read is told before anything is played
-    if resume is not None:
-        overrides = flags.draft(None, settings, **given)
-        fixed = {"--config": config, "--split": split, "--seed": seed}
-        more = [name for name, value in fixed.items() if value]
-        work, directory = playing.taken_up(resume, "eval", overrides, more)
+        outcomes_of(str(against))  # an unreadable run is reported before anything is played
+    if arguments["resume"] is not None:
+        more = arguments.given("config", "split", "seed")
+        overrides = arguments.draft(file=False)
+        evaluation, directory = resume_evaluation(arguments["resume"], "eval", overrides, more)
     else:
-        chosen = flags.settled(flags.draft(config, settings, **given), splits=split or ())
-        place = chosen.environment
-        splits = tuple(split or [place.split or playing.first_split(place)])
-        work = Work(chosen, splits, tuple(seed or [place.seed]), "eval")
-        directory = None
-    if dry_run:
-        planned(work, output, directory)
+        config = check_config(arguments.draft(), splits=splits or ())
+        place = config.environment
+        splits = tuple(splits or [place.split or first_split(place)])
+        evaluation = EvaluationRun(config, splits, tuple(seeds or [place.seed]), "eval")
+    if arguments["dry_run"]:
+        show_plan(evaluation, output, directory)
         return exits.OK
-    directory = directory or playing.begin(work)
-    return end(work, directory, playing.finish(work, directory, output), output, against)
+    run, results = play(evaluation, directory, output)
+    return show_outcome(evaluation, run, results, output, against)

@@ -8,9 +8,10 @@ from typing import Annotated, Literal
 import typer
 from rich.text import Text
 
-from swarm_ui.cli import exits, exporting, flags
+from swarm_ui.cli import exits, flags
 from swarm_ui.cli.output import Output
 from swarm_ui.errors import ConfigError
+from swarm_ui.experiment import exporting
 from swarm_ui.storage.run_directory import write_atomic
 
 What = Literal["adapters", "episodes", "pairs", "edges", "mermaid", "graphviz"]
@@ -22,7 +23,7 @@ def export(
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="PATH",
                    help="file, for adapters a folder; none: standard output")] = None,
     solved: Annotated[
-        bool, flags.option("--solved", help="only episodes that were solved", panel="")
+        bool, flags.declare("--solved", help="only episodes that were solved", panel="")
     ] = False,
     force: flags.Force = False,
     json: flags.Json = False,

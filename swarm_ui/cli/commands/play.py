@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from swarm_ui.cli import exits, flags, worlds
-from swarm_ui.cli.config import EnvironmentSection
+from swarm_ui.cli import exits, flags
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.environments import spec_of
 
 
 def play(
@@ -20,16 +21,16 @@ def play(
     = None,
     seed: Annotated[int, typer.Option(metavar="N", help="of the episode")] = 0,
     browser: Annotated[
-        bool, flags.option("--browser", help="on a page, with the mouse", panel="")
+        bool, flags.declare("--browser", help="on a page, with the mouse", panel="")
     ] = False,
     port: Annotated[int, typer.Option(metavar="N", help="of the page; 0: any that is free")] = 0,
     out: Annotated[
         Path | None,
-        flags.option("--out", "-o", value="FILE", panel="",
+        flags.declare("--out", "-o", value="FILE", panel="",
                      help="JSON lines file to add the episode to"),
     ] = None,
     actor: Annotated[
-        str, flags.option(value="NAME", help="who plays, for the record", panel="")
+        str, flags.declare(value="NAME", help="who plays, for the record", panel="")
     ] = "person",
 ) -> int:  # fmt: skip
     """Do a task by hand, in the terminal or on a page, and keep it as an episode.
@@ -40,8 +41,8 @@ def play(
 
     from swarm_ui.environments.play.__main__ import play as played
 
-    if task is not None:
-        worlds.check_task(EnvironmentSection(name=env), task)
+    if task is not None and (mistake := spec_of(env).unknown_task(task)):
+        raise ConfigError(mistake)
     given = Namespace(env=env, task=task, seed=seed, browser=browser, port=port, out=out,
                       actor=actor)  # fmt: skip
     asyncio.run(played(given))

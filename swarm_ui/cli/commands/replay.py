@@ -1,83 +1,94 @@
-"""``swarm-ui replay``: a recorded decision once more, with something different."""
+"""``swarm-ui replay``: a recorded decision run again with changes."""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from swarm_ui.cli import exits, flags, replaying
-from swarm_ui.cli.output import Output, table
-from swarm_ui.cli.replaying import Changes, Replayed
+from swarm_ui.cli import exits, flags
+from swarm_ui.cli.output import table
+from swarm_ui.experiment.replaying import (
+    Changes,
+    Replayed,
+    messages,
+    parse_change,
+    replay_decision,
+)
 
 
-def replay(
-    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="a run's folder, or a trace file")],
-    episode: Annotated[int, typer.Option("--episode", "-e", metavar="N", min=1,
-                                         help="which of the file")] = 1,
-    step: Annotated[int, typer.Option("--step", "-s", metavar="N", min=1,
-                                      help="which decision of it")] = 1,
-    say: Annotated[list[str] | None, typer.Option(metavar="ID=TEXT", help="this message says "
-                   "something else; repeatable")] = None,
-    without: Annotated[list[str] | None, typer.Option(metavar="ID", help="nobody hears this "
-                       "message; repeatable")] = None,
-    add: Annotated[list[str] | None, typer.Option(metavar="A>B", help="one more edge; "
-                   "repeatable")] = None,
-    cut: Annotated[list[str] | None, typer.Option(metavar="A>B", help="one edge fewer; "
-                   "repeatable")] = None,
-    model: flags.Model = None,
-    url: flags.Url = None,
-    again: Annotated[bool, flags.option("--again", help="ask every agent again",
-                                         panel="")] = False,
-    config: flags.ConfigFile = None,
-    settings: flags.Set = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE",
-                   help="write the new trace: JSON lines")] = None,
-    json: flags.Json = False,
-) -> int:  # fmt: skip
+def _repeatable(name: str, value: str, help: str) -> flags.Option:
+    return flags.Option(name, list[str] | None, typer.Option(metavar=value, help=help))
+
+
+@flags.command(
+    flags.Option("trace", Path,
+                 typer.Argument(metavar="TRACE", help="a run's folder, or a trace file"),
+                 default=inspect.Parameter.empty),
+    flags.Option("episode", int, typer.Option("--episode", "-e", metavar="N", min=1,
+                                              help="which of the file"), default=1),
+    flags.Option("step", int, typer.Option("--step", "-s", metavar="N", min=1,
+                                           help="which decision of it"), default=1),
+    _repeatable("say", "ID=TEXT", "this message says something else; repeatable"),
+    _repeatable("without", "ID", "nobody hears this message; repeatable"),
+    _repeatable("add", "A>B", "one more edge; repeatable"),
+    _repeatable("cut", "A>B", "one edge fewer; repeatable"),
+    flags.MODEL,
+    flags.URL,
+    flags.Option("again", bool, flags.declare("--again", help="ask every agent again", panel=""),
+                 default=False),
+    flags.CONFIG,
+    flags.SET,
+    flags.Option("out", Path | None, typer.Option("--out", "-o", metavar="FILE",
+                                                  help="write the new trace: JSON lines")),
+    flags.JSON,
+)  # fmt: skip
+def replay(arguments: flags.Arguments) -> int:
     """Run one recorded decision again with something changed; only what hears the change is asked.
 
     With no change, nothing is asked and the decision is the same. Without --say, ids are listed.
     Example: [bold]swarm-ui replay runs/demo -e 2 -s 3 --cut 'agent_0>agent_1'[/]
     """
-    output = Output(machine=json)
+    output, out = arguments.output, arguments["out"]
     changes = Changes(
-        say=dict(replaying.spoken(text) for text in say or ()),
-        without=tuple(without or ()),
-        add=tuple(add or ()),
-        cut=tuple(cut or ()),
-        again=again or model is not None or url is not None,
+        say=dict(parse_change(text) for text in arguments["say"] or ()),
+        without=tuple(arguments["without"] or ()),
+        add=tuple(arguments["add"] or ()),
+        cut=tuple(arguments["cut"] or ()),
+        again=arguments["again"] or bool(arguments.given("model", "url")),
     )
-    overrides = flags.draft(config, settings, model=model, url=url)
-    done = asyncio.run(replaying.replayed(trace, episode, step, changes, overrides))
+    where = (arguments["trace"], arguments["episode"], arguments["step"])
+    done = asyncio.run(replay_decision(*where, changes, arguments.draft()))
     output.show(_table(done))
     same = done.before.action == done.after.action
-    told = "the decision is the same" if same else "the decision is another"
-    output.show(Text(f"{told}; {done.asked} of {len(done.after.calls)} calls were made again"))
+    verdict = "the decision is the same" if same else "the decision is another"
+    output.show(
+        Text(f"{verdict}; {done.requests} of {len(done.after.calls)} calls were made again")
+    )
     if out is not None:
         from swarm_ui.trace.jsonl import write_jsonl
 
         write_jsonl(out, [done.after])
         output.say(Text(f"wrote {out}", overflow="fold"))
-    output.record({"ok": True, "exit": exits.OK, "same": same, "asked": done.asked,
+    output.record({"ok": True, "exit": exits.OK, "same": same, "asked": done.requests,
                    "before": _json(done.before.action), "after": _json(done.after.action),
-                   "messages": replaying.messages(done)})  # fmt: skip
+                   "messages": messages(done)})  # fmt: skip
     return exits.OK
 
 
 def _table(done: Replayed) -> Table:
-    """Every message before and after; those that differ stand out."""
+    """Every message before and after; messages that differ are bold."""
     made = table(
         f"{done.before.observation.goal}", ["message", "before", "after"],
         caption="Bold: it says something else.",
     )  # fmt: skip
     for column in made.columns[1:]:
         column.justify = "left"
-    for row in replaying.messages(done):
+    for row in messages(done):
         style = "bold" if row["before"] != row["after"] else ""
         made.add_row(row["id"], row["before"], row["after"], style=style)
     made.add_section()

@@ -2,62 +2,38 @@
 
 from __future__ import annotations
 
-from swarm_ui.cli import exits, flags, playing
-from swarm_ui.cli.commands.ending import end, planned
-from swarm_ui.cli.output import Output
-from swarm_ui.cli.playing import Work
+from swarm_ui.cli import exits, flags
+from swarm_ui.cli.commands.outcome import play, show_outcome, show_plan
+from swarm_ui.experiment.runs import (
+    EvaluationRun,
+    check_config,
+    first_split,
+    resume_evaluation,
+)
 
 
-def run(
-    env: flags.Environment = None,
-    task: flags.Tasks = None,
-    split: flags.Split = None,
-    seed: flags.Seed = None,
-    suite: flags.Suite = None,
-    episodes: flags.Episodes = None,
-    max_steps: flags.MaxSteps = None,
-    data: flags.Data = None,
-    model: flags.Model = None,
-    url: flags.Url = None,
-    adapters: flags.Adapters = None,
-    agents: flags.Agents = None,
-    rounds: flags.Rounds = None,
-    edges: flags.Edges = None,
-    views: flags.Views = None,
-    vote: flags.Vote = None,
-    temperature: flags.Temperature = None,
-    config: flags.ConfigFile = None,
-    settings: flags.Set = None,
-    out: flags.Out = None,
-    concurrency: flags.Concurrency = None,
-    fail_under: flags.FailUnder = None,
-    resume: flags.Resume = None,
-    dry_run: flags.DryRun = False,
-    json: flags.Json = False,
-    quiet: flags.Quiet = False,
-) -> int:
+@flags.command(
+    flags.ENVIRONMENT, flags.TASKS, flags.SPLIT, flags.SEED, flags.SUITE, flags.EPISODES,
+    flags.MAX_STEPS, flags.DATA, flags.MODEL, flags.URL, flags.ADAPTERS, *flags.TEAM,
+    flags.CONFIG, flags.SET, flags.OUT, flags.CONCURRENCY, flags.FAIL_UNDER, *flags.ENDING,
+)  # fmt: skip
+def run(arguments: flags.Arguments) -> int:
     """Act in one task, or in a suite of them; keep every episode and write a report.
 
     Example: [bold]swarm-ui run phone contacts-add --agents 4 --vote probability --views shuffle[/]
     """
-    output = Output(machine=json, quiet=quiet)
-    given = {
-        "env": env, "task": task, "split": split, "seed": seed, "suite": suite,
-        "episodes": episodes, "max_steps": max_steps, "data": data, "model": model, "url": url,
-        "adapters": adapters, "agents": agents, "rounds": rounds, "edges": edges, "views": views,
-        "vote": vote, "temperature": temperature, "out": out, "concurrency": concurrency,
-        "fail_under": fail_under,
-    }  # fmt: skip
-    if resume is not None:
-        overrides = flags.draft(None, settings, **given)
-        work, directory = playing.taken_up(resume, "run", overrides, ["--config"] * bool(config))
+    output, directory = arguments.output, None
+    if arguments["resume"] is not None:
+        evaluation, directory = resume_evaluation(
+            arguments["resume"], "run", arguments.draft(file=False), arguments.given("config")
+        )
     else:
-        chosen = flags.settled(flags.draft(config, settings, **given))
-        place = chosen.environment
-        work = Work(chosen, (place.split or playing.first_split(place),), (place.seed,), "run")
-        directory = None
-    if dry_run:
-        planned(work, output, directory)
+        config = check_config(arguments.draft())
+        place = config.environment
+        splits = (place.split or first_split(place),)
+        evaluation = EvaluationRun(config, splits, (place.seed,), "run")
+    if arguments["dry_run"]:
+        show_plan(evaluation, output, directory)
         return exits.OK
-    directory = directory or playing.begin(work)
-    return end(work, directory, playing.finish(work, directory, output), output)
+    run, results = play(evaluation, directory, output)
+    return show_outcome(evaluation, run, results, output)

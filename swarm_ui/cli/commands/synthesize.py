@@ -13,10 +13,15 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.text import Text
 
-from swarm_ui.cli import chats, exits, flags, worlds
-from swarm_ui.cli.config import EnvironmentSection
-from swarm_ui.cli.output import Bar, Output, table
+from swarm_ui.cli import exits, flags
+from swarm_ui.cli.output import Output, table
 from swarm_ui.errors import ConfigError
+from swarm_ui.experiment import chats
+from swarm_ui.experiment.config import EnvironmentSection
+from swarm_ui.experiment.environments import ENVIRONMENTS, environment_findings, spec_of
+from swarm_ui.experiment.environments.spec import OpenEnvironment
+from swarm_ui.experiment.progress import Bar
+from swarm_ui.experiment.runs import open_environment
 from swarm_ui.storage.run_directory import write_atomic
 
 Level = Literal["questions", "pages", "devices", "steps"]
@@ -28,7 +33,7 @@ def synthesize(
     count: Annotated[int, typer.Option("--count", "-n", metavar="N", min=1,
                                        help="samples; steps: episodes")] = 100,
     env: Annotated[str, typer.Option(metavar="ENV", help="steps: an environment with an expert",
-                                     autocompletion=flags.one_of(*worlds.NAMES))]
+                                     autocompletion=flags.one_of(*ENVIRONMENTS))]
     = "phone",
     task: Annotated[list[str] | None, typer.Option("--task", metavar="NAME",
                     help="steps: only this one; repeatable")] = None,
@@ -50,7 +55,8 @@ def synthesize(
     with output.bar(f"synthesize {level}", count) as bar:
         if level == "steps":
             place = EnvironmentSection(name=env, tasks=tuple(task or ()), seed=seed)
-            worlds.check(place)
+            for _, mistake in environment_findings(place):
+                raise ConfigError(mistake)
             lines = asyncio.run(_steps(place, count, bar))
         else:
             lines = list(_invented(level, count, seed, bar))
@@ -96,8 +102,8 @@ async def _steps(place: EnvironmentSection, count: int, bar: Bar) -> list[dict[s
     """What the expert of an environment does, episode by episode."""
     lines: list[dict[str, Any]] = []
     done = 0
-    async with worlds.opened(place) as world:
-        async for steps in _walks(place, world, count):
+    async with open_environment(place) as opened:
+        async for steps in _walks(place, opened, count):
             lines += steps
             done += 1
             bar.update(done)
@@ -105,16 +111,16 @@ async def _steps(place: EnvironmentSection, count: int, bar: Bar) -> list[dict[s
 
 
 async def _walks(
-    place: EnvironmentSection, world: worlds.World, count: int
+    place: EnvironmentSection, opened: OpenEnvironment, count: int
 ) -> AsyncIterator[list[dict[str, Any]]]:
     from swarm_ui.optim.stage1.synthesis.demonstrations import demonstrate
 
     rng = random.Random(place.seed)
-    names = () if place.name == "phone" else await worlds.tasks_of(place, world)
-    made: Any = world.make()
-    environment = await made if hasattr(made, "__await__") else made
+    spec = spec_of(place.name)
+    names = await spec.task_names(place, opened)
+    environment = await opened.one()
     try:
-        for task, seed in worlds.training_jobs(place, names, count, rng):
+        for task, seed in spec.training_jobs(place, names, count, rng):
             steps = await demonstrate(environment, task=task, seed=seed, rng=rng)
             yield [{**chats.lesson(step), "task": task, "seed": seed} for step in steps]
     finally:

@@ -7,80 +7,50 @@ import asyncio
 from rich.text import Text
 
 from swarm_ui.cli import exits, flags
+from swarm_ui.cli.commands.outcome import Stopped, load_model
 from swarm_ui.cli.output import Output, table
-from swarm_ui.cli.playing import Stopped
+from swarm_ui.experiment import runs
+from swarm_ui.experiment.models import describe_model
+from swarm_ui.experiment.teams import team_size
 
 
-def train(
-    env: flags.Environment = None,
-    task: flags.Task = None,
-    suite: flags.Suite = None,
-    max_steps: flags.MaxSteps = None,
-    data: flags.Data = None,
-    iterations: flags.Iterations = None,
-    rollouts: flags.Rollouts = None,
-    method: flags.Method = None,
-    learn_edges: flags.LearnEdges = None,
-    critic: flags.Critic = True,
-    seed: flags.TrainSeed = None,
-    model: flags.Model = None,
-    adapters: flags.Adapters = None,
-    agents: flags.Agents = None,
-    rounds: flags.Rounds = None,
-    edges: flags.Edges = None,
-    views: flags.Views = None,
-    vote: flags.Vote = None,
-    temperature: flags.Temperature = None,
-    config: flags.ConfigFile = None,
-    settings: flags.Set = None,
-    out: flags.Out = None,
-    resume: flags.Resume = None,
-    dry_run: flags.DryRun = False,
-    json: flags.Json = False,
-    quiet: flags.Quiet = False,
-) -> int:  # fmt: skip
+@flags.command(
+    flags.ENVIRONMENT, flags.TASK, flags.SUITE, flags.TRAINING_MAX_STEPS, flags.DATA,
+    *flags.TRAINING, flags.MODEL, flags.ADAPTERS, *flags.TEAM, flags.CONFIG, flags.SET, flags.OUT,
+    *flags.ENDING,
+)  # fmt: skip
+def train(arguments: flags.Arguments) -> int:
     """Train a team: roll out, give credit, update each agent's adapter and the edges, repeat.
 
     Checkpoints make it safe to stop at any moment.
     Example: [bold]swarm-ui train phone --iterations 2 --rollouts 24[/]
     """
-    from swarm_ui.cli import training
-
-    output = Output(machine=json, quiet=quiet)
-    given = {
-        "env": env, "task": task, "suite": suite, "train_max_steps": max_steps, "data": data,
-        "iterations": iterations, "rollouts": rollouts, "method": method,
-        "learn_edges": learn_edges, "train_seed": seed, "model": model, "adapters": adapters,
-        "agents": agents, "rounds": rounds, "edges": edges, "views": views, "vote": vote,
-        "temperature": temperature, "out": out,
-    }  # fmt: skip
-    if resume is not None:
-        fixed = {"--config": config is not None, "--no-critic": not critic}
-        more = [name for name, value in fixed.items() if value]
-        job = training.taken_up(resume, flags.draft(None, settings, **given), more)
-        chosen, critic = job.config, job.critic
+    output = arguments.output
+    if arguments["resume"] is not None:
+        more = [*arguments.given("config"), *([] if arguments["critic"] else ["--no-critic"])]
+        overrides = arguments.draft(file=False)
+        training = runs.resume_training(arguments["resume"], overrides, more)
     else:
-        chosen = training.settled(flags.draft(config, settings, **given))
-        job = None
-    if dry_run:
-        return _planned(training.facts(chosen, critic, job), output)
-    job = job or training.begun(chosen, critic)
-    return _end(job, output)
+        config = runs.check_training_config(arguments.draft())
+        training = runs.TrainingRun(config, arguments["critic"])
+    if arguments["dry_run"]:
+        return _show_plan(training, output)
+    if training.directory is None:
+        training = runs.begin_training(training)
+    return _train(training, output)
 
 
-def _end(job: object, output: Output) -> int:
+def _train(training: runs.TrainingRun, output: Output) -> int:
     """Train, and show each iteration."""
-    from swarm_ui.cli import models, teams, training
-
-    assert isinstance(job, training.Training)
+    run, config = training.directory, training.config
+    assert run is not None
     try:
-        model = models.loaded_early(job.config.model, output)
-        history = asyncio.run(training.train(job, model, output))
+        model = load_model(config, output)
+        history = asyncio.run(runs.train_run(training, model, output.progress, output.warn))
     except KeyboardInterrupt as error:
-        resume = f"swarm-ui train --resume {job.run.path}"
-        raise Stopped(job.run.path, resume, error) from None
+        raise Stopped(run.path, f"swarm-ui train --resume {run.path}", error) from None
     made = table(
-        f"{teams.sized(job.config.team)} on {job.config.environment.name}",
+        f"{team_size(config.team)} on {config.environment.name}",
         ["iteration", "episodes", "success %", "credit", "pairs", "masked", "CPU s"],
         caption="Rollouts are sampled and, with a critic, guided: not comparable with a test.",
     )
@@ -95,20 +65,32 @@ def _end(job: object, output: Output) -> int:
             f"{at.cpu_seconds:.1f}",
         )
     output.show(made)
-    if job.config.run.report:
-        from swarm_ui.cli.reporting import training_report
+    if config.run.report:
+        from swarm_ui.experiment.reporting import training_report
 
-        output.say(Text(f"report: {training_report(job.run)}", overflow="fold"))
-    output.say(Text(f"next: {training.following(job)}", overflow="fold"))
+        output.say(Text(f"report: {training_report(run)}", overflow="fold"))
+    output.say(Text(f"next: {runs.evaluation_command(training)}", overflow="fold"))
     rows = [{"iteration": at.iteration, "episodes": at.episodes, "masked": at.masked,
              "success": at.success, "credit": at.credit, "pairs": sum(at.pairs.values()),
              "cpu_seconds": at.cpu_seconds} for at in history]  # fmt: skip
-    output.record({"ok": True, "exit": exits.OK, "run": str(job.run.path),
-                   "adapters": str(job.run.adapters), "iterations": rows})  # fmt: skip
+    output.record({"ok": True, "exit": exits.OK, "run": str(run.path),
+                   "adapters": str(run.adapters), "iterations": rows})  # fmt: skip
     return exits.OK
 
 
-def _planned(facts: dict[str, str], output: Output) -> int:
+def _show_plan(training: runs.TrainingRun, output: Output) -> int:
+    config, run = training.config, training.directory
+    learning = runs.trainer_config(config)
+    facts = {
+        "environment": config.environment.name,
+        "model": describe_model(config.model),
+        "team": team_size(config.team),
+        "iterations": f"{learning.iterations} of {learning.episodes} episodes",
+        "update": f"{learning.update.method}, {learning.update.steps} steps an adapter",
+        "edges": learning.edges,
+        "credit": "scripted critic" if runs.critic_of(training) else "outcome of the episode",
+        "out": str(run.path) if run is not None else config.run.out or "runs/<date>-…",
+    }
     made = table("would be trained, nothing is written", ["setting", "value"])
     made.columns[1].justify = "left"
     for name, value in facts.items():

@@ -17,10 +17,10 @@ from swarm_ui.errors import ConfigError
 def view(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="a run's folder, or a trace file")],
     rebuild: Annotated[
-        bool, flags.option("--rebuild", help="write the report again", panel="")
+        bool, flags.declare("--rebuild", help="write the report again", panel="")
     ] = False,
     show: Annotated[
-        bool, flags.option("--open/--no-open", help="in the browser", panel="")
+        bool, flags.declare("--open/--no-open", help="in the browser", panel="")
     ] = True,
     json: flags.Json = False,
 ) -> int:  # fmt: skip
@@ -40,8 +40,8 @@ def view(
 
 def _report(run: Path, rebuild: bool) -> Path:
     """The report's path, once it is written."""
-    from swarm_ui.cli.reporting import loose_report, report, training_report
-    from swarm_ui.cli.results import load
+    from swarm_ui.experiment.reporting import evaluation_report, trace_report, training_report
+    from swarm_ui.experiment.results import existing_results
     from swarm_ui.report import write_report
     from swarm_ui.storage.run_directory import RunDirectory
     from swarm_ui.trace.jsonl import read_jsonl
@@ -49,13 +49,13 @@ def _report(run: Path, rebuild: bool) -> Path:
     if not run.exists():
         raise ConfigError(f"there is no '{run}': expected a run's folder, or a trace file")
     if run.is_file():
-        return loose_report(read_jsonl(run), run.with_suffix(".html"), run.name)
+        return trace_report(read_jsonl(run), run.with_suffix(".html"), run.name)
     written = run / "report.html"
     if written.is_file() and not rebuild:
         return written
     directory = RunDirectory.open_existing(run)
     if directory.config().get("made_by") == "swarm-ui" and (run / "results.json").exists():
-        return report(directory, load(run))
+        return evaluation_report(directory, existing_results(run))
     if written.is_file() and (run / "results.json").exists():
         raise ConfigError(f"'{run}' is a run of a demo, which writes its report itself")
     if directory.config().get("command") == "train":

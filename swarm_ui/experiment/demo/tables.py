@@ -5,15 +5,15 @@ from __future__ import annotations
 from rich import box
 from rich.table import Table
 
-from swarm_ui.experiment.results import Results, Row, split_order
+from swarm_ui.experiment.results import Results, Row
 from swarm_ui.report import Estimate, ReportTable, TableCell
 from swarm_ui.stats import Interval
 
 CURVE_SPLIT = "validation"
-"""Measured for the learning curve, not for the table."""
+"""This split is for the learning curve, not for the table."""
 
 
-def terminal(results: Results) -> Table:
+def terminal_table(results: Results) -> Table:
     """All splits in one table, with 95 % intervals."""
     table = Table(
         title="Success on test episodes",
@@ -46,10 +46,10 @@ def terminal(results: Results) -> Table:
 
 
 def report_tables(results: Results) -> tuple[ReportTable, ...]:
-    """One table a split, and one of speed."""
+    """One table for each split."""
     columns = ("policy", "success %", "minus base greedy", "minus trained greedy",
                "calls a decision", "masked")  # fmt: skip
-    tables = [
+    return tuple(
         ReportTable(
             title=results.splits.get(split, split),
             columns=columns,
@@ -57,29 +57,15 @@ def report_tables(results: Results) -> tuple[ReportTable, ...]:
             note=_caption(results),
         )
         for split, rows in grouped(results)
-    ]
-    return (*tables, _speed(results))
+    )
 
 
 def grouped(results: Results) -> list[tuple[str, list[Row]]]:
     """Rows by split, without those of the learning curve."""
     rows = results.rows()
-    order = list(results.splits) or split_order(results.arms)
+    order = list(results.splits) or list(dict.fromkeys(row.split for row in rows))
     pairs = [(s, [row for row in rows if row.split == s]) for s in order if s != CURVE_SPLIT]
     return [(split, found) for split, found in pairs if found]
-
-
-def estimate(interval: Interval | None, *, difference: bool = False) -> Estimate | None:
-    """An interval as the report takes it."""
-    if interval is None:
-        return None
-    return Estimate(
-        value=interval.mean,
-        low=interval.low,
-        high=interval.high,
-        difference=difference,
-        count=None if difference else interval.n,
-    )
 
 
 def speed_line(results: Results) -> str:
@@ -96,41 +82,20 @@ def speed_line(results: Results) -> str:
 def _report_row(row: Row) -> tuple[TableCell, ...]:
     return (
         row.label,
-        estimate(row.success),
-        estimate(row.to_base, difference=True),
-        estimate(row.to_trained, difference=True),
+        _estimate(row.success),
+        _estimate(row.to_base, difference=True),
+        _estimate(row.to_trained, difference=True),
         round(row.calls_per_decision, 2),
         row.masked,
     )
 
 
-def _speed(results: Results) -> ReportTable:
-    rows: list[tuple[TableCell, ...]] = []
-    works = [
-        (f"{arm.split}: {arm.label}", arm.work) for arm in results.arms if arm.split != CURVE_SPLIT
-    ]
-    if results.rollouts is not None:
-        works.insert(0, ("rollouts of stage 2", results.rollouts))
-    for label, work in works:
-        rows.append(
-            (
-                label,
-                work.decisions,
-                work.calls,
-                work.scored,
-                round(work.tokens_per_second),
-                Estimate(value=work.model_share) if work.model_seconds else None,
-                round(work.seconds, 1),
-            )
-        )
-    return ReportTable(
-        title="Cost and speed",
-        columns=("episodes of", "decisions", "calls", "replies scored", "tokens / s",
-                 "wall time in the model, %", "seconds"),
-        rows=tuple(rows),
-        note="Tokens are those of prompts and replies of calls, without scored ones. Seconds are "
-        "wall time, summed over the processes that played the episodes.",
-    )  # fmt: skip
+def _estimate(interval: Interval | None, *, difference: bool = False) -> Estimate | None:
+    if interval is None:
+        return None
+    count = None if difference else interval.n
+    return Estimate(value=interval.mean, low=interval.low, high=interval.high,
+                    difference=difference, count=count)  # fmt: skip
 
 
 def _caption(results: Results) -> str:

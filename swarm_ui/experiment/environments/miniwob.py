@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from swarm_ui.environments.miniwob import (
@@ -12,15 +13,24 @@ from swarm_ui.environments.miniwob import (
     MiniWobBrowser,
     MiniWobEnvironment,
     all_html_tasks,
+    blind_tasks,
     find_browser,
 )
 from swarm_ui.environments.miniwob.browser import INSTALL_HINT
-from swarm_ui.environments.miniwob.splits import TEST_SEEDS, TRAIN_SEEDS
+from swarm_ui.environments.miniwob.splits import TEST_SEEDS
 from swarm_ui.errors import ConfigError, MissingExtra
+from swarm_ui.experiment.config import EnvironmentSection, Finding
+from swarm_ui.experiment.environments.spec import (
+    EnvironmentSpec,
+    OpenEnvironment,
+    Opening,
+    random_training_jobs,
+)
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.node import derive
-from swarm_ui.rollout.episodes import Job, rollout_many
+from swarm_ui.rollout.episodes import rollout_many
 from swarm_ui.rollout.policy import Policy
+from swarm_ui.rollout.pool import Job
 from swarm_ui.trace.records import Episode
 
 PAGES = 8
@@ -30,12 +40,37 @@ SPLIT = "web"
 TITLE = "real MiniWoB++ pages"
 
 
-def browser_or_reason() -> tuple[Path | None, str]:
-    """The Chromium to use, or why there is none."""
+@asynccontextmanager
+async def _open(section: EnvironmentSection) -> Opening:
+    async with MiniWobBrowser(pages=1) as browser:
+        open_page = browser.open_page
+        yield OpenEnvironment(
+            lambda: MiniWobEnvironment(open_page, screenshots=section.screenshots)
+        )
+
+
+def _tasks(section: EnvironmentSection) -> Sequence[str]:
+    if section.split == "blind":
+        return blind_tasks()
+    return all_html_tasks() if section.split == "all" else REFERENCE_TASKS
+
+
+def _findings(section: EnvironmentSection) -> Iterator[Finding]:
     try:
-        return checked_browser(), ""
+        checked_browser()
     except ConfigError as error:
-        return None, str(error)
+        yield ("environment", "name"), str(error)
+
+
+SPEC = EnvironmentSpec(
+    name="miniwob",
+    label="Real web pages in a real browser",
+    open=_open,
+    splits=("reference", "blind", "all"),
+    tasks=_tasks,
+    known_tasks=all_html_tasks,
+    findings=_findings,
+)
 
 
 def checked_browser() -> Path:
@@ -59,8 +94,9 @@ def check_tasks(settings: Settings) -> None:
 
 
 def training_jobs(settings: Settings, count: int, rng: random.Random) -> list[Job]:
+    """Episodes to learn from: their seeds are not those of tests."""
     names = settings.tasks or REFERENCE_TASKS
-    return [(rng.choice(names), rng.choice(TRAIN_SEEDS)) for _ in range(count)]
+    return random_training_jobs(EnvironmentSection(), names, count, rng)
 
 
 def test_jobs(tasks: Sequence[str], each: int) -> list[Job]:

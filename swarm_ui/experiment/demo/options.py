@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.settings import EDGES, METHODS, WORLDS, Settings, defaults
+from swarm_ui.experiment.settings import EDGES, ENVIRONMENTS, METHODS, Settings, defaults
 
 _ABOUT = """\
 A team of agents learns to operate a phone, and acts on real web pages.
@@ -92,8 +92,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--processes", type=int, help="for the evaluation (default: 2, or the cores)")
     world = parser.add_argument_group("where the agents act")
     world.add_argument(
-        "--env", choices=WORLDS, help="phone: simulated, in process (default); miniwob: real web "
-        "pages, credit by outcome; androidworld: a real emulator, evaluation only",
+        "--env", choices=ENVIRONMENTS, help="phone: simulated, in process (default); miniwob: real "
+        "web pages, credit by outcome; androidworld: a real emulator, evaluation only",
     )  # fmt: skip
     world.add_argument("--tasks", metavar="A,B", help="only these tasks, by name")
     world.add_argument(

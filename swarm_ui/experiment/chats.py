@@ -1,4 +1,4 @@
-"""Decisions, lessons and pairs as chats, the form in which other libraries train."""
+"""Decisions, lessons and preference pairs as chats, for other training libraries."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 
 
 class EnvironmentSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the agents act, and which episodes."""
+    """The environment and its episodes."""
 
     name: str = "phone"
     tasks: tuple[str, ...] = ()
@@ -35,7 +35,7 @@ class EnvironmentSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
 
 
 class ModelSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What answers for the agents."""
+    """The model that answers for the agents."""
 
     name: str = "base"
     url: str = ""
@@ -51,7 +51,7 @@ class ModelSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class TeamSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who talks to whom, and who decides."""
+    """The agents, their edges, and the vote."""
 
     agents: Annotated[int, Meta(ge=1, le=64)] = 1
     rounds: Annotated[int, Meta(ge=1, le=16)] = 1
@@ -65,7 +65,7 @@ class TeamSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class RunSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How it is run, and where it is written."""
+    """How a run is played, and where it is written."""
 
     out: str = ""
     concurrency: Count = 8
@@ -74,7 +74,7 @@ class RunSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All that decides a run."""
+    """All settings of a run."""
 
     environment: EnvironmentSection = EnvironmentSection()
     model: ModelSection = ModelSection()
@@ -84,7 +84,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Settings of :class:`swarm_ui.optim.config.TeamConfig`, checked where it is used."""
 
 
-_WORDS = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false",
+_TYPE_NAMES = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false",
           "array": "a list", "object": "a section"}  # fmt: skip
 
 Places = dict[tuple[str, ...], str]
@@ -111,7 +111,7 @@ class Draft:
         self.places[path] = place
 
 
-def drafted(
+def read_draft(
     path: Path | None, flags: Mapping[str, tuple[str, object]], settings: Sequence[str]
 ) -> Draft:
     """Put together a file, flags and ``--set`` settings; the later win.
@@ -140,29 +140,29 @@ def drafted(
 
 
 Finding = tuple[tuple[str, ...], str]
-"""A mistake that only another part of the program knows of: the setting, and what is wrong."""
-Look = Callable[[Config, Collection[str]], Iterable[Finding]]
-"""Finds more mistakes, in the sections that are named: the others have some already."""
+"""A mistake: the path of the setting, and what is wrong."""
+FindMistakes = Callable[[Config, Collection[str]], Iterable[Finding]]
+"""Finds more mistakes in the sections that are named; the types of the others are wrong."""
 
 
-def checked(draft: Draft, *, train: bool = False, look: Look | None = None) -> Config:
+def checked(draft: Draft, *, train: bool = False, find: FindMistakes | None = None) -> Config:
     """The configuration, if it has no mistake.
 
     Args:
         draft: what was given.
         train: check ``[train]`` too, which needs the extra ``train``.
-        look: knows of mistakes that the types do not tell.
+        find: finds mistakes that the types do not show.
 
     Raises:
         ConfigError: all mistakes, one a line.
     """
     mistakes = list(draft.mistakes)
-    sound = _check(Config, draft.values, (), draft.places, mistakes)
-    if look is not None:
+    valid = _check(Config, draft.values, (), draft.places, mistakes)
+    if find is not None:
         good = [name for name in Config.__struct_fields__
-                if name in sound or name not in draft.values]  # fmt: skip
-        for path, said in look(msgspec.convert(sound, Config), good):
-            mistakes.append(f"{_place(path, draft.places)}{said}")
+                if name in valid or name not in draft.values]  # fmt: skip
+        for path, problem in find(msgspec.convert(valid, Config), good):
+            mistakes.append(f"{_place(path, draft.places)}{problem}")
     if train and isinstance(draft.values.get("train", {}), dict):
         from swarm_ui.optim.config import TeamConfig, current_names
 
@@ -172,8 +172,8 @@ def checked(draft: Draft, *, train: bool = False, look: Look | None = None) -> C
     if len(mistakes) == 1:
         raise ConfigError(mistakes[0])
     if mistakes:
-        told = "\n  ".join(mistakes)
-        raise ConfigError(f"{len(mistakes)} mistakes in the configuration:\n  {told}")
+        lines = "\n  ".join(mistakes)
+        raise ConfigError(f"{len(mistakes)} mistakes in the configuration:\n  {lines}")
     return msgspec.convert(draft.values, Config)
 
 
@@ -237,7 +237,7 @@ def _check(
         mistakes.append(f"{_place(at, places)}[{where}]: expected a section, got {values!r}")
         return {}
     fields = get_type_hints(kind, include_extras=True)
-    sound: dict[str, Any] = {}
+    valid: dict[str, Any] = {}
     for name, value in values.items():
         path = (*at, name)
         if name not in fields:
@@ -246,19 +246,19 @@ def _check(
             before = len(mistakes)
             _check(fields[name], value, path, places, mistakes)
             if len(mistakes) == before:
-                sound[name] = value
+                valid[name] = value
         else:
             try:
                 msgspec.convert(value, fields[name])
-                sound[name] = value
+                valid[name] = value
             except msgspec.ValidationError as error:
                 mistakes.append(_wrong(path, value, fields[name], str(error), places))
     if dataclasses.is_dataclass(kind):
         try:
-            msgspec.convert(sound, kind)  # runs the checks that the class itself makes
+            msgspec.convert(valid, kind)  # runs the checks that the class itself makes
         except (msgspec.ValidationError, ConfigError) as error:
             mistakes.append(f"{_place(at, places)}[{where}]: {error}")
-    return sound
+    return valid
 
 
 def _is_section(kind: Any) -> bool:
@@ -275,18 +275,18 @@ def _unknown(path: tuple[str, ...], known: Sequence[str], places: Places) -> str
     return f"{_place(path, places)}{where}; {hint}"
 
 
-def _wrong(path: tuple[str, ...], value: object, kind: object, said: str, places: Places) -> str:
+def _wrong(path: tuple[str, ...], value: object, kind: object, problem: str, places: Places) -> str:
     section, name = ".".join(path[:-1]), path[-1]
     choices = get_args(kind) if get_origin(kind) is Literal else ()
     if choices:
         near = difflib.get_close_matches(str(value), [str(c) for c in choices], n=1)
-        said = f"expected {', '.join(map(repr, choices))}"
-        said += f"; did you mean '{near[0]}'?" if near else ""
+        problem = f"expected {', '.join(map(repr, choices))}"
+        problem += f"; did you mean '{near[0]}'?" if near else ""
     else:
-        for plain_type, words in _WORDS.items():
-            said = said.replace(f"`{plain_type}`", words)
-    said = said[0].lower() + said[1:]
-    return f"{_place(path, places)}[{section}] {name} = {value!r}: {said}"
+        for plain_type, words in _TYPE_NAMES.items():
+            problem = problem.replace(f"`{plain_type}`", words)
+    problem = problem[0].lower() + problem[1:]
+    return f"{_place(path, places)}[{section}] {name} = {value!r}: {problem}"
 
 
 def _place(path: tuple[str, ...], places: Places) -> str:

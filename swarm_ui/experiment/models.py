@@ -1,19 +1,19 @@
-"""Which model answers, told by its name."""
+"""The model that answers for the agents, chosen by its name."""
 
 from __future__ import annotations
 
 import importlib
 import json
 import os
+import sys
+import warnings
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from swarm_ui.cli.config import Finding, ModelSection
-from swarm_ui.cli.output import Output
-from swarm_ui.cli.quiet import hush_transformers
 from swarm_ui.errors import ConfigError, MissingExtra
+from swarm_ui.experiment.config import Finding, ModelSection
 from swarm_ui.model import ChatModel
 
 IN_PROCESS = ("base", "agent", "local")
@@ -50,12 +50,12 @@ def kind_of(section: ModelSection) -> str:
     )
 
 
-def findings(section: ModelSection, agents: int) -> Iterator[Finding]:
-    """What is wrong with the choice, before anything is loaded.
+def model_findings(section: ModelSection, agents: int) -> Iterator[Finding]:
+    """Mistakes in the choice of a model, found before anything is loaded.
 
     Args:
         section: the choice.
-        agents: that are to speak through its adapters; 0: not known.
+        agents: how many need an adapter; 0: not known.
     """
     try:
         kind = kind_of(section)
@@ -67,19 +67,19 @@ def findings(section: ModelSection, agents: int) -> Iterator[Finding]:
         if section.name == "base":
             yield ("model", "url"), "--url needs --model NAME, the name that the endpoint serves"
         if adapters not in ("", SERVED):
-            yield at, (f"an endpoint has its own; write '{SERVED}' to ask for one a name of an "
-                       "agent")  # fmt: skip
+            yield at, (f"an endpoint serves its own adapters; write '{SERVED}' to ask for one "
+                       "adapter for each agent, by the agent's name")  # fmt: skip
     elif adapters and kind not in IN_PROCESS:
-        yield at, f"'{section.name}' has none"
+        yield at, f"the model '{section.name}' cannot use adapters"
     elif adapters:
         try:
-            _spoken_through(Path(adapters), agents)
+            _trained_adapters(Path(adapters), agents)
         except ConfigError as error:
             yield at, str(error)
 
 
-def described(section: ModelSection) -> str:
-    """What answers, in words, without a credential."""
+def describe_model(section: ModelSection) -> str:
+    """The model in words, without credentials."""
     kind = kind_of(section)
     if kind == "endpoint":
         from swarm_ui.nodes.models.openai.failures import without_credentials
@@ -90,29 +90,29 @@ def described(section: ModelSection) -> str:
     return words.get(kind, f"{section.name} (in this process)")
 
 
-def loaded_early(section: ModelSection, out: Output) -> Any:
-    """A model of this process, loaded where no event loop holds Ctrl-C back; ``None``: another."""
-    if kind_of(section) not in IN_PROCESS:
-        return None
-    with out.busy(f"loading {section.name} …"):
-        return loaded(section)
+def silence_transformers() -> None:
+    """Hide the progress bars and the FutureWarnings of transformers."""
+    import transformers
+
+    transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    warnings.filterwarnings("ignore", category=FutureWarning, module=r"transformers\..*")
 
 
 @asynccontextmanager
-async def opened(section: ModelSection, early: Any = None) -> AsyncIterator[ChatModel]:
+async def open_model(section: ModelSection, loaded: Any = None) -> AsyncIterator[ChatModel]:
     """The model, ready to answer; closed at the end.
 
     Args:
         section: which.
-        early: what :func:`loaded_early` gave.
+        loaded: what :func:`load_in_process` gave before, if it was called.
 
     Raises:
         ConfigError: there is no such model, or it cannot be loaded.
         ModelError: the endpoint does not answer, or does not serve it.
     """
     kind = kind_of(section)
-    model: Any = early
-    if early is not None:
+    model: Any = loaded
+    if model is not None:
         pass
     elif kind == "endpoint":
         model = _endpoint(section)
@@ -120,19 +120,19 @@ async def opened(section: ModelSection, early: Any = None) -> AsyncIterator[Chat
     elif kind == "script":
         model = _scripted(Path(section.name.partition(":")[2]))
     elif kind == "code":
-        model = made(section.name, ChatModel)
+        model = make_from_code(section.name, ChatModel)
     else:
-        model = loaded(section)
+        model = load_in_process(section)
     try:
         yield model
     finally:
         await model.close()
 
 
-def loaded(section: ModelSection) -> Any:
-    """A model in this process, with its adapters."""
+def load_in_process(section: ModelSection) -> Any:
+    """A model of this process, with its adapters. Raises ``ConfigError`` if it cannot be loaded."""
     try:
-        hush_transformers()
+        silence_transformers()
         model: Any = _causal(section) if kind_of(section) == "local" else _agent(section)
     except ImportError as error:
         module = error.name or "torch"
@@ -148,7 +148,7 @@ def _agent(section: ModelSection) -> Any:
 
     from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
 
-    torch.set_num_threads(1)  # small matrices: more threads only fight each other
+    torch.set_num_threads(1)  # small matrices gain nothing from more threads
     return LocalModel.load(BASE_AGENT if section.name == "base" else Path(section.name))
 
 
@@ -168,10 +168,10 @@ def adapter_names(section: ModelSection, agents: int) -> list[str | None]:
         return [None] * agents
     if section.adapters == SERVED:
         return [f"agent_{k}" for k in range(agents)]
-    return list(_spoken_through(Path(section.adapters), agents))
+    return list(_trained_adapters(Path(section.adapters), agents))
 
 
-def _spoken_through(folder: Path, agents: int) -> list[str]:
+def _trained_adapters(folder: Path, agents: int) -> list[str]:
     known = sorted(path.parent.name for path in folder.glob("*/adapter_config.json"))
     if not known:
         raise ConfigError(f"no adapters in '{folder}': expected RUN/adapters of a training run")
@@ -197,14 +197,12 @@ def _groups(folder: Path) -> Any:
         return None  # copied to somewhere else: each agent by its own name
 
 
-def made(name: str, kind: type | None = None) -> Any:
-    """What ``module:factory`` makes; modules of the present folder can be named.
+def make_from_code(name: str, kind: type) -> Any:
+    """Call ``module:factory``; the module may be in the working directory.
 
     Raises:
-        ConfigError: there is no such thing, or it makes something else.
+        ConfigError: it cannot be imported, or makes something of another type.
     """
-    import sys
-
     module, _, attribute = name.partition(":")
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
@@ -213,7 +211,7 @@ def made(name: str, kind: type | None = None) -> Any:
     except (ImportError, AttributeError) as error:
         raise ConfigError(f"cannot make '{name}': {error}") from error
     value = found()
-    if kind is not None and not isinstance(value, kind):
+    if not isinstance(value, kind):
         raise ConfigError(f"'{name}' makes a {type(value).__name__}, expected a {kind.__name__}")
     return value
 
@@ -234,7 +232,7 @@ def _endpoint(section: ModelSection) -> Any:
 
 
 def _scripted(path: Path) -> Any:
-    """Replies from a text file, one a line, over and over; or as they were in a trace file."""
+    """Replies from a text file, one a line, repeated; or those recorded in a trace file."""
     from itertools import cycle
 
     from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel

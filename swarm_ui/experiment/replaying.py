@@ -1,4 +1,4 @@
-"""One recorded decision, run again with changes."""
+"""Replay of one recorded decision with changes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 
 import msgspec
 
-from swarm_ui.cli import models, playing, teams
-from swarm_ui.cli.config import Config, Draft, checked, plain
 from swarm_ui.engine.replay import replay
 from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.config import Config, Draft, checked, plain
+from swarm_ui.experiment.models import adapter_names, open_model
+from swarm_ui.experiment.runs import configuration_of
+from swarm_ui.experiment.teams import arm_of, parse_edges
 from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Message
 from swarm_ui.trace.jsonl import iter_jsonl
@@ -20,25 +22,25 @@ from swarm_ui.trace.records import Episode, Trace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What is to be different."""
+    """How the replay differs from the record."""
 
     say: dict[str, str]
     without: tuple[str, ...]
     add: tuple[str, ...]
     cut: tuple[str, ...]
     again: bool
-    """Every agent is asked again: of another model, or of the same."""
+    """Ask every agent again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
     before: Trace
     after: Trace
-    asked: int
-    """Calls that a model was asked for."""
+    requests: int
+    """Calls that were made again."""
 
 
-def spoken(text: str) -> tuple[str, str]:
+def parse_change(text: str) -> tuple[str, str]:
     """``ID=TEXT``. Raises ``ConfigError`` if it is not that."""
     id, equals, content = text.partition("=")
     if not equals:
@@ -46,7 +48,7 @@ def spoken(text: str) -> tuple[str, str]:
     return id, content
 
 
-async def replayed(
+async def replay_decision(
     path: Path, episode: int, step: int, changes: Changes, overrides: Draft
 ) -> Replayed:
     """Run the decision again.
@@ -64,12 +66,12 @@ async def replayed(
         raise ConfigError(f"episode {episode} has {len(record.steps)} steps, not {step}")
     before = record.steps[step - 1].trace
     config = _settings(run, overrides)
-    _fits(config, before)
-    async with models.opened(config.model) as model:
-        counting: Any = _Counting(model)
-        names = models.adapter_names(config.model, config.team.agents)
+    _check_team(config, before)
+    async with open_model(config.model) as model:
+        counting: Any = _CountingModel(model)
+        names = adapter_names(config.model, config.team.agents)
         edges = _edges(before, changes)
-        graph = teams.graph_of(config.team, counting, names, edges)
+        graph = arm_of(config.team, names, edges=edges).graph(counting)
         after = await replay(
             graph,
             before,
@@ -79,28 +81,28 @@ async def replayed(
             if changes.again
             else (),
         )
-    return Replayed(before, after, counting.asked)
+    return Replayed(before, after, counting.requests)
 
 
 def messages(done: Replayed) -> list[dict[str, str]]:
-    """What each agent said, before and after."""
-    then = {m.id: _said(m) for m in done.before.messages}
-    now = {m.id: _said(m) for m in done.after.messages}
+    """Each message before and after."""
+    then = {m.id: _short(m) for m in done.before.messages}
+    now = {m.id: _short(m) for m in done.after.messages}
     return [
         {"id": id, "before": then.get(id, "–"), "after": now.get(id, "–")}
         for id in dict.fromkeys([*then, *now])
     ]
 
 
-class _Counting:
-    """A model that counts what it is asked."""
+class _CountingModel:
+    """A model that counts its requests."""
 
     def __init__(self, model: Any) -> None:
-        self._model, self.asked = model, 0
+        self._model, self.requests = model, 0
         self.name = model.name
 
     async def generate(self, requests: Any) -> Any:
-        self.asked += len(requests)
+        self.requests += len(requests)
         return await self._model.generate(requests)
 
     async def score(self, requests: Any, replies: Any) -> Any:
@@ -132,7 +134,7 @@ def _settings(run: Path | None, overrides: Draft) -> Config:
     """The run's settings under those of the command line."""
     if run is None:
         return checked(overrides)
-    values: dict[str, Any] = dict(plain(playing.configured(run)))
+    values: dict[str, Any] = dict(plain(configuration_of(run)))
     for path in overrides.places:
         section, name = path[0], path[-1]
         if len(path) == 2 and isinstance(values.get(section), dict):
@@ -140,7 +142,7 @@ def _settings(run: Path | None, overrides: Draft) -> Config:
     return checked(Draft(values, overrides.places, overrides.mistakes))
 
 
-def _fits(config: Config, trace: Trace) -> None:
+def _check_team(config: Config, trace: Trace) -> None:
     team = config.team
     if len(trace.agents) != team.agents or trace.rounds != team.rounds:
         raise ConfigError(
@@ -155,12 +157,12 @@ def _edges(trace: Trace, changes: Changes) -> list[Edge]:
     names = set(trace.agents)
     edges = [(a, b) for a, b in trace.edges if a in names and b in names]
     for text in changes.cut:
-        for edge in teams.pairs(text, trace.agents):
+        for edge in parse_edges(text, trace.agents):
             if edge not in edges:
                 raise ConfigError(f"--cut {text}: there is no such edge")
             edges.remove(edge)
     for text in changes.add:
-        edges += [edge for edge in teams.pairs(text, trace.agents) if edge not in edges]
+        edges += [edge for edge in parse_edges(text, trace.agents) if edge not in edges]
     return edges
 
 
@@ -177,7 +179,7 @@ def _message(trace: Trace, id: str, text: str) -> Message | str:
     return msgspec.structs.replace(message, content=text, action=action, error=None)
 
 
-def _said(message: Message) -> str:
+def _short(message: Message) -> str:
     if message.error is not None:
         return f"[failed: {message.error}]"
     return str(message.action) if message.action is not None else message.content[:80]

@@ -1,4 +1,4 @@
-"""What ``swarm-ui export`` takes out of a run."""
+"""Adapters, episodes, pairs and edges of a run, in forms that other programs read."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from swarm_ui.cli import chats, playing, teams
 from swarm_ui.errors import ConfigError
+from swarm_ui.experiment import chats
+from swarm_ui.experiment.runs import configuration_of
+from swarm_ui.experiment.teams import LEARNED_EDGES, agent_names, configured_edges
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge
 from swarm_ui.storage.run_directory import RunDirectory
@@ -37,7 +39,7 @@ def adapters(run: Path, out: Path) -> list[str]:
 
 
 def text(run: Path, what: str, solved: bool) -> str:
-    """Anything else, as text with a line break at its end."""
+    """Episodes, pairs, edges or a drawing, as text that ends with a line break."""
     directory = RunDirectory.open_existing(run)
     if what == "episodes":
         with tempfile.TemporaryDirectory() as folder:
@@ -75,21 +77,21 @@ def _pairs(run: RunDirectory, solved: bool) -> str:
 
 
 def learned(run: RunDirectory) -> bool:
-    """Whether the edges of a run were learned: others keep the distribution that they draw from."""
+    """Whether a run learned its edges; other runs save the distribution that they draw from."""
     train = run.config().get("train")
     return isinstance(train, dict) and train.get("edges") == "learned"
 
 
 def _team(run: RunDirectory) -> tuple[tuple[str, ...], tuple[Edge, ...]]:
     """Agents and edges: learned, else as configured, else those of the last decision recorded."""
-    if learned(run) and (run.edges / "distribution.safetensors").is_file():
+    if learned(run) and (run.path / LEARNED_EDGES).is_file():
         from swarm_ui.optim.edges.files import read_edges
 
-        distribution = read_edges(run.edges / "distribution.safetensors")
+        distribution = read_edges(run.path / LEARNED_EDGES)
         return tuple(distribution.names), tuple(distribution.mode().edges)
     if run.config().get("made_by") == "swarm-ui":
-        team = playing.configured(run.path).team
-        return tuple(f"agent_{k}" for k in range(team.agents)), teams.edges_of(team)
+        team = configuration_of(run.path).team
+        return tuple(agent_names(team.agents)), configured_edges(team)
     last = None
     for last in _episodes(run, False):  # noqa: B007  (the last one is wanted)
         pass
@@ -101,7 +103,7 @@ def _team(run: RunDirectory) -> tuple[tuple[str, ...], tuple[Edge, ...]]:
 
 
 def _graph(agents: tuple[str, ...], edges: tuple[Edge, ...]) -> CollabGraph:
-    """A team to be drawn; its model is never asked."""
+    """The team, to be drawn; its model gets no request."""
     from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 
     if len(agents) == 1:
@@ -113,7 +115,7 @@ def _edges(run: RunDirectory) -> dict[str, Any]:
     """Edges by name, with probabilities where they were learned."""
     agents, edges = _team(run)
     document: dict[str, Any] = {"agents": list(agents), "edges": [list(edge) for edge in edges]}
-    path = run.edges / "distribution.safetensors"
+    path = run.path / LEARNED_EDGES
     if path.is_file():
         from swarm_ui.optim.edges.files import read_edges
 

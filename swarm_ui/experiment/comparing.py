@@ -1,0 +1,136 @@
+"""Two runs compared on the same episodes."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.results import (
+    difference_interval,
+    existing_results,
+    outcome,
+    success_interval,
+)
+from swarm_ui.rollout.pool import Job
+from swarm_ui.trace.jsonl import iter_jsonl
+
+if TYPE_CHECKING:
+    from swarm_ui.stats import Interval
+
+Outcomes = dict[tuple[str, str, int, int], float | None]
+"""By split, task, seed, and a number that tells equal episodes apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One split, or all."""
+
+    name: str
+    ours: Interval | None
+    theirs: Interval | None
+    difference: Interval | None
+    """Ours minus theirs, over the episodes of both."""
+    bootstrap: Interval | None
+    better: int
+    """Episodes that only ours solved."""
+    worse: int
+    p: float
+    """Two-sided p-value of McNemar's exact test."""
+
+    def plain(self) -> dict[str, object]:
+        return {
+            name: msgspec.to_builtins(getattr(self, name)) for name in self.__dataclass_fields__
+        }
+
+
+def compare_runs(ours: str | Path, theirs: str | Path) -> list[Comparison]:
+    """One row a split, and one for all if there are several.
+
+    Raises:
+        ConfigError: they have no episode in common, or cannot be read.
+    """
+    a, b = outcomes_of(str(ours)), outcomes_of(str(theirs))
+    common = [key for key in a if key in b]
+    if not common:
+        raise ConfigError(
+            f"'{ours}' and '{theirs}' have no episode in common (same split, task and seed): "
+            "play both with the same environment, split, seed and number of episodes"
+        )
+    splits = list(dict.fromkeys(key[0] for key in common))
+    rows = [
+        _row(split or "episodes", a, b, [key for key in common if key[0] == split])
+        for split in splits
+    ]
+    return rows if len(rows) == 1 else [*rows, _row("all", a, b, common)]
+
+
+def outcomes_of(source: str) -> Outcomes:
+    """Outcomes of a run's folder, of ``FOLDER:ARM``, or of a trace file.
+
+    Raises:
+        ConfigError: it cannot be read, has no such arm, or has several and none is named.
+    """
+    folder, colon, arm = source.rpartition(":")
+    named = bool(colon) and not Path(source).exists()
+    path = Path(folder) if named else Path(source)
+    if path.is_file():
+        episodes = iter_jsonl(path)
+        return _numbered(("", (e.task, e.seed), outcome(e)) for e in episodes)
+    arms = existing_results(path).arms
+    known = list(dict.fromkeys(found.arm for found in arms))
+    if named and arm not in known:
+        raise ConfigError(f"'{path}' has no arm '{arm}'; it has {', '.join(known)}")
+    if not named and len(known) > 1:
+        raise ConfigError(f"'{path}' has several arms: name one as '{path}:{known[0]}', "
+                          f"or {', '.join(known[1:])}")  # fmt: skip
+    return _numbered(
+        (found.split, job, value)
+        for found in arms
+        if not named or found.arm == arm
+        for job, value in zip(found.jobs, found.outcomes, strict=True)
+    )
+
+
+def _numbered(found: Iterable[tuple[str, Job, float | None]]) -> Outcomes:
+    out: Outcomes = {}
+    for split, (task, seed), value in found:
+        number = 0
+        while (split, task, seed, number) in out:
+            number += 1
+        out[split, task, seed, number] = value
+    return out
+
+
+def _row(name: str, a: Outcomes, b: Outcomes, keys: list[tuple[str, str, int, int]]) -> Comparison:
+    from swarm_ui.stats import bootstrap_difference
+
+    jobs: list[Job] = [(task, seed) for _, task, seed, _ in keys]
+    ours, theirs = [a[key] for key in keys], [b[key] for key in keys]
+    pairs = zip(jobs, ours, theirs, strict=True)
+    counting = [(job, x, y) for job, x, y in pairs if x is not None and y is not None]
+    counted, both = [job for job, _, _ in counting], [(x, y) for _, x, y in counting]
+    better, worse = sum(x > y for x, y in both), sum(x < y for x, y in both)
+    return Comparison(
+        name=name,
+        ours=success_interval(counted, [x for x, _ in both]),
+        theirs=success_interval(counted, [y for _, y in both]),
+        difference=difference_interval(jobs, ours, theirs),
+        bootstrap=bootstrap_difference(ours, theirs, random.Random(0)),
+        better=better,
+        worse=worse,
+        p=mcnemar(better, worse),
+    )
+
+
+def mcnemar(better: int, worse: int) -> float:
+    """Two-sided p-value of McNemar's exact test: a sign test on episodes that only one solved."""
+    n = better + worse
+    tail: int = sum(math.comb(n, k) for k in range(min(better, worse) + 1))
+    return float(min(1.0, 2 * tail / 2.0**n))

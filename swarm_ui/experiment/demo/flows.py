@@ -1,0 +1,248 @@
+"""The ways in which the demo runs: it learns on the phone or on web pages, or only evaluates."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from swarm_ui.credit import CreditAssigner
+from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment
+from swarm_ui.environments.miniwob import REFERENCE_TASKS, MiniWobBrowser, MiniWobEnvironment
+from swarm_ui.environments.phone import PhoneEnvironment
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.demo.run import DemoRun, alongside, served_model
+from swarm_ui.experiment.demo.tables import CURVE_SPLIT
+from swarm_ui.experiment.environments import miniwob, phone
+from swarm_ui.experiment.environments.androidworld import device_jobs
+from swarm_ui.experiment.evaluation import Trial
+from swarm_ui.experiment.settings import Settings
+from swarm_ui.experiment.teams import Arm, base_arms, endpoint_arms, trained_arms
+from swarm_ui.experiment.workers import WorkerPool
+from swarm_ui.node import derive
+from swarm_ui.nodes.models.openai.model import OpenAIModel
+from swarm_ui.optim.credit.assigners.llm_critic import LLMCritic
+from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
+from swarm_ui.rollout.pool import Job, MakeEnvironment
+
+if TYPE_CHECKING:
+    from swarm_ui.experiment.training import TrainedTeam
+
+_EVERYWHERE = frozenset({"base-greedy", "base-vote", "trained-greedy", "trained-vote"})
+"""Arms that are measured on new templates and apps too; the DAG costs twice the vote."""
+_ON_PAGES = frozenset({"base-greedy", "base-vote", "trained-vote"})
+_LEARNED_ON_PAGES = frozenset({*_EVERYWHERE, "trained-team"})
+_ON_DEVICES = frozenset({"base-greedy", "base-vote"})
+_QUICK_TASKS = 6
+_TRAINING_PAGES = 16
+_EPISODES_AT_ONCE = 8
+
+
+async def learn_on_phone(run: DemoRun) -> Path:
+    """Train on the embedded phone; test there and on real pages. Returns the report's path."""
+    from swarm_ui.experiment.training import TrainingEnvironment
+    from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+
+    settings, critic = run.settings, phone.scripted_critic(run.settings)
+    title = f"{miniwob.TITLE}, {len(_web_tasks(settings))} tasks, never trained on"
+    run.describe([phone.label(critic.name)], {**phone.SPLITS, miniwob.SPLIT: title})
+    environment = TrainingEnvironment(
+        PhoneEnvironment,
+        lambda iteration, count, rng: phone.training_jobs(settings, count, rng),
+        critic,
+        phone.CONCURRENCY,
+    )
+    model, agent, play = LocalModel.load(run.agent), str(run.agent), run.evaluator.play_in_workers
+    with WorkerPool(settings.processes) as workers:
+        trials = _phone_trials(settings, base_arms(settings))
+        base = play(trials, agent, workers, limit=1, label="evaluation of the base agent")
+        trained = await alongside(base, run.train(model, environment))
+        trials = [*_trained_trials(run, trained), *_curve_trials(run)]
+        label = "evaluation of the trained team"
+        await play(trials, agent, workers, limit=settings.processes, label=label)
+    await _try_pages(run, model, trained)
+    return run.finish([*phone.SPLITS, miniwob.SPLIT])
+
+
+async def learn_on_pages(run: DemoRun) -> Path:
+    """Train on real web pages, with credit by outcome; test on other seeds."""
+    from swarm_ui.experiment.training import TrainingEnvironment
+    from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+
+    settings, binary = run.settings, miniwob.checked_browser()
+    tasks = settings.tasks or REFERENCE_TASKS
+    run.describe(
+        ["Real web pages; credit: outcome of the episode, no critic"],
+        {miniwob.SPLIT: f"{miniwob.TITLE}, {len(tasks)} tasks trained on, other seeds"},
+    )
+    model = LocalModel.load(run.agent)
+    model.set_linger(miniwob.LINGER)
+    async with MiniWobBrowser(pages=1, binary=binary) as browser:
+        environment = TrainingEnvironment(
+            lambda: MiniWobEnvironment(open_page=browser.open_page),
+            lambda iteration, count, rng: miniwob.training_jobs(settings, count, rng),
+            None,
+            _TRAINING_PAGES,
+        )
+        trained = await run.train(model, environment)
+    jobs = tuple(miniwob.test_jobs(tasks, settings.episodes_test))
+    arms = [*base_arms(settings), *trained_arms(settings, trained.edges, trained.edges_label)]
+    trials = [Trial(miniwob.SPLIT, arm, jobs) for arm in arms if arm.name in _LEARNED_ON_PAGES]
+    await run.play_on_pages(model, trials, binary)
+    return run.finish([miniwob.SPLIT])
+
+
+async def evaluate_only(run: DemoRun) -> Path:
+    """Compare one agent with the team, without training: a served model, or a real device."""
+    settings = run.settings
+    async with _acting_model(run) as (model, judge), _place(settings, judge) as place:
+        run.describe([place.label], {place.split: place.title})
+        arms = endpoint_arms(settings)
+        if not settings.over_endpoint:
+            arms = [arm for arm in base_arms(settings) if arm.name in _ON_DEVICES]
+        trials = [Trial(place.split, arm, place.jobs) for arm in arms]
+        for trial in run.evaluator.left(trials):
+            intervention = None
+            if place.critic is not None:
+                seed = derive(settings.seed, "referee")
+                intervention = RolloutSupervisor(place.critic, seed=seed)
+            await run.evaluator.play(
+                trial,
+                trial.arm.policy(model),
+                place.make_environment,
+                concurrency=place.concurrency,
+                intervention=intervention,
+            )
+    return run.finish()
+
+
+def _phone_trials(settings: Settings, arms: list[Arm], adapters: str | None = None) -> list[Trial]:
+    return [
+        Trial(split, arm, tuple(jobs), adapters)
+        for split, jobs in phone.test_jobs(settings).items()
+        for arm in arms
+        if split == "parameters" or arm.name in _EVERYWHERE
+    ]
+
+
+def _trained_trials(run: DemoRun, trained: TrainedTeam) -> list[Trial]:
+    arms = trained_arms(run.settings, trained.edges, trained.edges_label)
+    return _phone_trials(run.settings, arms, str(run.directory.adapters))
+
+
+def _curve_trials(run: DemoRun) -> list[Trial]:
+    """One agent after each iteration, for the learning curve."""
+    from swarm_ui.experiment.training import adapters_after
+
+    if not run.settings.episodes_validation:
+        return []
+    jobs = tuple(phone.validation_jobs(run.settings))
+    trials = [Trial(CURVE_SPLIT, Arm(name="after-0", label="base, greedy"), jobs)]
+    for k in range(1, run.settings.iterations + 1):
+        arm = Arm(name=f"after-{k}", label=f"after {k} iterations, greedy", trained=True)
+        trials.append(Trial(CURVE_SPLIT, arm, jobs, str(adapters_after(run.directory, k))))
+    return trials
+
+
+async def _try_pages(run: DemoRun, model: Any, trained: TrainedTeam) -> None:
+    """Base agent and trained team on real pages, where there is a browser."""
+    settings, results = run.settings, run.results
+    if not settings.web_episodes:
+        return
+    try:
+        binary = miniwob.checked_browser()
+    except ConfigError as reason:
+        results.notes = (f"Real web pages were not tried: {reason}",)
+        run.display.say(results.notes[0])
+        return
+    results.notes = ()
+    jobs = tuple(miniwob.test_jobs(_web_tasks(settings), settings.web_episodes))
+    arms = [*base_arms(settings), *trained_arms(settings, trained.edges, trained.edges_label)]
+    chosen = _ON_PAGES - {"base-vote"} if settings.quick else _ON_PAGES
+    trials = [Trial(miniwob.SPLIT, _in_page_order(arm), jobs) for arm in arms if arm.name in chosen]
+    await run.play_on_pages(model, trials, binary)
+
+
+def _in_page_order(arm: Arm) -> Arm:
+    """A trained arm that sees the page's own order.
+
+    On pages, unlike on the phone, the order has a meaning (a caption stands before its field).
+    """
+    if not arm.trained:
+        return arm
+    return dataclasses.replace(arm, views="same", label=f"{arm.label}, page order")
+
+
+def _web_tasks(settings: Settings) -> tuple[str, ...]:
+    return REFERENCE_TASKS[:_QUICK_TASKS] if settings.quick else REFERENCE_TASKS
+
+
+class _Place(NamedTuple):
+    """Where a model is evaluated."""
+
+    split: str
+    title: str
+    label: str
+    make_environment: MakeEnvironment
+    jobs: tuple[Job, ...]
+    concurrency: int
+    critic: CreditAssigner | None
+
+
+@asynccontextmanager
+async def _place(settings: Settings, judge: OpenAIModel | None) -> AsyncIterator[_Place]:
+    """The environment of the run, ready to act in."""
+    critic: CreditAssigner | None = None if judge is None else LLMCritic(judge)
+    source = "none" if critic is None else critic.name
+    if settings.env == "phone":
+        critic = critic or phone.scripted_critic(settings)
+        jobs = tuple(phone.test_jobs(settings)["parameters"])
+        yield _Place("parameters", phone.SPLITS["parameters"], phone.label(critic.name),
+                     PhoneEnvironment, jobs, _EPISODES_AT_ONCE, critic)  # fmt: skip
+    elif settings.env == "miniwob":
+        tasks, count = settings.tasks or REFERENCE_TASKS, settings.episodes_test
+        jobs = tuple(miniwob.test_jobs(tasks, count if settings.tasks else 1))
+        async with MiniWobBrowser(pages=1, binary=miniwob.checked_browser()) as browser:
+            yield _Place(
+                miniwob.SPLIT,
+                f"{miniwob.TITLE}, {len(tasks)} tasks",
+                f"Real web pages; credit: {source}",
+                lambda: MiniWobEnvironment(open_page=browser.open_page),
+                jobs if settings.tasks else jobs[:count],
+                _EPISODES_AT_ONCE,
+                critic,
+            )
+    else:
+        jobs = tuple(device_jobs(settings, AndroidWorldEnvironment().tasks))
+        label = f"AndroidWorld on an emulator; credit: {source}"
+        yield _Place("device", "AndroidWorld (emulator)", label, AndroidWorldEnvironment, jobs, 1,
+                     critic)  # fmt: skip
+
+
+@asynccontextmanager
+async def _acting_model(run: DemoRun) -> AsyncIterator[tuple[Any, OpenAIModel | None]]:
+    """The model that acts, and the model that gives credit, if one is named."""
+    settings = run.settings
+    if not settings.over_endpoint:
+        from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+
+        run.display.say("On AndroidWorld the team is evaluated; stage 2 is not run there.")
+        yield LocalModel.load(run.agent), None
+        return
+    run.display.say(
+        f"'{settings.model}' is served by an endpoint: it is evaluated, its weights are not "
+        "trained. One agent against the team."
+    )
+    model, judge = (
+        served_model(settings, settings.model),
+        served_model(settings, settings.critic_model),
+    )
+    assert model is not None
+    try:
+        yield model, judge
+    finally:
+        await model.close()
+        if judge is not None:
+            await judge.close()

@@ -1,0 +1,221 @@
+"""One run of the demo: set up or resumed, trained, evaluated and reported."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import shutil
+import time
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment
+from swarm_ui.environments.miniwob import MiniWobBrowser
+from swarm_ui.errors import ConfigError, MissingExtra
+from swarm_ui.experiment.demo.options import Request
+from swarm_ui.experiment.demo.report import write_demo_report
+from swarm_ui.experiment.environments import miniwob, phone
+from swarm_ui.experiment.environments.androidworld import device_jobs
+from swarm_ui.experiment.evaluation import Evaluator, Trial
+from swarm_ui.experiment.models import silence_transformers
+from swarm_ui.experiment.progress import ProgressDisplay, counting
+from swarm_ui.experiment.results import Cost, Results
+from swarm_ui.experiment.settings import Settings, plain, restored
+from swarm_ui.nodes.models.openai.model import OpenAIModel
+from swarm_ui.storage.run_directory import RunDirectory
+
+if TYPE_CHECKING:
+    from swarm_ui.experiment.training import TrainedTeam, TrainingEnvironment
+
+_QUICK_STEPS = 200
+"""Of stage 1 with ``--quick``."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DemoRun:
+    """A run that has begun."""
+
+    settings: Settings
+    directory: RunDirectory
+    display: ProgressDisplay
+    results: Results
+
+    @property
+    def evaluator(self) -> Evaluator:
+        """Plays policies, and saves their results in the run."""
+        return Evaluator(self.directory, self.results, self.display)
+
+    @property
+    def agent(self) -> Path:
+        """Folder of the base agent."""
+        if self.settings.from_scratch:
+            return self.directory.path / "agent"
+        return agent_folder(self.settings)
+
+    def describe(self, labels: Sequence[str], splits: dict[str, str]) -> None:
+        """Say what is simulated or scripted, and what each split holds out."""
+        self.results.labels, self.results.splits = tuple(labels), {**splits}
+
+    def train_base_agent(self) -> None:
+        """With ``--from-scratch``: train the base agent by stage 1, unless that is done."""
+        if not self.settings.from_scratch or self.agent.exists():
+            return
+        from swarm_ui.experiment.base_agent import BaseAgentConfig, Stage1Bar, make_base_agent
+
+        config = BaseAgentConfig(processes=self.settings.processes, seed=self.settings.seed)
+        if self.settings.quick:
+            stage1 = dataclasses.replace(config.stage1, steps=_QUICK_STEPS)
+            config = dataclasses.replace(config, stage1=stage1, demonstrations=2)
+        part = self.directory.path / "agent.part"
+        shutil.rmtree(part, ignore_errors=True)
+        self.display.say("stage 1: training the base agent from random weights …")
+        make_base_agent(config, part, report=Stage1Bar())
+        part.rename(self.agent)
+
+    async def train(self, model: Any, environment: TrainingEnvironment) -> TrainedTeam:
+        """Stage 2: train the team, and note what that cost."""
+        from swarm_ui.experiment.training import rollout_cost, train_team
+
+        settings, run = self.settings, self.directory
+        label = f"stage 2 ({settings.method}, {settings.edges} edges)"
+        with self.display.bar(label, settings.iterations) as bar:
+            trained = await train_team(settings, run, model, environment, bar)
+        self.results.rollouts = rollout_cost(run, trained.history)
+        self.results.training_cpu_seconds = sum(m.cpu_seconds for m in trained.history)
+        run.set_status({"stage": "trained"})
+        return trained
+
+    async def play_on_pages(self, model: Any, trials: Sequence[Trial], binary: Path) -> None:
+        """Play what is left of some trials on real pages, in this process."""
+        trials = self.evaluator.left(trials)
+        if not trials:
+            return
+        model.set_linger(miniwob.LINGER)
+        async with MiniWobBrowser(pages=miniwob.PAGES, binary=binary) as browser:
+            for trial in trials:
+                label = f"web pages: {trial.arm.label}"
+                with self.display.bar(label, len(trial.jobs)) as bar:
+                    before, began = Cost.of_model(model), time.perf_counter()
+                    episodes = await miniwob.play_pages(
+                        browser, trial.arm.policy(model), trial.jobs, counting(bar)
+                    )
+                seconds = time.perf_counter() - began
+                cost = Cost.of_model(model, before)
+                self.evaluator.record(trial, episodes, cost, seconds)
+        model.set_linger(0.0)
+
+    def finish(self, splits: Sequence[str] = ()) -> Path:
+        """Print the table and write the report; returns the report's path.
+
+        Args:
+            splits: put the results in the order of these.
+        """
+        if splits:
+            self.results.sort(splits)
+            self.directory.set_status({"stage": "evaluated"})
+        path = write_demo_report(self.directory, self.settings, self.results, self.display)
+        self.directory.set_status({"stage": "done"})
+        return path
+
+
+async def alongside(
+    aside: Coroutine[Any, Any, None], main: Coroutine[Any, Any, TrainedTeam]
+) -> TrainedTeam:
+    """Run both and return what ``main`` returns; the first error ends both and is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(aside)
+            task = group.create_task(main)
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from failures.exceptions[0].__cause__
+    return task.result()
+
+
+def open_run(request: Request) -> DemoRun:
+    """Check what the run needs; then make its directory, or resume it.
+
+    Raises:
+        ConfigError: ``--resume`` names no run of this script, or something is missing.
+    """
+    settings, directory = request.settings, None
+    if request.resume is not None:
+        directory = RunDirectory.open_existing(request.resume)
+        settings = restored(directory.config(), str(request.resume))
+    check_out(request.out)
+    check_needs(settings)
+    if directory is None:
+        directory = RunDirectory.create(request.out, name=settings.name, config=plain(settings))
+    return DemoRun(settings, directory, ProgressDisplay(), Results.load(directory.path))
+
+
+def check_needs(settings: Settings) -> None:
+    """Raises ``ConfigError`` or ``ModelError`` if something that the run needs is missing."""
+    if settings.env == "phone":
+        phone.check_tasks(settings)
+    elif settings.env == "miniwob":
+        miniwob.checked_browser()
+        miniwob.check_tasks(settings)
+    else:
+        device_jobs(settings, AndroidWorldEnvironment().tasks)
+    if settings.over_endpoint:
+        asyncio.run(_check_endpoint(settings))
+    else:
+        check_learning(settings)
+
+
+def check_out(path: Path | None) -> None:
+    """Raises ``ConfigError`` early where ``RunDirectory.create`` would raise it later."""
+    if path is not None and path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise ConfigError(
+            f"the run directory '{path}' exists and is not empty; choose another, or resume that "
+            f"run: --resume {path}"
+        )
+
+
+def agent_folder(settings: Settings) -> Path:
+    """Folder of the base agent that is named, or of the one that ships."""
+    if settings.agent is not None:
+        return Path(settings.agent)
+    from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT
+
+    return BASE_AGENT
+
+
+def check_learning(settings: Settings) -> None:
+    """Raises ``ConfigError`` if models cannot run in this process, or there is no base agent."""
+    if settings.agent is not None and not (Path(settings.agent) / "config.json").is_file():
+        raise ConfigError(
+            f"--agent: no agent in '{settings.agent}'; make one with demos/train_base_agent.py"
+        )
+    for module in ("torch", "transformers", "peft", "safetensors", "matplotlib"):
+        try:
+            __import__(module)
+        except ImportError as error:
+            raise MissingExtra("train", "a model in this process", module) from error
+    import torch
+
+    torch.set_num_threads(1)
+    silence_transformers()
+    if not settings.from_scratch:
+        from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
+
+        LocalModel.load(agent_folder(settings))
+
+
+def served_model(settings: Settings, name: str | None) -> OpenAIModel | None:
+    """The model of that name at the endpoint; ``None`` if none is named."""
+    if name is None:
+        return None
+    return OpenAIModel(name, settings.base_url, max_calls=settings.max_calls)
+
+
+async def _check_endpoint(settings: Settings) -> None:
+    """Raises ``ModelError`` if nothing answers at the endpoint, or a model is not served."""
+    for name in (settings.model, settings.critic_model):
+        model = served_model(settings, name)
+        if model is not None:
+            try:
+                await model.check()
+            finally:
+                await model.close()

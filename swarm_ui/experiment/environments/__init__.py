@@ -1,0 +1,54 @@
+"""Every environment that an experiment can name, and what an experiment must know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import asynccontextmanager
+from difflib import get_close_matches
+from typing import cast
+
+from swarm_ui.environment import Environment
+from swarm_ui.experiment.config import EnvironmentSection, Finding
+from swarm_ui.experiment.environments import androidworld, mind2web, miniwob, phone
+from swarm_ui.experiment.environments.spec import (
+    EnvironmentSpec as EnvironmentSpec,
+)
+from swarm_ui.experiment.environments.spec import (
+    OpenEnvironment as OpenEnvironment,
+)
+from swarm_ui.experiment.environments.spec import Opening
+from swarm_ui.experiment.models import make_from_code
+
+ENVIRONMENTS: dict[str, EnvironmentSpec] = {
+    spec.name: spec
+    for spec in (phone.SPEC, miniwob.SPEC, androidworld.EMULATOR, androidworld.HANDSET,
+                 mind2web.SPEC)
+}  # fmt: skip
+
+
+@asynccontextmanager
+async def _open_code(section: EnvironmentSection) -> Opening:
+    yield OpenEnvironment(lambda: cast(Environment, make_from_code(section.name, Environment)))
+
+
+def spec_of(name: str) -> EnvironmentSpec:
+    """The environment of that name; any other name is ``module:factory``."""
+    return ENVIRONMENTS.get(name) or EnvironmentSpec(name=name, label=name, open=_open_code)
+
+
+def environment_findings(
+    section: EnvironmentSection, splits: Sequence[str] = ()
+) -> Iterator[Finding]:
+    """Mistakes in the choice of an environment, found before anything starts.
+
+    Args:
+        section: the choice.
+        splits: these instead of the section's.
+    """
+    if section.name not in ENVIRONMENTS and ":" not in section.name:
+        near = get_close_matches(section.name, ENVIRONMENTS, n=1)
+        hint = f"; did you mean '{near[0]}'?" if near else ""
+        expected = f"expected {', '.join(ENVIRONMENTS)} or module:factory{hint}"
+        yield ("environment", "name"), f"no environment '{section.name}': {expected}"
+        return
+    yield from spec_of(section.name).all_findings(section, splits)

@@ -1,0 +1,160 @@
+"""The embedded phone: which episodes train and which test, and its scripted critic."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Literal, cast
+
+from swarm_ui.credit import CreditAssigner
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.config import EnvironmentSection, Finding
+from swarm_ui.experiment.environments.spec import (
+    DEFAULT_EPISODES,
+    EnvironmentSpec,
+    OpenEnvironment,
+    Opening,
+)
+from swarm_ui.experiment.settings import Settings
+from swarm_ui.node import derive
+from swarm_ui.rollout.pool import Job
+
+SUITES = ("core", "extended")
+TEST_DRAW = 1
+"""Seed of the choice of test episodes: the same for every run, so that runs can be compared."""
+CONCURRENCY = 128
+SPLITS = {
+    "parameters": "simulated phone: known templates, new parameters",
+    "templates": "simulated phone: new templates, known apps",
+    "apps": "simulated phone: new apps",
+    "validation": "simulated phone: known templates, tuning parameters",
+}
+_LABEL = "The phone is simulated: its scores are not AndroidWorld scores"
+
+
+@asynccontextmanager
+async def _open(section: EnvironmentSection) -> Opening:
+    from swarm_ui.environments.phone import PhoneEnvironment
+
+    yield OpenEnvironment(lambda: PhoneEnvironment(screenshots=section.screenshots))
+
+
+def _tasks() -> Sequence[str]:
+    from swarm_ui.environments.phone import PhoneEnvironment
+
+    return PhoneEnvironment().tasks
+
+
+def _findings(section: EnvironmentSection) -> Iterator[Finding]:
+    if section.suite not in SUITES:
+        at = ("environment", "suite")
+        yield at, f"no suite '{section.suite}'; expected {' or '.join(SUITES)}"
+
+
+def _test_jobs(section: EnvironmentSection) -> list[Job]:
+    from swarm_ui.environments.phone import (
+        TEST_SEEDS,
+        TRAIN_SEEDS,
+        VALIDATION_SEEDS,
+        draw_jobs,
+        jobs,
+    )
+
+    count = section.episodes or (len(section.tasks) or DEFAULT_EPISODES)
+    split = section.split or "parameters"
+    seeds = {"validation": VALIDATION_SEEDS, "train": TRAIN_SEEDS}.get(split, TEST_SEEDS)
+    if section.tasks:
+        return draw_jobs(section.tasks, count, section.seed, seeds=seeds)
+    by = split if split in ("parameters", "templates", "apps") else "parameters"
+    suite = cast(Literal["core", "extended"], section.suite)
+    return jobs(cast(Any, by), count, section.seed, seeds=seeds, suite=suite)
+
+
+def _training_jobs(
+    section: EnvironmentSection, tasks: Sequence[str], count: int, rng: random.Random
+) -> list[Job]:
+    return draw_training_jobs(section.tasks, count, rng, suite=section.suite)
+
+
+def _critic(seed: int) -> CreditAssigner:
+    from swarm_ui.environments.phone import PhoneEnvironment
+    from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+
+    return ScriptedCritic(PhoneEnvironment, seed=seed)
+
+
+SPEC = EnvironmentSpec(
+    name="phone",
+    label=_LABEL,
+    open=_open,
+    splits=("parameters", "templates", "apps", "validation", "train"),
+    tasks=lambda section: (),  # the suite of a split is chosen with its episodes
+    known_tasks=_tasks,
+    findings=_findings,
+    test_jobs=_test_jobs,
+    training_jobs=_training_jobs,
+    critic=_critic,
+)
+
+
+def draw_training_jobs(
+    names: Sequence[str], count: int, rng: random.Random, *, suite: str = "core"
+) -> list[Job]:
+    """Episodes to learn from. ``names``: only these tasks; empty: those of the suite."""
+    from swarm_ui.environments.phone import TRAIN_SEEDS, draw_jobs, tasks
+
+    split = "train" if suite == "core" else "extended_train"
+    chosen = names or tasks(cast(Any, split))
+    return draw_jobs(tuple(chosen), count, rng.getrandbits(32), seeds=TRAIN_SEEDS)
+
+
+def label(credit: str) -> str:
+    """What stands below every table of phone results. ``credit``: who gave it."""
+    return f"{_LABEL}; credit: {credit}"
+
+
+def check_tasks(settings: Settings) -> None:
+    """Raises ``ConfigError`` if ``--tasks`` names one that stage 2 does not train on."""
+    from swarm_ui.environments.phone import tasks
+
+    known = tasks("train")
+    for task in settings.tasks:
+        if task not in known:
+            raise ConfigError(f"--tasks: no task '{task}'; the phone has: {', '.join(known)}")
+
+
+def training_jobs(settings: Settings, count: int, rng: random.Random) -> list[Job]:
+    """Episodes to learn from."""
+    return draw_training_jobs(settings.tasks, count, rng)
+
+
+def test_jobs(settings: Settings) -> dict[str, list[Job]]:
+    """Test episodes by split. Their parameters occur in no training episode."""
+    from swarm_ui.environments.phone import TEST_SEEDS, draw_jobs, jobs
+
+    if settings.tasks:
+        chosen = draw_jobs(settings.tasks, settings.episodes_test, TEST_DRAW, seeds=TEST_SEEDS)
+        return {"parameters": chosen}
+    found = {"parameters": jobs("parameters", settings.episodes_test, TEST_DRAW)}
+    if settings.episodes_other:
+        found["templates"] = jobs("templates", settings.episodes_other, TEST_DRAW)
+        found["apps"] = jobs("apps", settings.episodes_other, TEST_DRAW)
+    return found
+
+
+def validation_jobs(settings: Settings) -> list[Job]:
+    """Episodes of the learning curve: neither training's nor the test's."""
+    from swarm_ui.environments.phone import VALIDATION_SEEDS, draw_jobs, tasks
+
+    names = settings.tasks or tasks("train")
+    return draw_jobs(names, settings.episodes_validation, TEST_DRAW, seeds=VALIDATION_SEEDS)
+
+
+def scripted_critic(settings: Settings) -> CreditAssigner:
+    """The critic that knows the simulated task, with ``critic_noise`` of wrong verdicts."""
+    from swarm_ui.environments.phone import PhoneEnvironment
+    from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+
+    seed = derive(settings.seed, "critic")
+    return ScriptedCritic(PhoneEnvironment, flips=settings.critic_noise, seed=seed)

@@ -1,0 +1,146 @@
+"""What an experiment must know of an environment."""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, cast
+
+from swarm_ui.credit import CreditAssigner
+from swarm_ui.environments.miniwob.splits import TEST_SEEDS, TRAIN_SEEDS
+from swarm_ui.environments.recorded.benchmark_scores import Measure
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.config import EnvironmentSection, Finding
+from swarm_ui.node import derive
+from swarm_ui.rollout.pool import Job, MakeEnvironment
+from swarm_ui.trace.records import Episode
+
+DEFAULT_EPISODES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class OpenEnvironment:
+    """An environment that can be made any number of times."""
+
+    make: MakeEnvironment
+    max_concurrency: int | None = None
+    """How many episodes can be played at the same time; ``None``: any number."""
+    jobs: Callable[[EnvironmentSection], list[Job]] | None = None
+    """Chooses the test episodes, where only the opened data set can."""
+    score: Callable[[Sequence[Episode]], tuple[Measure, ...]] | None = None
+    """The benchmark's own measures, where it has some."""
+
+    async def tasks(self) -> Sequence[str]:
+        """The tasks that the environment itself lists."""
+        environment = await self.one()
+        try:
+            if hasattr(environment, "start"):  # its tasks are known in a process of its own
+                await environment.start()
+            return cast(Sequence[str], environment.tasks)
+        finally:
+            await environment.close()
+
+    async def one(self) -> Any:
+        """One environment, to be closed by the caller."""
+        made: Any = self.make()
+        return await made if inspect.isawaitable(made) else made
+
+
+TrainingJobs = Callable[[EnvironmentSection, Sequence[str], int, random.Random], list[Job]]
+
+
+def no_findings(section: EnvironmentSection) -> Iterator[Finding]:
+    """For environments that are checked when they are opened."""
+    return iter(())
+
+
+def random_training_jobs(
+    section: EnvironmentSection, tasks: Sequence[str], count: int, rng: random.Random
+) -> list[Job]:
+    """Random tasks with random training seeds."""
+    return [(rng.choice(tasks), rng.choice(TRAIN_SEEDS)) for _ in range(count)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentSpec:
+    """An environment by its name on the command line."""
+
+    name: str
+    label: str
+    """What stands below tables of its results."""
+    open: Callable[[EnvironmentSection], AbstractAsyncContextManager[OpenEnvironment]]
+    """Opens it; what it needs is shut down at the end."""
+    splits: tuple[str, ...] = ()
+    """The first is the default, a test; empty: it has none."""
+    tasks: Callable[[EnvironmentSection], Sequence[str]] | None = None
+    """All tasks of a split, where they are known without a device."""
+    known_tasks: Callable[[], Sequence[str]] | None = None
+    """Every task that can be named, where they are known without a device."""
+    findings: Callable[[EnvironmentSection], Iterator[Finding]] = no_findings
+    """Mistakes in a configuration, and what is missing on this machine."""
+    test_jobs: Callable[[EnvironmentSection], list[Job]] | None = None
+    """Chooses the test episodes; ``None``: each task in turn, with random test seeds."""
+    training_jobs: TrainingJobs = random_training_jobs
+    critic: Callable[[int], CreditAssigner] | None = None
+    """A critic that knows the environment, by seed; ``None``: credit by outcome."""
+
+    def all_findings(
+        self, section: EnvironmentSection, splits: Sequence[str] = ()
+    ) -> Iterator[Finding]:
+        """All mistakes in a configuration. ``splits``: these instead of the section's."""
+        for split in splits or (section.split,):
+            if split and split not in self.splits:
+                has = f"it has {', '.join(self.splits)}" if self.splits else "it has none"
+                yield ("environment", "split"), f"'{section.name}' has no split '{split}'; {has}"
+        for finding in self.findings(section):
+            yield finding
+            if finding[0] == ("environment", "name"):
+                return
+        for task in section.tasks:
+            if mistake := self.unknown_task(task):
+                yield ("environment", "tasks"), mistake
+
+    def unknown_task(self, task: str) -> str:
+        """What to say of a task that does not exist; empty if it does, or if that is not known."""
+        known = self.known_tasks() if self.known_tasks is not None else (task,)
+        if task in known:
+            return ""
+        near = get_close_matches(task, known, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else f"see: swarm-ui play {self.name}"
+        return f"'{self.name}' has no task '{task}'; {hint}"
+
+    async def task_names(
+        self, section: EnvironmentSection, environment: OpenEnvironment
+    ) -> tuple[str, ...]:
+        """The tasks that are asked for, or all of the split."""
+        if section.tasks:
+            return section.tasks
+        if self.tasks is not None:
+            return tuple(self.tasks(section))
+        return tuple(await environment.tasks())
+
+    async def jobs(self, section: EnvironmentSection, environment: OpenEnvironment) -> list[Job]:
+        """The test episodes that are asked for; equal settings give equal ones."""
+        choose = self.test_jobs or environment.jobs
+        if choose is not None:
+            return choose(section)
+        names = await self.task_names(section, environment)
+        if not names:
+            raise ConfigError(f"'{section.name}' lists no tasks: name them with --task")
+        count = section.episodes or (len(section.tasks) or min(len(names), DEFAULT_EPISODES))
+        return [
+            (names[k % len(names)], _test_seed(section, names[k % len(names)], k // len(names)))
+            for k in range(count)
+        ]
+
+
+def _test_seed(section: EnvironmentSection, task: str, number: int) -> int:
+    return random.Random(derive(section.seed, "cli", task, number)).choice(TEST_SEEDS)
+
+
+Opening = AsyncGenerator[OpenEnvironment, None]
+"""What the ``open`` functions of environments yield once."""

@@ -1,0 +1,176 @@
+"""Progress of long work: bars with the time left on a terminal, plain lines anywhere else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console, RenderableType
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+from swarm_ui.trace.records import Episode
+
+_SECONDS_BETWEEN_LINES = 10.0
+"""Between two lines about the same work where there is no terminal."""
+_WIDTH = 140
+
+
+def script_console() -> Console:
+    """Standard output of a script; wide where it is not a terminal."""
+    console = Console(highlight=False, markup=False)
+    if console.is_terminal:
+        return console
+    return Console(highlight=False, markup=False, width=_WIDTH)
+
+
+class ProgressDisplay:
+    """Shows several pieces of work at the same time.
+
+    Args:
+        console: where to write; default: standard output.
+        announce: print a line when a piece of work begins, and its seconds when it ends.
+        quiet: show nothing.
+    """
+
+    def __init__(
+        self, console: Console | None = None, *, announce: bool = True, quiet: bool = False
+    ) -> None:
+        self.console = console or script_console()
+        self.announce, self.quiet = announce, quiet
+        self._live: Progress | None = None
+
+    def say(self, what: RenderableType = "") -> None:
+        """Print a remark."""
+        if not self.quiet:
+            self.console.print(what)
+
+    @contextmanager
+    def bar(self, label: str, total: float, *, share: bool = True) -> Iterator[Bar]:
+        """A bar while the work inside goes on.
+
+        Args:
+            label: what is done.
+            total: of the steps that :meth:`Bar.update` counts.
+            share: show a percentage; else the count of the steps and their rate.
+        """
+        bar = Bar(self, label, total, share)
+        try:
+            yield bar
+        finally:
+            self._remove(bar.task)
+        if self.announce:
+            self.say(f"{label}: {bar.seconds:.0f} s")
+
+    def add(self, label: str, total: float, share: bool) -> TaskID | None:
+        """Show a bar; ``None`` where there is no terminal."""
+        if self.quiet:
+            return None
+        if not self.console.is_terminal:
+            if self.announce:
+                self.say(f"{label} …")
+            return None
+        if self._live is None:
+            self._live = _bars(self.console)
+            self._live.start()
+        return self._live.add_task(label, total=total, note="", share=share)
+
+    def move(self, task: TaskID, done: float, note: str) -> None:
+        """Set what a bar shows."""
+        if self._live is not None:
+            self._live.update(task, completed=done, note=note)
+
+    def _remove(self, task: TaskID | None) -> None:
+        if task is None or self._live is None:
+            return
+        self._live.remove_task(task)
+        if not self._live.tasks:
+            self._live.stop()
+            self._live = None
+
+
+class Bar:
+    """One long piece of work. :meth:`update` may be called often."""
+
+    def __init__(self, display: ProgressDisplay, label: str, total: float, share: bool) -> None:
+        self._display, self._label, self._share = display, label, share
+        self._total = max(total, 1e-9)
+        self._began = self._line_at = time.monotonic()
+        self.task = display.add(label, total, share)
+
+    @property
+    def seconds(self) -> float:
+        """Since the work began."""
+        return time.monotonic() - self._began
+
+    def update(self, done: float, note: str = "") -> None:
+        """``done`` of the total is done."""
+        if self.task is not None:
+            self._display.move(self.task, done, note)
+            return
+        now = time.monotonic()
+        if now - self._line_at >= _SECONDS_BETWEEN_LINES and done > 0:
+            self._line_at = now
+            self._display.say(Text(self._line(done, note)))
+
+    def say(self, text: str) -> None:
+        """A line above the bar."""
+        self._display.say(text)
+
+    def _line(self, done: float, note: str) -> str:
+        rate = done / max(self.seconds, 1e-9)
+        shown = f"{done / self._total:.0%}" if self._share else _count(done, self._total, rate)
+        left = f"about {(self._total - done) / rate:.0f} s left"
+        return f"{self._label}: {shown}, {left}" + (f", {note}" if note else "")
+
+
+def counting(bar: Bar) -> Callable[[str, Sequence[Episode]], None]:
+    """A listener that moves a bar by the episodes of each task."""
+    played = 0
+
+    def count(task: str, episodes: Sequence[Episode]) -> None:
+        nonlocal played
+        played += len(episodes)
+        bar.update(played, task)
+
+    return count
+
+
+def _count(done: float, total: float, rate: float) -> str:
+    return f"{done:g}/{total:g}, {rate:.2f}/s"
+
+
+class _Amount(ProgressColumn):
+    """How much is done: a percentage, or a count and its rate."""
+
+    def render(self, task: Task) -> Text:
+        if task.fields["share"]:
+            return Text(f"{task.percentage:>3.0f}%", style="progress.percentage")
+        rate = task.finished_speed or task.speed
+        count = f"{task.completed:g}/{task.total:g}"
+        return Text(count if rate is None else f"{count} {rate:.1f}/s", style="progress.download")
+
+
+def _bars(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=40 if console.width > 100 else 12),
+        _Amount(),
+        TimeElapsedColumn(),
+        TextColumn("·"),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+        TextColumn("{task.fields[note]}", markup=False),
+        console=console,
+        transient=True,
+    )

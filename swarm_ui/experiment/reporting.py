@@ -1,0 +1,105 @@
+"""HTML reports of runs of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from swarm_ui.errors import SwarmError
+from swarm_ui.experiment.results import Results
+from swarm_ui.report import ReportData, credit_map, page, write_report
+from swarm_ui.rollout.episodes import WAIT
+from swarm_ui.storage.run_directory import RunDirectory, write_atomic
+from swarm_ui.trace.records import Episode, StepRecord
+
+_PICTURED = 30
+"""Episodes whose screens are drawn as pictures, failed ones first."""
+
+
+def evaluation_report(run: RunDirectory, results: Results) -> Path:
+    """Write the report of a run; returns its path."""
+    saved = [arm.name for arm in results.arms if (run.traces / f"{arm.name}.jsonl").exists()]
+    episodes = [episode for name in saved for episode in run.episodes(name)]
+    labels = dict.fromkeys(arm.label for arm in results.arms if arm.label)
+    values = [value for value in results.outcomes if value is not None]
+    masked = len(results.outcomes) - len(values)
+    note = f" {masked} masked by faults." if masked else ""
+    data = ReportData(
+        title="; ".join(labels) or run.path.name,
+        summary=f"{sum(v == 1.0 for v in values)} of {len(values)} episodes solved.{note}",
+        labels=results.labels,
+        episodes=tuple(_pictured(_failed_first(episodes))),
+    )
+    return write_report(run.path, data)
+
+
+def training_report(run: RunDirectory) -> Path:
+    """Write the report of a training run; returns its path."""
+    from swarm_ui.report.run_reader import gathered
+
+    kept = [e for part in gathered(run.path).sets for e in part.episodes]
+    data = ReportData(
+        title=run.path.name,
+        summary="A team that learned from its own rollouts, of which a few of each iteration are "
+        f"kept: {sum(e.success is True for e in kept)} of these {len(kept)} were solved.",
+        episodes=tuple(_pictured(_failed_first(kept))),
+    )
+    return write_report(run.path, data)
+
+
+def trace_report(episodes: Sequence[Episode], path: Path, title: str) -> Path:
+    """Write the report of a trace file's episodes."""
+    data = ReportData(
+        title=title,
+        summary=f"{len(episodes)} episodes, {sum(e.success is True for e in episodes)} solved.",
+        heat_maps=tuple(filter(None, [credit_map(tuple(episodes))])),
+        episodes=tuple(_pictured(episodes)),
+    )
+    write_atomic(path, page(data))
+    return path
+
+
+def with_screenshots(episodes: Sequence[Episode]) -> list[Episode]:
+    """The same episodes, those on the embedded phone with a screenshot of every screen.
+
+    Raises:
+        SwarmError: an episode was recorded with another version of the phone.
+    """
+    from swarm_ui.environments.phone import PhoneEnvironment
+
+    name = PhoneEnvironment().name
+    return [_with_screenshots(e) if e.environment == name else e for e in episodes]
+
+
+def _with_screenshots(episode: Episode) -> Episode:
+    from swarm_ui.environments.phone import PhoneEnvironment
+
+    phone = PhoneEnvironment(screenshots=True)
+    observation = phone.begin(episode.task, episode.seed)
+    steps: list[StepRecord] = []
+    for record in episode.steps:
+        if replace(observation, png=None) != replace(record.trace.observation, png=None):
+            raise SwarmError(
+                f"phone: episode {episode.task}/{episode.seed}, step {len(steps)}: the screen is "
+                "not the recorded one; the episode was recorded with another version"
+            )
+        steps.append(replace(record, trace=replace(record.trace, observation=observation)))
+        observation = phone.act(record.executed or WAIT).observation
+    return replace(episode, steps=tuple(steps))
+
+
+def _failed_first(episodes: Sequence[Episode]) -> list[Episode]:
+    return sorted(episodes, key=lambda episode: bool(episode.success))[:_PICTURED]
+
+
+def _pictured(episodes: Sequence[Episode]) -> list[Episode]:
+    out: list[Episode] = []
+    for episode in episodes:
+        try:
+            out += with_screenshots([episode])
+        except SwarmError:
+            # Recorded with other settings of the phone: the report draws the elements.
+            out.append(episode)
+    return out

@@ -1,0 +1,55 @@
+"""What scripts share: errors as one line with an exit code, and folders of resumable studies."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from swarm_ui.errors import ConfigError, SwarmError
+from swarm_ui.storage.run_directory import write_atomic
+
+
+def script(main: Callable[[], int]) -> Callable[[], int]:
+    """``main`` with errors reported in one line: exit code 2, and 130 after Ctrl-C."""
+
+    @functools.wraps(main)
+    def run() -> int:
+        try:
+            return main()
+        except SwarmError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return 2
+        except KeyboardInterrupt:
+            print("stopped; the same command goes on", file=sys.stderr)
+            return 130
+
+    return run
+
+
+def check_study(path: Path, options: Any) -> None:
+    """Write the options of a study, or check that they are those that it was begun with.
+
+    Args:
+        path: of the JSON file in the study's folder.
+        options: anything that ``msgspec`` encodes as an object.
+
+    Raises:
+        ConfigError: the study was begun with other options.
+    """
+    now = msgspec.json.decode(msgspec.json.encode(options), type=dict[str, object])
+    if not path.exists():
+        write_atomic(path, msgspec.json.encode(now) + b"\n")
+        return
+    found = msgspec.json.decode(path.read_bytes(), type=dict[str, object])
+    other = sorted(key for key in now if found.get(key) != now[key])
+    if other:
+        was = ", ".join(f"{key}={found.get(key)}, now {now[key]}" for key in other)
+        raise ConfigError(
+            f"'{path.parent}' was begun with other options ({was}). "
+            "Give the same ones, or another --out"
+        )

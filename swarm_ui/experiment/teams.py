@@ -1,0 +1,259 @@
+"""Teams: the one that a configuration describes, and the arms that the demo compares."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.config import TeamSection
+from swarm_ui.experiment.results import BASE, TRAINED
+from swarm_ui.experiment.settings import Settings
+from swarm_ui.graph import shapes
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.graph.topology import Edge, random_dag
+from swarm_ui.model import ChatModel
+from swarm_ui.node import derive
+from swarm_ui.rollout.policy import GraphPolicy, LoopEscapePolicy, Policy
+
+LEARNED_EDGES = Path("edges/distribution.safetensors")
+"""In the folder of a training run: its edge distribution."""
+SHAPES: dict[str, Callable[[Sequence[str]], tuple[Edge, ...]]] = {
+    "none": lambda names: (),
+    "chain": shapes.chain,
+    "debate": shapes.debate,
+    "star": shapes.star,
+    "tree": shapes.tree,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """One policy, as plain data, so that it can be sent to another process."""
+
+    name: str
+    label: str
+    agents: int = 1
+    rounds: int = 1
+    edges: tuple[Edge, ...] = ()
+    temperature: float = 0.0
+    views: Literal["same", "shuffle", "window"] = "same"
+    vote: Literal["majority", "probability"] = "majority"
+    max_tokens: int = 256
+    """Of a reply."""
+    guard: bool = False
+    """Use a shuffled view where a screen comes back."""
+    trained: bool = False
+    """Each agent uses the adapter of its own name."""
+    adapters: tuple[str | None, ...] | None = None
+    """The adapter of each agent, instead of what ``trained`` says."""
+
+    def policy(self, model: ChatModel) -> Policy:
+        """The policy, which asks ``model``."""
+        if self.guard:
+            return LoopEscapePolicy.greedy(model, adapter=self._adapters()[0])
+        return GraphPolicy(self.graph(model), name=self.label)
+
+    def graph(self, model: ChatModel) -> CollabGraph:
+        """The graph (without a loop guard)."""
+        if self.agents == 1:
+            return CollabGraph.solo(
+                model,
+                adapter=self._adapters()[0],
+                temperature=self.temperature,
+                view="same" if self.views == "window" else self.views,
+                max_tokens=self.max_tokens,
+            )
+        return CollabGraph.collaborative(
+            self.agents,
+            self.rounds,
+            model=model,
+            edges=self.edges,
+            adapters=self._adapters(),
+            temperatures=self.temperature,
+            views=self.views,
+            vote=self.vote,
+            max_tokens=self.max_tokens,
+        )
+
+    def _adapters(self) -> Sequence[str | None]:
+        if self.adapters is not None:
+            return self.adapters
+        return [name if self.trained else None for name in agent_names(self.agents)]
+
+
+def agent_names(count: int) -> list[str]:
+    """The names that the agents of a team have."""
+    return [f"agent_{k}" for k in range(count)]
+
+
+def arm_of(
+    team: TeamSection,
+    adapters: Sequence[str | None],
+    *,
+    model: str = "",
+    edges: Sequence[Edge] | None = None,
+) -> Arm:
+    """The team of a configuration.
+
+    Args:
+        team: the configuration.
+        adapters: the adapter of each agent.
+        model: name of the model, for the label.
+        edges: these instead of the configured ones.
+    """
+    who = f"{model}, trained" if any(name is not None for name in adapters) else model
+    shape = "learned" if (Path(team.edges) / LEARNED_EDGES).is_file() else team.edges
+    size = f"{team.agents} agents x {team.rounds}, {shape} edges, {team.vote} vote"
+    return Arm(
+        name="",
+        label=f"{who}, one agent" if team.agents == 1 else f"{who}, {size}",
+        agents=team.agents,
+        rounds=team.rounds,
+        edges=configured_edges(team) if edges is None else tuple(edges),
+        temperature=team.temperature,
+        views=team.views,
+        vote=team.vote,
+        max_tokens=team.max_tokens,
+        adapters=tuple(adapters),
+    )
+
+
+def team_size(team: TeamSection) -> str:
+    """The size of a team in words."""
+    if team.agents == 1:
+        return "one agent"
+    return f"{team.agents} agents, {team.rounds} round{'s' if team.rounds > 1 else ''}"
+
+
+def configured_edges(team: TeamSection) -> tuple[Edge, ...]:
+    """The edges of a configuration: a shape, ``random``, pairs as ``agent_0>agent_1``, or the
+    folder of a run that learned them.
+
+    Raises:
+        ConfigError: none of these.
+    """
+    names = agent_names(team.agents)
+    if team.agents == 1:
+        return ()
+    if team.edges == "random":
+        return random_dag(names, team.density, random.Random(team.seed))
+    if team.edges in SHAPES:
+        return tuple(SHAPES[team.edges](names))
+    if (Path(team.edges) / LEARNED_EDGES).is_file():
+        return _learned_edges(Path(team.edges), names)
+    return parse_edges(team.edges, names)
+
+
+def _learned_edges(run: Path, names: Sequence[str]) -> tuple[Edge, ...]:
+    """The most probable graph of what a run learned."""
+    from swarm_ui.optim.edges.files import read_edges
+
+    distribution = read_edges(run / LEARNED_EDGES)
+    if set(distribution.names) != set(names):
+        raise ConfigError(
+            f"'{run}' learned the edges of {', '.join(distribution.names)}; the team has "
+            f"{', '.join(names)}"
+        )
+    return tuple(distribution.mode().edges)
+
+
+def parse_edges(text: str, names: Sequence[str]) -> tuple[Edge, ...]:
+    """Edges written as ``a>b,b>c``. Raises ``ConfigError`` if the text or a name is wrong."""
+    found = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        sender, arrow, listener = (word.strip() for word in part.partition(">"))
+        if not arrow or sender not in names or listener not in names:
+            raise ConfigError(
+                f"'{part}' is not SENDER>LISTENER; expected random, "
+                f"{', '.join(SHAPES)}, the folder of a run that learned edges, or pairs of "
+                f"{', '.join(names)}"
+            )
+        found.append((sender, listener))
+    return tuple(found)
+
+
+def base_arms(settings: Settings) -> list[Arm]:
+    """The base agent, the controls that cost no training, and the untrained team."""
+    n = settings.agents
+    arms = [
+        Arm(name=BASE, label="base, greedy"),
+        Arm(name="base-guard", label="base, greedy with loop guard", guard=True),
+        Arm(name="base-shuffled", label="base, one shuffled call", views="shuffle"),
+        Arm(
+            name="base-clones",
+            label=f"base ×{n}, vote of clones",
+            agents=n,
+            temperature=settings.temperature,
+        ),
+        _vote("base-vote", f"base ×{n}, views + probability vote", n),
+    ]
+    if settings.quick:
+        return [arms[0], arms[-1]]
+    edges = random_dag(
+        agent_names(n), settings.density, random.Random(derive(settings.seed, "base team"))
+    )
+    label = f"base team, DAG, {settings.rounds} rounds"
+    return [*arms, _team("base-team", label, settings, edges)]
+
+
+def trained_arms(settings: Settings, edges: Sequence[Edge], drawn: str) -> list[Arm]:
+    """The trained agents alone, voting, and as a team on the given edges.
+
+    Args:
+        drawn: what the edges are, for the label.
+    """
+    label = f"trained team, {drawn}, {settings.rounds} rounds"
+    team = _team("trained-team", label, settings, edges)
+    vote = _vote("trained-vote", "trained team, no edges", settings.agents)
+    arms = [Arm(name=TRAINED, label="trained, greedy (agent_0)"), vote, team]
+    return [dataclasses.replace(arm, trained=True) for arm in arms]
+
+
+def rollout_arm(settings: Settings, edges: Sequence[Edge]) -> Arm:
+    """The team as it acts in training."""
+    return Arm(
+        name="training-team",
+        label="training team",
+        agents=settings.agents,
+        rounds=settings.rounds,
+        edges=tuple(edges),
+        temperature=settings.temperature,
+        views="shuffle",
+        trained=True,
+    )
+
+
+def _team(name: str, label: str, settings: Settings, edges: Sequence[Edge]) -> Arm:
+    return Arm(
+        name=name,
+        label=label,
+        agents=settings.agents,
+        rounds=settings.rounds,
+        edges=tuple(edges),
+        views="shuffle",
+        vote="probability",
+    )
+
+
+def _vote(name: str, label: str, agents: int) -> Arm:
+    return Arm(name=name, label=label, agents=agents, views="shuffle", vote="probability")
+
+
+def endpoint_arms(settings: Settings) -> list[Arm]:
+    """One agent of a served model, and a team of it on a random DAG."""
+    draws = random.Random(derive(settings.seed, "team"))
+    team = Arm(
+        name="team",
+        label=f"{settings.agents} agents, {settings.rounds} rounds on a DAG, majority vote",
+        agents=settings.agents,
+        rounds=settings.rounds,
+        edges=random_dag(agent_names(settings.agents), settings.density, draws),
+        temperature=settings.temperature,
+        views="shuffle",
+    )
+    return [Arm(name=BASE, label="one agent, greedy"), team]

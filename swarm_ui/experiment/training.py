@@ -1,0 +1,230 @@
+"""Training of a team (stage 2), and what a run keeps of it."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable, Sequence, Set
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from swarm_ui.credit import CreditAssigner
+from swarm_ui.experiment.progress import Bar
+from swarm_ui.experiment.results import Cost
+from swarm_ui.experiment.settings import Settings
+from swarm_ui.experiment.teams import LEARNED_EDGES, agent_names, rollout_arm
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.graph.topology import Edge, random_dag
+from swarm_ui.node import derive
+from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
+from swarm_ui.optim.callbacks import Callbacks
+from swarm_ui.optim.collector import SampleJobs
+from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.edges.files import save_edges
+from swarm_ui.optim.metrics import IterationMetrics
+from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
+from swarm_ui.optim.stage1.synthesis.rehearsal import Rehearsal
+from swarm_ui.optim.trainer import TeamResult, TeamTrainer
+from swarm_ui.optim.training_progress import Progress
+from swarm_ui.optim.update.adapter_trainer import UpdateConfig
+from swarm_ui.report import credit_map
+from swarm_ui.rollout.pool import MakeEnvironment
+from swarm_ui.storage.run_directory import RunDirectory, write_atomic
+from swarm_ui.trace.records import Episode
+
+_UPDATE_SHARE = 0.5
+"""Where the bar stands within an iteration when its rollouts are done."""
+_KEPT_FAILED, _KEPT_SOLVED = 4, 2
+"""Whole episodes that are kept of each iteration."""
+
+
+class TrainingEnvironment(NamedTuple):
+    """Where a team learns."""
+
+    make_environment: MakeEnvironment
+    sample_jobs: SampleJobs
+    critic: CreditAssigner | None
+    """``None``: the outcome is every agent's credit."""
+    concurrency: int
+
+
+class TrainedTeam(NamedTuple):
+    """What stage 2 made, beside the adapters in the run directory."""
+
+    history: tuple[IterationMetrics, ...]
+    edges: tuple[Edge, ...]
+    """The graph that the trained team is tested on."""
+    edges_label: str
+
+
+async def train(
+    run: RunDirectory,
+    model: Any,
+    graph: CollabGraph,
+    environment: TrainingEnvironment,
+    config: TeamConfig,
+    bar: Bar,
+    *,
+    keep_adapters: bool = False,
+    warn: Callable[[str], None] | None = None,
+) -> TeamResult:
+    """Train a team, or go on training it. Checkpoints make it safe to stop at any moment.
+
+    Args:
+        run: gets checkpoints, metrics, a sample of the episodes, adapters and edges.
+        model: of this process; the graph's agents ask it.
+        graph: the team as it acts in rollouts.
+        environment: where it acts.
+        config: settings.
+        bar: counts iterations.
+        keep_adapters: keep the adapters after each iteration, for a learning curve.
+        warn: called with warnings of the trainer; default: they are printed above the bar.
+    """
+    recorder = _Recorder(run, model, bar, keep_adapters)
+    trainer = TeamTrainer(
+        model,
+        graph,
+        environment.make_environment,
+        environment.sample_jobs,
+        config=config,
+        critic=environment.critic,
+        adversary=ScriptedAdversary(),
+        rehearse=Rehearsal(KNOWN_WORDS),
+        folder=run.path,
+        callbacks=Callbacks(
+            on_progress=recorder.progress,
+            on_episodes=recorder.episodes,
+            on_warning=warn or bar.say,
+        ),
+    )
+    result = await trainer.run(resume=True)
+    model.save_adapters(run.adapters)
+    save_edges(result.edges, run.path / LEARNED_EDGES)
+    return result
+
+
+def team_config(settings: Settings, concurrency: int) -> TeamConfig:
+    """The demo's settings as those of the trainer."""
+    return TeamConfig(
+        iterations=settings.iterations,
+        shared_iterations=min(settings.shared_iterations, settings.iterations),
+        episodes=settings.episodes,
+        concurrency=concurrency,
+        edges=settings.edges,
+        density=settings.density,
+        graphs=4 if settings.edges == "learned" else 1,
+        update=UpdateConfig(method=settings.method, steps=settings.steps, lr=settings.lr),
+        rehearsal=settings.rehearsal,
+        shared_steps=settings.shared_steps,
+        seed=settings.seed,
+    )
+
+
+async def train_team(
+    settings: Settings, run: RunDirectory, model: Any, environment: TrainingEnvironment, bar: Bar
+) -> TrainedTeam:
+    """Train the team of the demo's settings, and choose the graph to test it on."""
+    own = fixed_graph(settings)
+    result = await train(
+        run,
+        model,
+        rollout_arm(settings, own).graph(model),
+        environment,
+        team_config(settings, environment.concurrency),
+        bar,
+        keep_adapters=True,
+    )
+    edges, label = _tested_graph(settings, result, own)
+    played = [[list(graph.edges) for graph in metrics.graphs] for metrics in result.history]
+    document = {"iterations": played, "tested": {"graph": label, "edges": list(edges)}}
+    write_atomic(run.edges / "edges.json", json.dumps(document, indent=1) + "\n")
+    return TrainedTeam(result.history, edges, label)
+
+
+def fixed_graph(settings: Settings) -> tuple[Edge, ...]:
+    """The DAG of a team whose edges do not change."""
+    draws = random.Random(derive(settings.seed, "team"))
+    return random_dag(agent_names(settings.agents), settings.density, draws)
+
+
+def unseen_graph(settings: Settings, seen: Set[frozenset[Edge]]) -> tuple[Edge, ...] | None:
+    """A random DAG that is not in ``seen``; ``None``: all may be (two agents have three DAGs)."""
+    draws = random.Random(derive(settings.seed, "unseen"))
+    for _ in range(1000):
+        edges = random_dag(agent_names(settings.agents), settings.density, draws)
+        if edges and frozenset(edges) not in seen:
+            return edges
+    return None
+
+
+def rollout_cost(run: RunDirectory, history: Sequence[IterationMetrics]) -> Cost:
+    """What the rollouts of stage 2 cost."""
+    costs = {line["iteration"]: line for line in run.metrics() if line.get("kind") == "rollouts"}
+    total = Cost()
+    for metrics in history:
+        line = costs.get(metrics.iteration)
+        if line is not None:
+            counts = {name: line.get(name, 0) for name in Cost.__struct_fields__}
+            total.add(Cost(**{**counts, "seconds": metrics.rollout_seconds}))  # type: ignore[arg-type]
+    return total
+
+
+def adapters_after(run: RunDirectory, iteration: int) -> Path:
+    """Where the adapters after so many iterations are kept, for the learning curve."""
+    return run.path / "checkpoints" / "adapters" / f"after-{iteration:04d}"
+
+
+class _Recorder:
+    """Listens to the trainer: moves the bar, and saves samples, costs and adapters."""
+
+    def __init__(self, run: RunDirectory, model: Any, bar: Bar, keep_adapters: bool) -> None:
+        self._run, self._model, self._bar = run, model, bar
+        self._keep_adapters = keep_adapters
+        self._before = Cost.of_model(model)
+
+    def progress(self, at: Progress) -> None:
+        done = float(at.iteration)
+        note = f"iteration {at.iteration + 1} of {at.iterations}"
+        share = at.done / at.total if at.total else 1.0
+        if at.phase == "rollout":
+            done, note = done + _UPDATE_SHARE * share, f"{note}: episode {at.done}/{at.total}"
+        elif at.phase == "update":
+            done += _UPDATE_SHARE + (1.0 - _UPDATE_SHARE) * share
+            note = f"{note}: training, adapter {min(at.done + 1, at.total)}/{at.total}"
+        elif at.phase == "iteration":
+            if self._keep_adapters:
+                folder = adapters_after(self._run, at.iteration)
+                shutil.rmtree(folder, ignore_errors=True)
+                self._model.save_adapters(folder)
+            note = f"iteration {at.iteration} of {at.iterations} done"
+        else:
+            done += 1.0
+        self._bar.update(done, note)
+
+    def episodes(self, iteration: int, episodes: Sequence[Episode]) -> None:
+        cost = Cost.of_model(self._model, self._before)
+        cost.decisions = sum(len(e.steps) for e in episodes)
+        self._before = Cost.of_model(self._model)
+        line = {name: getattr(cost, name) for name in Cost.__struct_fields__ if name != "seconds"}
+        self._run.log({"kind": "rollouts", "iteration": iteration, **line})
+        found = credit_map(tuple(episodes))
+        if found is not None:
+            self._run.log({"kind": "credit", "iteration": iteration, "agents": found.columns,
+                           "values": found.values})  # fmt: skip
+        failed = [e for e in episodes if not e.success][:_KEPT_FAILED]
+        solved = [e for e in episodes if e.success][:_KEPT_SOLVED]
+        self._run.write_episodes(f"train-{iteration:03d}", [*failed, *solved])
+
+
+def _tested_graph(
+    settings: Settings, result: TeamResult, own: Sequence[Edge]
+) -> tuple[tuple[Edge, ...], str]:
+    """The graph to test the trained team on, and what it is called in tables."""
+    if settings.edges == "fixed":
+        return tuple(own), "own DAG"
+    if settings.edges == "learned":
+        return result.edges.mode().edges, "learned DAG"
+    seen = {frozenset(graph.edges) for metrics in result.history for graph in metrics.graphs}
+    edges = unseen_graph(settings, seen)
+    return (tuple(own), "a DAG") if edges is None else (edges, "unseen DAG")
