@@ -67,7 +67,6 @@ _BUILTINS = ("cd", "export", "set", "test")
 SHOWN: dict[tuple[str, str], str] = {
     ("docs/stage1.md", "text"): "calls language models, or a model of gigabytes",
     ("docs/edges.md", "text"): "two lines of a loop that test_edges_credit.py runs",
-    ("CONTRIBUTING.md", ""): "a tree of folders",
     ("docs/concepts.md", "text"): "a tree of folders",
 }  # fmt: skip
 """Blocks of other languages, by page and language, with the reason."""

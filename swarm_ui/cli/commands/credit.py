@@ -22,7 +22,7 @@ def credit(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="a run's folder, or a trace file")],
     env: Annotated[str | None, typer.Option(metavar="MODULE:NAME", help="what makes the "
                    "environment; default: the phone, if the run was played there")] = None,
-    replay: Annotated[bool, flags.option("--replay", help="also counterfactual and Shapley credit, "
+    replay: Annotated[bool, flags.declare("--replay", help="also counterfactual and Shapley credit, "
                       "which ask the team again", panel="")] = False,
     assigners: Annotated[list[str] | None, typer.Option(metavar="MODULE:NAME", help="function that "
                          "returns more assigners; repeatable")] = None,
