@@ -92,7 +92,7 @@ def run(
 ) -> None:
     """Train and evaluate whatever of the study is not there yet."""
     from benchmarks.studies.learning.study import Study
-    from swarm_ui.experiment.demo.run import agent_folder, check_learning
+    from swarm_ui.experiment.demo.demo_run import agent_folder, check_learning
     from swarm_ui.experiment.progress import ProgressDisplay
 
     check_learning(settings)

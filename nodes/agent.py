@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import msgspec
 
 from swarm_ui.action import Abstain, Action, Unparsed, parse_action, parse_reply
+from swarm_ui.agent_view import AgentView, View, Window, identity, shuffled, windowed
 from swarm_ui.errors import ModelError
 from swarm_ui.message import Message
 from swarm_ui.model import ChatModel, Completion, Decision, Request, StreamingModel
 from swarm_ui.node import NodeContext, NodeReply
 from swarm_ui.observation import Observation
 from swarm_ui.trace.records import hear
-from swarm_ui.view import AgentView, View, Window, identity, shuffled, windowed
 
 
 @dataclass(frozen=True, slots=True)

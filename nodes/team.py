@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from typing import TypeVar
 
+from swarm_ui.agent_view import AgentView, windows
 from swarm_ui.errors import ConfigError, GraphError
 from swarm_ui.graph.dag import Dag
 from swarm_ui.graph.team_spec import TeamSpec, Views, VoteRule
@@ -14,7 +15,6 @@ from swarm_ui.model import ChatModel, ScoringModel
 from swarm_ui.node import Node, Scope, Ties
 from swarm_ui.nodes.agent import AgentNode
 from swarm_ui.nodes.vote import MajorityVote, ProbabilityVote
-from swarm_ui.view import AgentView, windows
 
 G = TypeVar("G", bound=Dag)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, fsum
 from typing import Literal
@@ -11,12 +12,13 @@ from typing import Literal
 import msgspec
 
 from swarm_ui.action import Abstain, Action, ActionKey
+from swarm_ui.ballot import TieRule, by_seed, winner
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.message import Message, abstains
 from swarm_ui.model import Request, ScoringModel
 from swarm_ui.node import ModelNode, NodeContext, NodeReply, Scope, Source, Ties
-from swarm_ui.nodes.voting_rules import candidates, hierarchical, top_of_screen
-from swarm_ui.voting import by_seed, winner
+
+_POINTING = frozenset({"click", "double_tap", "long_press", "input_text", "select"})
 
 NO_PROPOSAL = NodeReply(error="nobody proposed a valid action", ballot={})
 ALL_PASSED = NodeReply(content=Abstain().json(), ballot={})
@@ -172,3 +174,50 @@ def _decided(
     action = acts[winner]
     ballot = {acts[key].json(): weights[key] for key in acts}
     return NodeReply(content=action.json(), action=action, ballot=ballot)
+
+
+# -- voting rules; none of them depends on the order of the proposals --------------------------
+
+
+def candidates(proposals: Sequence[Action]) -> dict[ActionKey, Action]:
+    """The distinct acts, each in its most frequent wording (ties: the alphabetically first)."""
+    wordings: dict[ActionKey, Counter[Action]] = {}
+    for action in proposals:
+        wordings.setdefault(action.key, Counter())[action] += 1
+    chosen = {
+        key: min(counts, key=lambda action: (-counts[action], action.json()))
+        for key, counts in wordings.items()
+    }
+    return dict(sorted(chosen.items(), key=lambda item: item[1].json()))
+
+
+def top_of_screen(acts: Mapping[ActionKey, Action], seed: int) -> TieRule[ActionKey]:
+    """Tie rule: the act on the first element of the screen; acts without an element come last.
+    Remaining ties are broken by the seed."""
+
+    def pick(tied: Sequence[ActionKey]) -> ActionKey:
+        places = {key: acts[key].index for key in tied}
+        top = min((place for place in places.values() if place is not None), default=None)
+        return by_seed(seed)([key for key in tied if places[key] == top])
+
+    return pick
+
+
+def exact(proposals: Sequence[Action], seed: int) -> ActionKey:
+    """The act proposed most often."""
+    return winner(Counter(action.key for action in proposals), by_seed(seed))
+
+
+def hierarchical(proposals: Sequence[Action], seed: int) -> ActionKey:
+    """The rule of the paper's released code: the most common action type, among those the most
+    common element, among those the most common text, and then the most common act."""
+    left = list(proposals)
+    levels: tuple[Callable[[Action], str | int | None], ...] = (
+        lambda action: action.action_type,
+        lambda action: action.index if action.action_type in _POINTING else None,
+        lambda action: action.key[4] if action.action_type == "input_text" else None,
+    )
+    for level in levels:
+        most = winner(Counter(level(action) for action in left), by_seed(seed))
+        left = [action for action in left if level(action) == most]
+    return exact(left, seed)

@@ -63,7 +63,7 @@ class TeamConfig:
     with ``guide=0``. Without a critic it is always ``success``."""
     edge_credit: bool = False
     """Whether edges also learn from the credit of the messages that they carried (see
-    :func:`~swarm_ui.optim.edges.credit.edge_credit`). It needs a critic, because the
+    :func:`~swarm_ui.optim.edges.edge_credit.edge_credit`). It needs a critic, because the
     outcome is the same for all messages of an episode."""
     edge_update_interval: int = 1
     """Iterations for each step of the edges: above 1 they move on a slower clock than weights, and

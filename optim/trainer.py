@@ -26,8 +26,8 @@ from swarm_ui.node import derive
 from swarm_ui.optim.callbacks import Callbacks, accepts_former_keywords
 from swarm_ui.optim.collector import Collector, GraphRollout, SampleJobs
 from swarm_ui.optim.config import TeamConfig
-from swarm_ui.optim.edges.credit import episode_edge_credit
 from swarm_ui.optim.edges.distribution import EdgeDistribution
+from swarm_ui.optim.edges.edge_credit import episode_edge_credit
 from swarm_ui.optim.edges.optimizer import EdgeOptimizer, EdgeUpdate
 from swarm_ui.optim.metrics import (
     IterationMetrics,

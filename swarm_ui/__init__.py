@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from swarm_ui import deprecation, notebook
 from swarm_ui.action import Abstain, Action, Unparsed, parse_action
+from swarm_ui.agent_view import View, Window, windows
 from swarm_ui.budget import Budget, Price
 from swarm_ui.credit import CreditAssigner, CreditTable
 from swarm_ui.engine.executor import execute
@@ -74,7 +75,6 @@ from swarm_ui.trace.jsonl import (
 )
 from swarm_ui.trace.reader import open_jsonl
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
-from swarm_ui.view import View, Window, windows
 
 if TYPE_CHECKING:
     from swarm_ui.nodes import AgentNode, MajorityVote, ProbabilityVote, function_node

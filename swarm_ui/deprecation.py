@@ -34,7 +34,7 @@ MODULES = {
     "nodes.local": "nodes.models.tiny_agent.local_model",
     "nodes.openai_model": "nodes.models.openai.model",
     "nodes.scripted": "nodes.models.scripted.scripted_model",
-    "nodes.tally": "nodes.voting_rules",
+    "nodes.tally": "nodes.vote",
     "optim.adapters": "optim.update.adapter_trainer",
     "optim.advantages": "optim.preferences.advantages",
     "optim.adversary": "optim.preferences.adversary",
@@ -48,7 +48,7 @@ MODULES = {
     "optim.critic": "optim.credit.assigners.critic",
     "optim.critic_llm": "optim.credit.assigners.llm_critic",
     "optim.edge_audit": "optim.edges.prune_agents",
-    "optim.edge_credit": "optim.edges.credit",
+    "optim.edge_credit": "optim.edges.edge_credit",
     "optim.edge_files": "optim.edges.files",
     "optim.edge_optimizer": "optim.edges.optimizer",
     "optim.edge_pace": "optim.edges.cost_limit",
@@ -72,6 +72,7 @@ MODULES = {
     "stores.sqlite": "storage.sqlite_store",
     "telemetry": "engine.telemetry",
     "topology": "graph.topology",
+    "view": "agent_view",
 }
 """The present name of each documented module that was renamed, both without ``swarm_ui.``."""
 

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkab
 import msgspec
 
 from swarm_ui.action import Action
+from swarm_ui.agent_view import View
 from swarm_ui.engine.events import Token
 from swarm_ui.message import Message, Usage
 from swarm_ui.model import ChatModel, Decision, Request
 from swarm_ui.observation import Observation
 from swarm_ui.trace.records import Call
-from swarm_ui.view import View
 
 if TYPE_CHECKING:
     from swarm_ui.engine.limits import Limits

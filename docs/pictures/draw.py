@@ -21,8 +21,8 @@ from swarm_ui import CollabGraph, Episode, GraphPolicy, StepRecord
 from swarm_ui.environments.phone import PhoneEnvironment, draw_jobs, tasks
 from swarm_ui.nodes import BASE_AGENT, LocalModel
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
-from swarm_ui.optim.edges.credit import episode_edge_credit
 from swarm_ui.optim.edges.distribution import EdgeDistribution
+from swarm_ui.optim.edges.edge_credit import episode_edge_credit
 from swarm_ui.optim.edges.optimizer import EdgeOptimizer
 from swarm_ui.optim.plots import plot_credit
 from swarm_ui.rollout.episodes import Intervention, rollout

@@ -12,14 +12,14 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 
 from swarm_ui.environment import Environment
-from swarm_ui.environments.contract_check.report import RULES, Finding, Report, Rule
-from swarm_ui.environments.contract_check.rules import (
+from swarm_ui.environments.contract_check.contract_rules import (
     closed,
     closes,
     episode_rules,
     members,
     outside,
 )
+from swarm_ui.environments.contract_check.report import RULES, Finding, Report, Rule
 from swarm_ui.environments.contract_check.trial import CannotGoOn, Trial
 from swarm_ui.errors import ConfigError
 

@@ -19,13 +19,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from swarm_ui.action import Action
+from swarm_ui.ballot import first, winner
 from swarm_ui.environment import Environment
 from swarm_ui.environments.action_choices import phrases
 from swarm_ui.environments.interop.blocking import BlockingEnvironment
 from swarm_ui.environments.interop.spaces import WAIT, ActionSpace, ScreenSpace, Sizes
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.observation import Observation, render
-from swarm_ui.voting import first, winner
 
 try:
     import numpy as np

@@ -8,10 +8,10 @@ They nest in any order, and keep the snapshots and grades of the inner environme
 from __future__ import annotations
 
 from swarm_ui.environments.wrappers.action_filter import ActionFilter
+from swarm_ui.environments.wrappers.action_rules import DELETION, PAYMENT, SENDING, Rule
 from swarm_ui.environments.wrappers.confirm import Ask, Confirm, Question
 from swarm_ui.environments.wrappers.fault_injection import FaultInjector
 from swarm_ui.environments.wrappers.recorder import Recorder
-from swarm_ui.environments.wrappers.rules import DELETION, PAYMENT, SENDING, Rule
 from swarm_ui.environments.wrappers.step_limit import StepLimit
 from swarm_ui.environments.wrappers.wrapper import Wrapper
 

@@ -10,8 +10,7 @@ from urllib.parse import urlsplit
 
 from swarm_ui.action import Action
 from swarm_ui.environment import Environment, Graded
-from swarm_ui.environments.wrappers.refusal import RefusalWrapper
-from swarm_ui.environments.wrappers.rules import (
+from swarm_ui.environments.wrappers.action_rules import (
     DELETION,
     LEAVES,
     PAYMENT,
@@ -20,6 +19,7 @@ from swarm_ui.environments.wrappers.rules import (
     opens,
     presses,
 )
+from swarm_ui.environments.wrappers.refusal import RefusalWrapper
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Observation
 

@@ -9,8 +9,14 @@ import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.environment import Environment
+from swarm_ui.environments.wrappers.action_rules import (
+    DELETION,
+    PAYMENT,
+    SENDING,
+    Rule,
+    first_match,
+)
 from swarm_ui.environments.wrappers.refusal import RefusalWrapper
-from swarm_ui.environments.wrappers.rules import DELETION, PAYMENT, SENDING, Rule, first_match
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Observation
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import msgspec
 
 from swarm_ui.action import Action, ActionKey
+from swarm_ui.agent_view import View
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
 from swarm_ui.optim.preferences.grading import ScoredAction, credit_by_message, scored_proposals
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
-from swarm_ui.view import View
 
 
 class PreferencePair(msgspec.Struct, frozen=True, kw_only=True):

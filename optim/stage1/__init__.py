@@ -41,7 +41,7 @@ from swarm_ui.deprecation import renamed_names
 from swarm_ui.optim.stage1.corpus.config import CorpusConfig
 from swarm_ui.optim.stage1.corpus.exports import FORMATS, export
 from swarm_ui.optim.stage1.corpus.held_out import HeldOut
-from swarm_ui.optim.stage1.corpus.roles import Models
+from swarm_ui.optim.stage1.corpus.role_models import Models
 from swarm_ui.optim.stage1.corpus.samples import Origin, Sample
 from swarm_ui.optim.stage1.corpus.store import Totals, read_corpus, totals
 from swarm_ui.optim.stage1.corpus.synthesize import synthesize

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from swarm_ui.agent_view import View, identity
 from swarm_ui.engine.call_record import called, spoken
 from swarm_ui.engine.events import CallStarted, Failed, Skipped, Spoken, Voted
 from swarm_ui.engine.node_call import Expired, ask
@@ -21,7 +22,6 @@ from swarm_ui.node import NodeContext, NodeReply, Source
 from swarm_ui.observation import Observation
 from swarm_ui.storage.protocol import Journal, hears_the_same
 from swarm_ui.trace.records import Call, Trace, hear
-from swarm_ui.view import View, identity
 
 _FOR_THE_USER = (ConfigError, BudgetExceeded)  # the user has to act: these always end the run
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment import chats
 from swarm_ui.experiment.runs import configuration_of
 from swarm_ui.experiment.teams import LEARNED_EDGES, agent_names, configured_edges
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge
+from swarm_ui.optim.preferences import chats
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.jsonl import iter_jsonl, write_jsonl
 from swarm_ui.trace.records import Episode

@@ -7,6 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
+from swarm_ui.agent_view import AgentView
 from swarm_ui.deprecation import renamed_keywords
 from swarm_ui.engine.events import OnEvent, call_all
 from swarm_ui.engine.executor import execute, nested, run_blocking
@@ -27,7 +28,6 @@ from swarm_ui.node import Condition, Node, NodeContext, NodeReply
 from swarm_ui.observation import Observation
 from swarm_ui.storage.protocol import Store
 from swarm_ui.trace.records import Trace
-from swarm_ui.view import AgentView
 
 if TYPE_CHECKING:
     import networkx

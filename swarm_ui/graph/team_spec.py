@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypedDict
 
+from swarm_ui.agent_view import AgentView
 from swarm_ui.graph.shapes import Shape
 from swarm_ui.graph.topology import Edge
 from swarm_ui.node import Scope, Ties
-from swarm_ui.view import AgentView
 
 Views = Literal["same", "shuffle", "window"]
 VoteRule = Literal["majority", "probability"]
@@ -34,8 +34,8 @@ class TeamSpec:
     views: Views | Sequence[AgentView] = "same"
     """``"shuffle"`` shows each agent but the first the elements in an order of its own.
     ``"window"`` shows each agent a part of the screen, the first the top. Or one view for each
-    agent, such as ``windows(4, copies=2)`` of :mod:`swarm_ui.view`. An agent that sees a part may
-    abstain."""
+    agent, such as ``windows(4, copies=2)`` of :mod:`swarm_ui.agent_view`. An agent that sees a
+    part may abstain."""
     vote: VoteRule = "majority"
     """``"probability"`` needs a model that can score replies."""
     vote_scope: Scope = "last"

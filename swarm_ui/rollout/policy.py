@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from math import exp
 from typing import TYPE_CHECKING, Any, Protocol
 
+from swarm_ui.agent_view import windows
 from swarm_ui.deprecation import renamed_names
 from swarm_ui.engine.limits import Limits
 from swarm_ui.errors import ConfigError
@@ -13,7 +14,6 @@ from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.model import ChatModel
 from swarm_ui.observation import Observation
 from swarm_ui.trace.records import Trace
-from swarm_ui.view import windows
 
 Decide = Callable[[Observation, int, str], Coroutine[Any, Any, Trace]]
 """``(observation, seed, run) -> Trace``: one decision."""

@@ -12,12 +12,12 @@ from msgspec.structs import force_setattr
 
 from swarm_ui import notebook
 from swarm_ui.action import Action
+from swarm_ui.agent_view import View, identity
 from swarm_ui.errors import Failure, MaybeFailure
 from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Heard, Message, Usage, abstains
 from swarm_ui.model import Decision
 from swarm_ui.observation import Observation
-from swarm_ui.view import View, identity
 
 TRACE_VERSION = 1
 

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.studies.talk.__main__ import Seen, difference, figures
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.scripts import script
+from swarm_ui.experiment.script_runner import script
 
 ALIKE = Seen(right=[1.0, 1.0], alike=True, vote=1.0)
 SPLIT = Seen(right=[1.0, 0.0], alike=False, vote=1.0)

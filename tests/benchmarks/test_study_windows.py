@@ -28,7 +28,7 @@ from benchmarks.studies.windows.edges import LearnedEdges, learn
 from benchmarks.studies.windows.report import arrows, best_crossed, summary
 from swarm_ui.environments.phone import TEST_SEEDS, VALIDATION_SEEDS
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.scripts import check_study
+from swarm_ui.experiment.script_runner import check_study
 from swarm_ui.graph.topology import Edge
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import PASS

@@ -110,7 +110,7 @@ async def test_on_a_device_the_team_is_evaluated_and_not_trained(
     pytest.importorskip("torch")
     from swarm_ui.environments.phone import PhoneEnvironment, vocabulary
     from swarm_ui.experiment.demo import flows
-    from swarm_ui.experiment.demo.run import DemoRun
+    from swarm_ui.experiment.demo.demo_run import DemoRun
     from swarm_ui.experiment.progress import ProgressDisplay
     from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
     from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer

@@ -27,7 +27,7 @@ from swarm_ui import (
     Trace,
     function_node,
 )
-from swarm_ui.nodes.voting_rules import candidates, exact, hierarchical
+from swarm_ui.nodes.vote import candidates, exact, hierarchical
 
 
 def type_text(index: int, text: str, target: str | None = None) -> Action:

@@ -36,6 +36,14 @@ SAME_IDEA: dict[str, str] = {
     "data": "the recorded data of each benchmark",
     "metrics": "the measures of each benchmark",
     "tasks": "the tasks of each environment",
+    "splits": "what is held out in each environment",
+    "page": "what a page of each benchmark shows",
+    "geometry": "where elements are on the screen of each device",
+    "widgets": "the widgets of each device",
+    "input": "input to a page and to a device",
+    "browser": "a browser",
+    "credit": "credit of messages, and the command that compares assigners",
+    "replay": "replays, and the command that makes them",
     "report": "what a check or a run found",
     "config": "settings of a package",
 }
@@ -95,7 +103,7 @@ ABOVE = {
     "report": {"core", "viz", "report"},
     "nodes": {"core", "nodes"},
     "environments": {"core", "environments"},
-    "optim": {"core", "optim"},
+    "optim": {"core", "viz", "optim"},
     "experiment": {"core", "viz", "report", *PARTS, "experiment"},
     "cli": {"core", "viz", "report", *PARTS, "experiment", "cli"},
 }

@@ -30,6 +30,7 @@ from swarm_ui import (
     View,
 )
 from swarm_ui.action import Abstain, Unparsed, parse_action, parse_reply
+from swarm_ui.agent_view import AgentView, Window, windowed, windows
 from swarm_ui.credit import CreditTable
 from swarm_ui.environment import Step
 from swarm_ui.environments.phone import PhoneEnvironment
@@ -42,7 +43,6 @@ from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.prompts import decision_chat
 from swarm_ui.rollout.episodes import rollout
 from swarm_ui.rollout.policy import GraphPolicy, SlidingWindowPolicy
-from swarm_ui.view import AgentView, Window, windowed, windows
 
 PASS = Abstain().json()
 NAMES = tuple(f"agent_{k}" for k in range(4))

@@ -169,7 +169,10 @@ def _script(words: list[str]) -> str | None:
         rest, sources = words[at + 1 :], [place]
     else:
         place = ROOT / words[0]
-        rest, sources = words[1:], [place, *sorted((ROOT / "swarm_ui" / "experiment").glob("*.py"))]
+        rest, sources = (
+            words[1:],
+            [place, *sorted((ROOT / "swarm_ui" / "experiment").rglob("*.py"))],
+        )
     if not place.is_file():
         return f"there is no {place.relative_to(ROOT)}"
     text = "".join(source.read_text(encoding="utf-8") for source in sources)

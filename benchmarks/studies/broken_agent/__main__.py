@@ -19,10 +19,10 @@ from pathlib import Path
 import msgspec
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.demo.run import check_learning
+from swarm_ui.experiment.demo.demo_run import check_learning
 from swarm_ui.experiment.models import silence_transformers
 from swarm_ui.experiment.progress import ProgressDisplay
-from swarm_ui.experiment.scripts import check_study, script
+from swarm_ui.experiment.script_runner import check_study, script
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.storage.run_directory import write_atomic
 

@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 
 from swarm_ui.action import Action
+from swarm_ui.agent_view import windows
 from swarm_ui.environments.phone import (
     TEST_SEEDS,
     VALIDATION_SEEDS,
@@ -34,7 +35,6 @@ from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
 from swarm_ui.rollout.episodes import Intervene, Job, rollout_many
 from swarm_ui.rollout.policy import GraphPolicy
 from swarm_ui.trace.records import Episode
-from swarm_ui.view import windows
 
 AGENTS = 4
 NAMES = tuple(f"agent_{k}" for k in range(AGENTS))

@@ -18,9 +18,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from swarm_ui.experiment.demo.run import agent_folder, check_learning
+from swarm_ui.experiment.demo.demo_run import agent_folder, check_learning
 from swarm_ui.experiment.progress import ProgressDisplay
-from swarm_ui.experiment.scripts import script
+from swarm_ui.experiment.script_runner import script
 
 ARMS = ("web", "control", "traces", "rehearsed")
 

@@ -23,10 +23,10 @@ import msgspec
 from swarm_ui.action import Action
 from swarm_ui.environments.miniwob import REFERENCE_TASKS, MiniWobBrowser, blind_tasks
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.demo.run import agent_folder, check_learning
+from swarm_ui.experiment.demo.demo_run import agent_folder, check_learning
 from swarm_ui.experiment.environments import miniwob as web
 from swarm_ui.experiment.progress import ProgressDisplay
-from swarm_ui.experiment.scripts import script
+from swarm_ui.experiment.script_runner import script
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.experiment.teams import Arm
 from swarm_ui.model import ChatModel, Request

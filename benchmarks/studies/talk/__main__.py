@@ -27,9 +27,9 @@ from rich.table import Table
 from swarm_ui.environment import Environment
 from swarm_ui.environments.phone import VALIDATION_SEEDS, PhoneEnvironment, draw_jobs, tasks
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.demo.run import agent_folder, check_learning
+from swarm_ui.experiment.demo.demo_run import agent_folder, check_learning
 from swarm_ui.experiment.environments.phone import CONCURRENCY, TEST_DRAW
-from swarm_ui.experiment.scripts import script
+from swarm_ui.experiment.script_runner import script
 from swarm_ui.experiment.settings import Settings, restored
 from swarm_ui.experiment.teams import trained_arms
 from swarm_ui.graph.graph import CollabGraph

@@ -14,6 +14,7 @@ from typing import Literal
 import msgspec
 
 from benchmarks.studies.windows.agent import MEMORY
+from swarm_ui.agent_view import Window, windows
 from swarm_ui.environments.phone import (
     TEST_SEEDS,
     VALIDATION_SEEDS,
@@ -29,7 +30,6 @@ from swarm_ui.node import Ties, derive
 from swarm_ui.rollout.episodes import Job, rollout_many
 from swarm_ui.rollout.policy import GraphPolicy, Policy, SlidingWindowPolicy
 from swarm_ui.trace.records import Episode
-from swarm_ui.view import Window, windows
 
 AGENTS = 4
 NAMES = tuple(f"agent_{k}" for k in range(AGENTS))

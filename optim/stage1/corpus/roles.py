@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from swarm_ui.action import Action
 from swarm_ui.environment import Environment
-from swarm_ui.model import ChatModel, Decision
+from swarm_ui.model import Decision
 from swarm_ui.observation import Observation
 
 
@@ -105,28 +105,3 @@ class Roles:
     agent: UIAgent
     adversary: Adversary
     critic: Judge | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Models:
-    """The models, or objects, for the three roles.
-
-    One model may play all three: ``Models(agent=model, adversary=model, critic=model)``.
-    """
-
-    agent: ChatModel | UIAgent
-    adversary: ChatModel | Adversary
-    critic: ChatModel | Judge | None
-    """``None``: nothing is judged, and nothing is dropped for being wrong."""
-
-    @staticmethod
-    def scripted() -> Models:
-        """Roles without a language model, for environments that are
-        :class:`~swarm_ui.environment.Graded`, such as the embedded phone."""
-        from swarm_ui.optim.stage1.corpus.scripted_roles import (
-            ScriptedAgent,
-            ScriptedJudge,
-            ScriptedOpponent,
-        )
-
-        return Models(agent=ScriptedAgent(), adversary=ScriptedOpponent(), critic=ScriptedJudge())

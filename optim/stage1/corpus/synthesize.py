@@ -17,7 +17,8 @@ from swarm_ui.optim.stage1.corpus.call_log import CallLog, LoggedModel
 from swarm_ui.optim.stage1.corpus.config import CorpusConfig
 from swarm_ui.optim.stage1.corpus.held_out import HeldOut
 from swarm_ui.optim.stage1.corpus.llm_roles import LLMAdversary, LLMAgent, LLMJudge
-from swarm_ui.optim.stage1.corpus.roles import Models, Roles
+from swarm_ui.optim.stage1.corpus.role_models import Models
+from swarm_ui.optim.stage1.corpus.roles import Roles
 from swarm_ui.optim.stage1.corpus.samples import Job, WalkResult
 from swarm_ui.optim.stage1.corpus.store import Corpus, Header, JournalEntry, Totals, totals
 from swarm_ui.optim.stage1.corpus.walk import Walk, WalkFault

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from swarm_ui.action import Abstain, Action
+from swarm_ui.agent_view import View, Window, windowed
 from swarm_ui.environment import Environment, Graded
 from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.message import Message
@@ -26,7 +27,6 @@ from swarm_ui.optim.stage1.synthesis.screens import (
     SampleSource,
 )
 from swarm_ui.trace.records import hear
-from swarm_ui.view import View, Window, windowed
 
 _TRIES = 4
 

@@ -22,8 +22,8 @@ def credit(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="a run's folder, or a trace file")],
     env: Annotated[str | None, typer.Option(metavar="MODULE:NAME", help="what makes the "
                    "environment; default: the phone, if the run was played there")] = None,
-    replay: Annotated[bool, flags.declare("--replay", help="also counterfactual and Shapley credit, "
-                      "which ask the team again", panel="")] = False,
+    replay: Annotated[bool, flags.declare("--replay", panel="", help="also counterfactual and "
+                      "Shapley credit, which call the team again")] = False,
     assigners: Annotated[list[str] | None, typer.Option(metavar="MODULE:NAME", help="function that "
                          "returns more assigners; repeatable")] = None,
     reference: Annotated[str, typer.Option(metavar="NAME", help="assigner that says what is right; "

@@ -16,12 +16,12 @@ from rich.text import Text
 from swarm_ui.cli import exits, flags
 from swarm_ui.cli.output import Output, table
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment import chats
 from swarm_ui.experiment.config import EnvironmentSection
 from swarm_ui.experiment.environments import ENVIRONMENTS, environment_findings, spec_of
 from swarm_ui.experiment.environments.spec import OpenEnvironment
 from swarm_ui.experiment.progress import Bar
 from swarm_ui.experiment.runs import open_environment
+from swarm_ui.optim.preferences import chats
 from swarm_ui.storage.run_directory import write_atomic
 
 Level = Literal["questions", "pages", "devices", "steps"]

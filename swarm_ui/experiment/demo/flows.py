@@ -13,8 +13,8 @@ from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironme
 from swarm_ui.environments.miniwob import REFERENCE_TASKS, MiniWobBrowser, MiniWobEnvironment
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.demo.run import DemoRun, alongside, served_model
-from swarm_ui.experiment.demo.tables import CURVE_SPLIT
+from swarm_ui.experiment.demo.demo_run import DemoRun, alongside, served_model
+from swarm_ui.experiment.demo.demo_tables import CURVE_SPLIT
 from swarm_ui.experiment.environments import miniwob, phone
 from swarm_ui.experiment.environments.androidworld import device_jobs
 from swarm_ui.experiment.evaluation import Trial

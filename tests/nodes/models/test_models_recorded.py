@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from swarm_ui import CollabGraph
 from swarm_ui.action import Action
+from swarm_ui.agent_view import View
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.message import Heard, Usage
 from swarm_ui.model import ChatMessage, Completion, Decision, Request, StreamingModel
 from swarm_ui.nodes import AgentNode, ScriptedModel
 from swarm_ui.prompts import transcript
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
-from swarm_ui.view import View
 
 
 def recorded_team(model: object) -> CollabGraph:

@@ -7,8 +7,8 @@ import pytest
 from swarm_ui.errors import ConfigError
 from swarm_ui.message import Message
 from swarm_ui.observation import Observation
-from swarm_ui.optim.edges.credit import edge_credit, episode_edge_credit
 from swarm_ui.optim.edges.distribution import EdgeDistribution, EdgeSample
+from swarm_ui.optim.edges.edge_credit import edge_credit, episode_edge_credit
 from swarm_ui.optim.edges.optimizer import EdgeOptimizer
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from learning_fakes import click, decided, graded, screen
 
 from swarm_ui.action import Action
+from swarm_ui.agent_view import View
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.preferences.grading import ScoredAction
 from swarm_ui.optim.preferences.pairs import PairConfig, PreferencePair, make_pairs
 from swarm_ui.trace.records import Episode, StepRecord
-from swarm_ui.view import View
 
 ALL = PairConfig(easy_share=1.0, adversary_share=0.0)
 

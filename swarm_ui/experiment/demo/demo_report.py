@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from swarm_ui.experiment.demo.tables import (
+from swarm_ui.experiment.demo.demo_tables import (
     CURVE_SPLIT,
     grouped,
     report_tables,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment
 from swarm_ui.environments.miniwob import MiniWobBrowser
 from swarm_ui.errors import ConfigError, MissingExtra
+from swarm_ui.experiment.demo.demo_report import write_demo_report
 from swarm_ui.experiment.demo.options import Request
-from swarm_ui.experiment.demo.report import write_demo_report
 from swarm_ui.experiment.environments import miniwob, phone
 from swarm_ui.experiment.environments.androidworld import device_jobs
 from swarm_ui.experiment.evaluation import Evaluator, Trial
