@@ -12,8 +12,11 @@ from __future__ import annotations
 
 import math
 import random
+from bisect import bisect
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
+from itertools import accumulate
 
 import msgspec
 
@@ -286,19 +289,64 @@ def _clustered(values: Sequence[Outcome], seed: int, resamples: int) -> Interval
         ]
 
     rng = random.Random(seed)
-    means = []
-    for _ in range(resamples):
-        drawn = tuple(runs) if len(runs) == 1 else tuple(sorted(rng.choices(runs, k=len(runs))))
-        total, count = 0.0, 0
-        for cluster in rng.choices(clusters(drawn), k=len(templates)):
-            chosen = cluster if len(cluster) == 1 else rng.choices(cluster, k=len(cluster))
-            for value, number in chosen:
-                total += value
-                count += number
-        if count:
-            means.append(total / count)
+    if len(runs) == 1:
+        one_run = [[value for value, _ in cluster] for cluster in clusters((runs[0],))]
+        means = _resampled_means(one_run, rng, resamples)
+    else:
+        means = []
+        for _ in range(resamples):
+            drawn = tuple(sorted(rng.choices(runs, k=len(runs))))
+            total, count = 0.0, 0
+            for cluster in rng.choices(clusters(drawn), k=len(templates)):
+                chosen = cluster if len(cluster) == 1 else rng.choices(cluster, k=len(cluster))
+                for value, number in chosen:
+                    total += value
+                    count += number
+            if count:
+                means.append(total / count)
     mean = sum(float(o.value or 0.0) for o in kept) / len(kept)
     return percentile_interval(mean, means, len(kept))
+
+
+def _resampled_means(
+    clusters: Sequence[Sequence[float]], rng: random.Random, resamples: int
+) -> list[float]:
+    """Means of resamples of clusters and of the values of each drawn cluster.
+
+    Where a cluster has few different values, the sum of its draws is drawn from its exact
+    distribution, which takes one random number instead of one for each value.
+    """
+    sums = [
+        (values, *(_sum_distribution(values) if len(set(values)) <= 3 else ([], [])))
+        for values in clusters
+    ]
+    means = []
+    for _ in range(resamples):
+        total, count = 0.0, 0
+        for values, support, cumulative in rng.choices(sums, k=len(sums)):
+            if not support:
+                total += sum(rng.choices(values, k=len(values)))
+            elif len(support) == 1:
+                total += support[0]
+            else:
+                total += support[min(bisect(cumulative, rng.random()), len(support) - 1)]
+            count += len(values)
+        means.append(total / count)
+    return means
+
+
+def _sum_distribution(values: Sequence[float]) -> tuple[list[float], list[float]]:
+    """The sums of ``len(values)`` draws with replacement, and their cumulative probabilities."""
+    single = {value: n / len(values) for value, n in Counter(values).items()}
+    sums = {0.0: 1.0}
+    for _ in values:
+        longer: dict[float, float] = {}
+        for total, p in sums.items():
+            for value, q in single.items():
+                longer[total + value] = longer.get(total + value, 0.0) + p * q
+        sums = longer
+    support = sorted(sums)
+    return support, list(accumulate(sums[total] for total in support))
 
 
 def _deltas(ours: Outcomes, theirs: Outcomes) -> list[float]:

@@ -20,7 +20,8 @@ def results_table(results: Results) -> Table:
     made = table(
         "; ".join(policies) or "no episode",
         ["episodes of", "success % [95 %]", "solved", "masked", "steps", "calls", "tokens"],
-        caption="95 % intervals: Wilson. Means: steps an episode, calls and tokens a step. "
+        caption="95 % intervals: bootstrap over tasks and their episodes. Means: steps an episode, "
+        "calls and tokens a step. "
         f"{'; '.join(results.labels)}.",
     )
     for arm in _rows(results.arms):

@@ -12,7 +12,7 @@ from swarm_ui.environments.recorded.benchmark_scores import Measure
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.topology import Edge
 from swarm_ui.rollout.pool import Job
-from swarm_ui.stats import Interval, paired_difference, wilson
+from swarm_ui.stats import Interval, Outcome, clustered_difference, clustered_mean
 from swarm_ui.storage.run_directory import write_atomic
 from swarm_ui.trace.records import Episode
 
@@ -27,20 +27,25 @@ ORDER = (
 
 
 def success_interval(jobs: Sequence[Job], outcomes: Sequence[float | None]) -> Interval | None:
-    """Success with its 95 % interval, for every table; ``None``: no episode counts.
+    """Success with its 95 % interval, clustered by task; ``None``: no episode counts.
 
     Args:
         jobs: task and seed of each outcome.
         outcomes: one an episode; ``None``: masked by a fault.
     """
-    return wilson(outcomes)
+    return clustered_mean(_by_task(jobs, outcomes))
 
 
 def difference_interval(
     jobs: Sequence[Job], ours: Sequence[float | None], theirs: Sequence[float | None]
 ) -> Interval | None:
-    """Ours minus theirs on the same episodes, with its 95 % interval, for every table."""
-    return paired_difference(ours, theirs)
+    """Ours minus theirs on the same episodes, with its 95 % interval, clustered by task."""
+    return clustered_difference(_by_task(jobs, ours), _by_task(jobs, theirs))
+
+
+def _by_task(jobs: Sequence[Job], outcomes: Sequence[float | None]) -> list[Outcome]:
+    pairs = zip(jobs, outcomes, strict=True)
+    return [Outcome(task, seed, value) for (task, seed), value in pairs]
 
 
 class Cost(msgspec.Struct, kw_only=True):
