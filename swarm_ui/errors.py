@@ -10,7 +10,7 @@ SwarmError
 │   ├── BudgetExceeded the calls or tokens you allowed are used up
 │   └── ModelUnavailable nobody answers now; the same request may be answered later
 ├── EnvironmentFault   the world around the agent broke (never a reward of 0)
-├── LearningError      training cannot go on: a loss is not a number
+├── LearningError      training cannot continue: a loss is not a number
 └── TraceError         a trace file cannot be read
 
 A message says what happened, where, what was expected, what came, and what to do.
@@ -162,7 +162,10 @@ class EnvironmentFault(SwarmError):
 
 
 class LearningError(SwarmError):
-    """Training cannot go on: a loss or a gradient is not a number. No weight was changed by it."""
+    """Training cannot continue: a loss or a gradient is not a number.
+
+    No weight was changed.
+    """
 
     kind: FailureKind = "learning"
 

@@ -74,7 +74,7 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
 
 @runtime_checkable
 class ChatModel(Protocol):
-    """Anything that answers requests. Implementations batch or throttle inside."""
+    """Anything that answers requests. Implementations may batch or throttle requests internally."""
 
     @property
     def name(self) -> str: ...

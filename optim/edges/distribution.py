@@ -54,8 +54,8 @@ class Draws(NamedTuple):
 class EdgeDistribution(nn.Module):
     """Distribution over DAGs on named nodes.
 
-    Parameters belong to *names*: nodes are sorted inside, so the sequence in which names are given
-    changes nothing, and files are matched by edge name.
+    Parameters belong to *names*: nodes are sorted internally, so the order in which names are given
+    does not matter, and files are matched by edge name.
 
     Attributes:
         names: the nodes, sorted, length ``n``.

@@ -1,14 +1,14 @@
-"""Exit codes, and what ends a command with each."""
+"""The exit codes of the commands and their meanings."""
 
 from __future__ import annotations
 
 from swarm_ui.errors import Failure, FailureKind, SwarmError
 
 OK = 0
-"""The command did what it was asked to, however well the agents did."""
+"""The command finished, whatever the result of the agents."""
 NOT_GOOD = 1
-"""It ran to its end and the answer is no: task not solved, below ``--fail-under``, something
-that is needed is missing."""
+"""The command finished with a negative result: task not solved, below ``--fail-under``, or
+something that is needed is missing."""
 WRONG = 2
 """Usage, configuration or a file of the user's is wrong; nothing was started."""
 ENVIRONMENT = 3
@@ -16,7 +16,7 @@ ENVIRONMENT = 3
 MODEL = 4
 """The model (or another node of the team) could not answer, or the budget is used up."""
 LEARNING = 5
-"""Training cannot go on."""
+"""Training cannot continue."""
 INTERNAL = 70
 """A bug of this library, with its traceback."""
 INTERRUPTED = 130
@@ -24,12 +24,12 @@ INTERRUPTED = 130
 
 MEANINGS: dict[int, str] = {
     OK: "done",
-    NOT_GOOD: "ran to the end, and the answer is no: task not solved, below --fail-under, "
-    "something missing",
+    NOT_GOOD: "finished with a negative result: task not solved, below --fail-under, "
+    "or something missing",
     WRONG: "wrong usage, configuration or file",
     ENVIRONMENT: "the environment broke",
     MODEL: "the model (or another node) could not answer, or its budget is used up",
-    LEARNING: "training cannot go on",
+    LEARNING: "training cannot continue",
     INTERNAL: "a bug; the traceback is shown",
     INTERRUPTED: "interrupted; what was done is saved",
 }

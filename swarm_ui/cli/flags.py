@@ -152,14 +152,19 @@ Url = Annotated[
     str | None, declare(value="URL", help="OpenAI-compatible endpoint, up to /v1", panel=WHO)
 ]
 Json = Annotated[bool, declare("--json", help="one JSON object on standard output")]
-Quiet = Annotated[bool, declare("--quiet", "-q", help="no progress, no remarks")]
+Quiet = Annotated[bool, declare("--quiet", "-q", help="do not show progress or notes")]
 Force = Annotated[bool, declare("--force", help="replace what exists", panel="")]
 
 CONFIG = option("config", Path, "FILE", "TOML file; see swarm-ui init", "-c", panel="")
 SET = Option(
     "settings",
     list[str] | None,
-    declare("--set", value="SECTION.NAME=VALUE", help="any setting of the file", panel=""),
+    declare(
+        "--set",
+        value="SECTION.NAME=VALUE",
+        help="set any setting of the TOML file; repeatable",
+        panel="",
+    ),
 )
 ENVIRONMENT = Option(
     "env",
@@ -174,72 +179,88 @@ ENVIRONMENT = Option(
 TASKS = Option(
     "task",
     list[str] | None,
-    typer.Argument(metavar="TASK", help="none: the suite", autocompletion=tasks),
+    typer.Argument(
+        metavar="TASK", help="tasks to run; default: the whole suite", autocompletion=tasks
+    ),
     "environment.tasks",
 )
 TASK = option(
-    "task", list[str], "NAME", "only this one; repeatable",
+    "task", list[str], "NAME", "only this task; repeatable",
     setting="environment.tasks", complete=tasks,
 )  # fmt: skip
 SPLIT = option("split", str, "NAME", "which episodes", setting="environment.split")
 SPLITS = option("split", list[str], "NAME", "which episodes; repeatable", panel=WHERE)
-SEED = option("seed", int, "N", "of the choice of episodes", setting="environment.seed")
-SEEDS = option("seed", list[int], "N", "of a choice of episodes; repeatable", panel=WHERE)
+SEED = option("seed", int, "N", "seed for choosing the episodes", setting="environment.seed")
+SEEDS = option("seed", list[int], "N", "seed for choosing the episodes; repeatable", panel=WHERE)
 SUITE = option(
     "suite", str, "NAME", "phone: core, extended",
     setting="environment.suite", complete=one_of(*SUITES),
 )  # fmt: skip
-EPISODES = option("episodes", int, "N", "how many", "-n", setting="environment.episodes")
-MAX_STEPS = option("max_steps", int, "N", "cut an episode off", setting="environment.max_steps")
+EPISODES = option("episodes", int, "N", "number of episodes", "-n", setting="environment.episodes")
+MAX_STEPS = option(
+    "max_steps", int, "N", "maximum number of steps of an episode", setting="environment.max_steps"
+)
 TRAINING_MAX_STEPS = replace(MAX_STEPS, setting="train.max_steps")
 DATA = option("data", str, "FOLDER", "your copy of Mind2Web", setting="environment.data")
 MODEL = option(
-    "model", str, "NAME", "base, a folder, script:FILE, module:factory, or what --url serves", "-m",
+    "model", str, "NAME",
+    "base, a folder, script:FILE, module:factory, or a model that --url serves", "-m",
     setting="model.name",
 )  # fmt: skip
 URL = option("url", str, "URL", "OpenAI-compatible endpoint, up to /v1", setting="model.url")
 ADAPTERS = option(
-    "adapters", str, "FOLDER", "of a trained team: RUN/adapters", setting="model.adapters"
+    "adapters", str, "FOLDER", "adapters of a trained team: RUN/adapters", setting="model.adapters"
 )
 TEAM = (
-    option("agents", int, "N", "in the team", "-a", setting="team.agents"),
-    option("rounds", int, "N", "of talk", "-r", setting="team.rounds"),
+    option("agents", int, "N", "number of agents", "-a", setting="team.agents"),
+    option("rounds", int, "N", "number of message rounds", "-r", setting="team.rounds"),
     option(
         "edges", str, "EDGES",
         "random, none, chain, debate, star, tree, 'agent_0>agent_1,…', or a run that learned them",
         setting="team.edges", complete=one_of("random", *SHAPES),
     ),
-    option("views", str, "VIEW", "same, shuffle, window", setting="team.views",
-           complete=one_of("same", "shuffle", "window")),
-    option("vote", str, "RULE", "majority, probability", setting="team.vote",
+    option("views", str, "VIEW", "how agents see the screen: same, shuffle or window",
+           setting="team.views", complete=one_of("same", "shuffle", "window")),
+    option("vote", str, "RULE", "voting rule: majority or probability", setting="team.vote",
            complete=one_of("majority", "probability")),
-    option("temperature", float, "T", "0: greedy", setting="team.temperature"),
+    option("temperature", float, "T", "sampling temperature; 0 is greedy",
+           setting="team.temperature"),
 )  # fmt: skip
-OUT = option("out", str, "FOLDER", "of the run (runs/<date>-…)", "-o", setting="run.out")
-CONCURRENCY = option("concurrency", int, "N", "episodes at once", "-j", setting="run.concurrency")
+OUT = option(
+    "out", str, "FOLDER", "folder for the run (default: runs/<date>-…)", "-o", setting="run.out"
+)
+CONCURRENCY = option(
+    "concurrency", int, "N", "number of concurrent episodes", "-j", setting="run.concurrency"
+)
 FAIL_UNDER = option(
-    "fail_under", float, "SHARE", "exit with 1 if less is solved", setting="run.fail_under"
+    "fail_under",
+    float,
+    "SHARE",
+    "exit with 1 if a smaller share is solved",
+    setting="run.fail_under",
 )
 AGAINST = option("against", Path, "RUN", "compare with this run, episode by episode")
 JSON = Option(
     "json", bool, declare("--json", help="one JSON object on standard output"), default=False
 )
 ENDING = (
-    option("resume", Path, "RUN", "go on with a run, as it was set up"),
-    Option("dry_run", bool, declare("--dry-run", help="say what would be done, and stop"),
+    option("resume", Path, "RUN", "continue this run with its original settings"),
+    Option("dry_run", bool, declare("--dry-run", help="show what would be done, and stop"),
            default=False),
     JSON,
-    Option("quiet", bool, declare("--quiet", "-q", help="no progress, no remarks"), default=False),
+    Option("quiet", bool, declare("--quiet", "-q", help="do not show progress or notes"),
+           default=False),
 )  # fmt: skip
 TRAINING = (
-    option("iterations", int, "N", "of rollouts and updates", setting="train.iterations"),
+    option("iterations", int, "N", "number of iterations of rollouts and updates",
+           setting="train.iterations"),
     option("rollouts", int, "N", "episodes in each iteration", setting="train.episodes"),
     option("method", str, "NAME", "rft, dpo, ipo or pg", setting="train.update.method",
            complete=one_of("rft", "dpo", "ipo", "pg")),
     option("learn_edges", str, "HOW", "redraw, fixed or learned", setting="train.edges",
            complete=one_of("redraw", "fixed", "learned")),
     Option("critic", bool,
-           declare("--critic/--no-critic", help="the phone's scripted critic gives credit; else "
-                   "the outcome does", panel=LEARNING), default=True),
+           declare("--critic/--no-critic", help="whether the phone's scripted critic assigns "
+                   "credit; without it, the outcome does", panel=LEARNING), default=True),
     option("seed", int, "N", "equal seeds give equal runs", setting="train.seed"),
 )  # fmt: skip

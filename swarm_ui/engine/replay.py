@@ -1,7 +1,8 @@
 """Replays recorded runs, unchanged or with edits.
 
-A call whose inbox is the recorded one is taken from the record. Only edited calls, and calls that
-hear something else because of an edit, are made again. This makes counterfactual credit cheap.
+If a call would receive the recorded messages, its reply is taken from the record. Only edited
+calls, and calls that receive other messages because of an edit, are made again. This makes
+counterfactual credit cheap.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ class RunState:
         )
 
     def _edited(self, id: str) -> _Answer | None:
-        """The message that an edit puts in place of a call's own, if there is one."""
+        """The message that an edit substitutes for the call's own message, if there is one."""
         edited = self._session.edits.messages
         return (edited[id], None, None) if id in edited else None
 

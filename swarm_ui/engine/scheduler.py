@@ -107,7 +107,7 @@ class Scheduler:
             if not self._over.done():
                 self._over.set_result(None)
         except asyncio.CancelledError:
-            # Something outside cancelled this task alone, so the run cannot go on.
+            # Only this task was cancelled, from outside, so the run cannot continue.
             self._over.cancel()
             raise
         self._tasks.discard(task)

@@ -113,7 +113,11 @@ class Past:
 
 
 def first_line(head: Head, begun: datetime.datetime) -> bytes:
-    """Raises ``ConfigError`` if the head has what cannot be written."""
+    """The first line of a run's file, with its head.
+
+    Raises:
+        ConfigError: the head contains a value that cannot be written as JSON.
+    """
     return _checked(First(LINES_VERSION, begun, head), First, f"run {head.run!r}")
 
 

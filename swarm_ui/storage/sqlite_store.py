@@ -290,7 +290,9 @@ def _prepare(db: sqlite3.Connection, path: Path, fsync: bool, patience: float) -
             for statement in _SCHEMA:
                 db.execute(statement)
         elif mark != _MARK:
-            raise TraceError(f"{path}: a database of something else; choose another path")
+            raise TraceError(
+                f"{path}: this SQLite database was not created by swarm-ui; choose another path"
+            )
         elif version != _VERSION:
             raise TraceError(
                 f"{path}: a store of version {version}; this release reads {_VERSION}. "

@@ -1,4 +1,5 @@
-"""Calls of several rounds: a column per round, a row per agent, then the closing calls."""
+"""Calls of several rounds: a column per round, a row per agent, then a column for the calls
+after the last round (votes and their successors)."""
 
 from __future__ import annotations
 

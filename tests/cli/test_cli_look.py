@@ -126,7 +126,7 @@ def test_another_model_answers_in_a_replay(shell: Shell) -> None:  # noqa: F811
     done = shell("replay r --model script:wrong.txt --json")
     assert done.json["asked"] == 2 and "off" in done.json["after"]
     shown = shell("replay r --model script:wrong.txt")
-    assert "the decision is another; 2 of 3 calls were made again" in shown.out
+    assert "the decision is different; 2 of 3 calls were made again" in shown.out
 
 
 def test_replay_says_what_there_is_not(shell: Shell) -> None:  # noqa: F811

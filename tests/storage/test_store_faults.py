@@ -214,7 +214,9 @@ def test_a_database_that_is_none_or_another(tmp_path: Path) -> None:
     path.unlink()
     other = sqlite3.connect(path)
     other.execute("CREATE TABLE shopping (item TEXT)")
-    with pytest.raises(TraceError, match="a database of something else; choose another path"):
+    with pytest.raises(
+        TraceError, match="this SQLite database was not created by swarm-ui; choose another path"
+    ):
         SQLiteStore(path)
     other.close()
     with pytest.raises(SwarmError, match="unable to open database file"):

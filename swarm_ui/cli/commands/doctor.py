@@ -17,7 +17,8 @@ _MARKS = {"ok": ("ok", "green"), "missing": ("MISSING", "bold red"), "absent": (
 def doctor(
     url: flags.Url = None,
     model: Annotated[
-        str | None, flags.declare("--model", "-m", value="NAME", help="that --url should serve",
+        str | None, flags.declare("--model", "-m", value="NAME",
+                                 help="model that --url should serve",
                                  panel="")
     ] = None,
     key_env: Annotated[

@@ -19,9 +19,9 @@ What = Literal["adapters", "episodes", "pairs", "edges", "mermaid", "graphviz"]
 
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="a run's folder")],
-    what: Annotated[What, typer.Argument(help="what to take out of it")],
+    what: Annotated[What, typer.Argument(help="what to export")],
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="PATH",
-                   help="file, for adapters a folder; none: standard output")] = None,
+                   help="file (for adapters: folder); default: standard output")] = None,
     solved: Annotated[
         bool, flags.declare("--solved", help="only episodes that were solved", panel="")
     ] = False,

@@ -28,15 +28,16 @@ Level = Literal["questions", "pages", "devices", "steps"]
 
 
 def synthesize(
-    level: Annotated[Level, typer.Argument(help="what is made up")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="JSON lines")],
+    level: Annotated[Level, typer.Argument(help="kind of samples")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE",
+                                      help="JSON lines file to write")],
     count: Annotated[int, typer.Option("--count", "-n", metavar="N", min=1,
-                                       help="samples; steps: episodes")] = 100,
-    env: Annotated[str, typer.Option(metavar="ENV", help="steps: an environment with an expert",
+                                       help="number of samples (for steps: of episodes)")] = 100,
+    env: Annotated[str, typer.Option(metavar="ENV", help="for steps: an environment with an expert",
                                      autocompletion=flags.one_of(*ENVIRONMENTS))]
     = "phone",
     task: Annotated[list[str] | None, typer.Option("--task", metavar="NAME",
-                    help="steps: only this one; repeatable")] = None,
+                    help="for steps: only this task; repeatable")] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="equal seeds give equal samples")] = 0,
     force: flags.Force = False,
     json: flags.Json = False,

@@ -20,11 +20,11 @@ def view(
         bool, flags.declare("--rebuild", help="write the report again", panel="")
     ] = False,
     show: Annotated[
-        bool, flags.declare("--open/--no-open", help="in the browser", panel="")
+        bool, flags.declare("--open/--no-open", help="open the report in the browser", panel="")
     ] = True,
     json: flags.Json = False,
 ) -> int:  # fmt: skip
-    """Open the report of a run; write it first where there is none.
+    """Open the report of a run; create it first if it does not exist.
 
     The report is one HTML file that loads nothing from elsewhere.
     Example: [bold]swarm-ui view runs/demo[/]
