@@ -76,7 +76,7 @@ class Restorable(Protocol):
     """An environment whose state can be saved and restored cheaply."""
 
     def snapshot(self) -> object:
-        """The state of the running episode; opaque, stays valid while the episode goes on."""
+        """The state of the running episode; opaque, and valid until the episode ends."""
         ...
 
     def restore(self, state: object) -> Observation: ...

@@ -48,7 +48,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
 
     @classmethod
     def of(cls, error: BaseException, *, node: str = "") -> Failure:
-        """The failure that an exception stands for; its kind is ``node`` if it is not ours."""
+        """The failure that describes an exception; its kind is ``node`` if it is not ours."""
         if isinstance(error, CancelledError):
             return cls(kind="cancelled", message="cancelled", node=node)
         kind: FailureKind = error.kind if isinstance(error, SwarmError) else "node"

@@ -27,7 +27,7 @@ class ChatMessage(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """All that one agent knows when it speaks: its view of the screen and what it heard."""
+    """The input of one agent: its view of the screen and the messages it received."""
 
     observation: Observation
     """The screen in the agent's own view (own order of elements, own indices)."""
@@ -133,7 +133,7 @@ class SamplingModel(ChatModel, Protocol):
 
 @runtime_checkable
 class VersionedModel(ChatModel, Protocol):
-    """A model whose adapters are replaced by newer versions while runs go on."""
+    """A model whose adapters can be replaced by newer versions during runs."""
 
     def lease(self, adapter: str) -> str:
         """The exact version that answers under this name now, such as ``"agent_2@7"``.

@@ -1,4 +1,4 @@
-"""The contract of a node: a name, and a coroutine that answers the messages it hears.
+"""The contract of a node: a name, and a coroutine that answers the messages it receives.
 
     class Echo:
         id = "echo"
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 Scope = Literal["last", "all"]
 Ties = Literal["seed", "top"]
 Condition = Callable[[Message], bool]
-"""Whether a message travels over an edge. Asked anew in every run and replay, so it must depend
-on nothing but the message."""
+"""Whether a message is sent over an edge. Evaluated again in every run and replay, so it must
+depend only on the message."""
 
 _NO_USAGE = Usage()
 
@@ -153,7 +153,7 @@ class NodeContext(msgspec.Struct):
         return self.session.pinned(model, self.session.rewritten(self.message_id, request))
 
     def source(self, message: Message) -> Source:
-        """The origin of a message that this node hears.
+        """The origin of a message that this node receives.
 
         Raises:
             KeyError: not a message of this run (it came from around a nested graph).
@@ -171,9 +171,9 @@ class Node(Protocol):
         ...
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply | Message:
-        """Answer what was heard: own last message first, then predecessors in edge order.
+        """Answer the received messages: its own last one first, then predecessors in edge order.
 
-        Whatever it raises becomes a tombstone or aborts the run, as the run's limits say.
+        An exception becomes a tombstone or aborts the run, depending on the limits of the run.
         """
         ...
 
@@ -183,7 +183,7 @@ class ClosingNode(Node, Protocol):
 
     @property
     def scope(self) -> Scope:
-        """``"last"``: hears the last round; ``"all"``: every message of every round."""
+        """``"last"``: receives the messages of the last round; ``"all"``: those of every round."""
         ...
 
 

@@ -56,7 +56,7 @@ class View:
     def to_screen(self, action: Action) -> Action | None:
         """A proposal in this view's indices, in the screen's; ``None`` if it points nowhere.
 
-        Numbers after those of the shown elements mean the hidden ones, see :meth:`told`.
+        Numbers after those of the shown elements refer to hidden elements, see :meth:`told`.
         """
         return _reindexed(action, self._places)
 

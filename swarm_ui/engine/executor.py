@@ -51,8 +51,8 @@ async def execute(
         run_id: name of the run, for the trace, for errors and for the store.
         edge_logprob: log-probability (nats) of the graph's edges, if they were drawn.
         limits: time, concurrency, failure policy.
-        cached: a trace whose calls are not made again as long as they hear what they heard there.
-        store: keeps every call as soon as it is over; a run that is in it already goes on.
+        cached: a trace; its calls are reused as long as they receive the same messages.
+        store: saves every call when it has finished; a run that is already in it is continued.
         on_event: called with every event of the run.
         edits: changes to make to the run in ``cached``.
 
@@ -128,7 +128,7 @@ def recorded(trace: Trace) -> dict[str, Spoken]:
 
 
 async def nested(graph: Dag, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
-    """Run a graph as a node of another: its open nodes hear the inbox, its output answers.
+    """Run a graph as a node of another: its open nodes receive the inbox, its output answers.
 
     The names inside get the names around them in front (``"team/agent_0"``, message ids
     ``"team:1/agent_0:0"``), so that one trace holds every call.

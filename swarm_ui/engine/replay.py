@@ -92,9 +92,9 @@ async def replay(
 async def resample(
     graph: Dag, trace: Trace, id: str, k: int, *, limits: Limits | None = None
 ) -> list[Trace]:
-    """``k`` traces, in each of which one call was sampled anew.
+    """``k`` traces, in each of which one call was sampled again.
 
-    Each trace makes that call with a seed of its own, and repeats only the calls that hear a
+    Each trace makes that call with a different seed, and repeats only the calls that receive a
     difference. An agent at temperature 0 answers the same every time; give it another temperature
     with ``nodes=`` of :func:`replay` first.
 
@@ -127,7 +127,7 @@ def _with_node(graph: Dag, path: str, node: Node, around: str = "") -> Dag:
 
 
 def _belongs(name: str, nodes: Mapping[str, Node]) -> bool:
-    """Whether a call's node is among the changed ones, or stands inside one of them."""
+    """Whether a call's node is one of the changed nodes, or is inside one of them."""
     parts = name.split("/")
     return any("/".join(parts[:depth]) in nodes for depth in range(1, len(parts) + 1))
 

@@ -59,9 +59,9 @@ class RunState:
     ) -> None:
         """
         Args:
-            around: for a nested graph, the messages that its first nodes hear from outside.
-            path: what stands before its node names, such as ``"team/"``.
-            prefix: what stands before its message ids, such as ``"team:1/"``.
+            around: for a nested graph, the messages that its first nodes receive from outside.
+            path: prefix of its node names, such as ``"team/"``.
+            prefix: prefix of its message ids, such as ``"team:1/"``.
         """
         plan = schedule_of(graph)
         self._graph, self._plan, self._observation = graph, plan, observation
@@ -117,7 +117,7 @@ class RunState:
             await self._write(k, session.journal)
 
     def _inbox(self, k: int, id: str) -> tuple[list[Message] | None, Failure | None]:
-        """What a call hears, ``None`` if it is not to be made; and why a condition failed."""
+        """The inbox of a call, or ``None`` if the call is skipped; and why a condition failed."""
         error = None
         inbox: list[Message] | None
         if self._gaps:

@@ -38,7 +38,7 @@ def forward_edges(order: Sequence[str], density: float, rng: random.Random) -> t
 
 
 def predecessors(names: Iterable[str], edges: Iterable[Edge]) -> dict[str, tuple[str, ...]]:
-    """The senders that each name hears, in edge order."""
+    """The senders of each name, in edge order."""
     heard: dict[str, list[str]] = {name: [] for name in names}
     for sender, listener in edges:
         heard[listener].append(sender)
@@ -46,7 +46,7 @@ def predecessors(names: Iterable[str], edges: Iterable[Edge]) -> dict[str, tuple
 
 
 def topological(heard: Mapping[str, Sequence[str]]) -> list[str]:
-    """Names in topological order: each after those it hears; ties in the order given.
+    """Names in topological order: each after its senders; ties in the given order.
 
     Raises:
         GraphError: there is a cycle; the message shows it.

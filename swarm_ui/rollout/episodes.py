@@ -1,4 +1,4 @@
-"""Episodes: a policy acts in an environment until it is over. Many at the same time.
+"""Plays episodes: a policy acts in an environment until the end; many run concurrently.
 
 Whatever breaks around the agent (the environment, the model's endpoint) gives an episode without
 a success, ``success=None``, and the reason; it is never a reward of 0. What the user got wrong
@@ -51,7 +51,7 @@ class Intervention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Intervene(Protocol):
-    """Sees each decision while the environment still stands where it was made."""
+    """Receives each decision while the environment is still in the state of that decision."""
 
     def __call__(
         self, index: int, trace: Trace, environment: Environment
@@ -130,7 +130,7 @@ async def _play(
     max_steps: int | None,
     lap: Lap | None,
 ) -> Failure | None:
-    """Act until the episode is over, filling ``steps``; returns the fault, if there was one."""
+    """Act until the episode ends, appending to ``steps``; returns the fault, if any."""
     observation = await _timed(lap, "reset", environment.reset(task=task, seed=seed))
     decide = policy.begin(task=task, seed=seed)
     while True:

@@ -109,7 +109,7 @@ class LoopEscapePolicy:
 class SlidingWindowPolicy:
     """One agent that sees a window of the screen and scrolls on to the next when it passes.
 
-    It starts at the top, stays where it acted, and goes on at the top after the last window; a
+    It starts at the top, stays where it acted, and returns to the top after the last window; a
     pass costs a step, and it carries no notes from one window to the next. The control that a team
     of agents with a window each must be shown beside.
     """
@@ -167,15 +167,15 @@ class Cascade:
     ) -> None:
         """
         Args:
-            team: its first agent must hear nobody.
+            team: its first agent must have no incoming edge.
             threshold: the team is asked if the first agent's proposal is less probable than this.
-            first: the agent asked first; ``None``: the first that hears nobody.
+            first: the agent called first; ``None``: the first without incoming edges.
         """
         alone = [agent for agent in team.agents if not team.predecessors[agent]]
         self._first = alone[0] if first is None else first
         if self._first not in alone:
             raise ConfigError(
-                f"a cascade starts with an agent that hears nobody ({', '.join(alone)}), "
+                f"a cascade starts with an agent without incoming edges ({', '.join(alone)}), "
                 f"not '{self._first}'"
             )
         self._team, self._threshold = team, threshold

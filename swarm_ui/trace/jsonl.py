@@ -58,7 +58,7 @@ Call                                        how a message came about
 message            str             -        its id
 node               str             -        name of the node
 round              int             -        from 0
-heard              [str]           []       ids of the messages it heard, in order
+heard              [str]           []       ids of the messages it received, in order
 order              [int]?          null     screen index of each element as shown; null: as is
 prompt             str             ""       exact prompt as the model read it; "": no model
 reply              str             ""       what the model replied
@@ -161,7 +161,7 @@ _LINES = msgspec.json.Decoder(_Line)
 
 
 def write_jsonl(path: Anywhere, records: Iterable[Episode | Trace]) -> None:
-    """Write a file anew. Atomic: after a crash there is the old file or the new one, whole.
+    """Write or replace a file. Atomic: after a crash it is either the complete old or new file.
 
     Raises:
         TraceError: a record holds what JSON cannot, such as an infinite number; says where.

@@ -27,7 +27,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class _Unread(msgspec.Struct, frozen=True, kw_only=True):
-    """An episode with its steps as they stand in the file."""
+    """An episode with its steps as they are stored in the file."""
 
     version: int = TRACE_VERSION
     environment: str

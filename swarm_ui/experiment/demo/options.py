@@ -37,7 +37,7 @@ class Request(NamedTuple):
     settings: Settings
     out: Path | None
     resume: Path | None
-    """With it, ``settings`` says nothing: the run has its own."""
+    """The run to resume. It has its own settings, so ``settings`` is ignored."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -51,7 +51,7 @@ def parse(arguments: Sequence[str] | None = None) -> Request:
     """Read the command line. Exits with code 2 and one line if it is wrong, as argparse does.
 
     Raises:
-        ConfigError: options that do not go together.
+        ConfigError: the options contradict each other.
     """
     given = vars(_parser().parse_args(arguments))
     out, resume = given.pop("out", None), given.pop("resume", None)
