@@ -10,7 +10,7 @@ NOT_GOOD = 1
 """The command finished with a negative result: task not solved, below ``--fail-under``, or
 something that is needed is missing."""
 WRONG = 2
-"""Usage, configuration or a file of the user's is wrong; nothing was started."""
+"""Wrong usage, or an invalid configuration or user file; nothing was started."""
 ENVIRONMENT = 3
 """The environment broke: no episode could be counted."""
 MODEL = 4
@@ -20,7 +20,7 @@ LEARNING = 5
 INTERNAL = 70
 """A bug of this library, with its traceback."""
 INTERRUPTED = 130
-"""Ctrl-C; what was done is saved."""
+"""Ctrl-C; the finished part is saved."""
 
 MEANINGS: dict[int, str] = {
     OK: "done",
@@ -31,7 +31,7 @@ MEANINGS: dict[int, str] = {
     MODEL: "the model (or another node) could not answer, or its budget is used up",
     LEARNING: "training cannot continue",
     INTERNAL: "a bug; the traceback is shown",
-    INTERRUPTED: "interrupted; what was done is saved",
+    INTERRUPTED: "interrupted; the finished part is saved",
 }
 
 

@@ -1,4 +1,4 @@
-"""Options of commands, and the settings that they stand for."""
+"""Options of commands, and the settings that they set."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from swarm_ui.experiment.teams import SHAPES
 
 WHERE, WHO, HOW, LEARNING = "Where it acts", "Who acts", "How it runs", "Learning"
 _PANELS = {"environment": WHERE, "model": WHO, "team": WHO, "train": LEARNING, "run": HOW, "": HOW}
-"""In the help, by section of the configuration."""
+"""Titles of option groups in the help, by section of the configuration."""
 
 
 def one_of(*names: str) -> Callable[[str], list[str]]:
-    """Completion of a word that is one of a few."""
+    """Completion for a fixed list of words."""
 
     def complete(incomplete: str) -> list[str]:
         return [name for name in names if name.startswith(incomplete)]
@@ -32,7 +32,7 @@ def one_of(*names: str) -> Callable[[str], list[str]]:
 
 
 def tasks(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Completion of a task, in environments whose tasks are known without a device."""
+    """Completion for tasks, in environments whose tasks are known without a device."""
     known_tasks = spec_of(ctx.params.get("env") or "phone").known_tasks
     known = known_tasks() if known_tasks is not None else ()
     return [name for name in known if name.startswith(incomplete)]
@@ -40,7 +40,7 @@ def tasks(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def declare(*names: str, value: str = "", help: str, panel: str = HOW,
             complete: Callable[..., list[str]] | None = None) -> Any:  # fmt: skip
-    """An option for Typer. ``value``: the placeholder of its value; empty: it is a switch."""
+    """An option for Typer. ``value``: the placeholder of its value; empty for a switch."""
     return typer.Option(
         *names, metavar=value, help=help, rich_help_panel=panel or None, autocompletion=complete
     )
@@ -48,20 +48,20 @@ def declare(*names: str, value: str = "", help: str, panel: str = HOW,
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option of commands that take many."""
+    """An option that several commands share."""
 
     name: str
-    """Of the parameter."""
+    """Name of the parameter."""
     type: Any
     declaration: Any
     """As Typer takes it."""
     setting: str = ""
-    """The setting that it stands for, such as ``"team.agents"``; empty: none."""
+    """The setting that the option sets, such as ``"team.agents"``; empty: none."""
     default: Any = None
 
     @property
     def flag(self) -> str:
-        """Its name in error messages."""
+        """Name of the option in error messages."""
         if isinstance(self.declaration, typer.models.ArgumentInfo):
             return str(self.declaration.metavar)
         names = [n for n in self.declaration.param_decls or () if n.startswith("--")]
@@ -70,7 +70,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What the user gave a command."""
+    """The arguments and options given by the user."""
 
     options: tuple[Option, ...]
     values: Mapping[str, Any]
@@ -80,11 +80,15 @@ class Arguments:
 
     @property
     def output(self) -> Output:
-        """Where the command writes."""
+        """The output of the command."""
         return Output(machine=self["json"], quiet=self.values.get("quiet", False))
 
     def draft(self, *, file: bool = True) -> Draft:
-        """Options over ``--set`` over the file. ``file``: read the file, if one is given."""
+        """The settings; options override ``--set``, which overrides the file.
+
+        Args:
+            file: whether to read the configuration file, if one is given.
+        """
         given = {
             option.setting: (option.flag, self[option.name])
             for option in self.options
@@ -93,13 +97,13 @@ class Arguments:
         return read_draft(self["config"] if file else None, given, self["settings"] or ())
 
     def given(self, *names: str) -> list[str]:
-        """The flags, of those options, that the user gave."""
+        """The flags of those options that the user gave."""
         options = {option.name: option for option in self.options}
         return [options[name].flag for name in names if self[name] not in (None, [])]
 
 
 def command(*options: Option) -> Callable[[Callable[[Arguments], int]], Callable[..., int]]:
-    """Make a command of a function: Typer sees the options, the function gets one record."""
+    """Make a function a command: Typer sees the options, the function receives one record."""
 
     def decorate(function: Callable[[Arguments], int]) -> Callable[..., int]:
         @functools.wraps(function)
@@ -133,14 +137,14 @@ def option(
     """An option with a value. Its panel in the help follows from the section of its setting.
 
     Args:
-        name: of the parameter and, with dashes, of the option.
-        type: of the value; lists make the option repeatable.
+        name: name of the parameter; the option has dashes instead of underscores.
+        type: type of the value; a list makes the option repeatable.
         value: the placeholder of the value in the help.
         help: its help text.
         short: a short form, such as ``"-a"``.
-        setting: what it stands for, such as ``"team.agents"``.
-        panel: another panel.
-        complete: completes the value in a shell.
+        setting: the setting that the option sets, such as ``"team.agents"``.
+        panel: title of the option group, if not that of the section.
+        complete: completion of the value in a shell.
     """
     names = ["--" + name.replace("_", "-"), *([short] if short else [])]
     panel = _PANELS[setting.partition(".")[0]] if panel is None else panel

@@ -132,8 +132,8 @@ def test_another_model_answers_in_a_replay(shell: Shell) -> None:  # noqa: F811
 def test_replay_says_what_there_is_not(shell: Shell) -> None:  # noqa: F811
     shell(TEAM)
     for line, said in (
-        ("replay r -e 9", "has 1 episodes, not 9"),
-        ("replay r -s 9", "has 1 steps, not 9"),
+        ("replay r -e 9", "has 1 episodes, so there is no episode 9"),
+        ("replay r -s 9", "has 1 steps, so there is no step 9"),
         ("replay r --cut agent_1>agent_0", "there is no such edge"),
         ("replay r --say nonsense", "expected ID=TEXT"),
         ("replay r --say nobody:0=x", "it has agent_0:0, agent_1:0"),

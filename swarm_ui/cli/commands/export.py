@@ -1,4 +1,4 @@
-"""``swarm-ui export``: what a run holds, in forms that other programs read."""
+"""``swarm-ui export``: exports parts of a run to formats of other programs."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def export(
     force: flags.Force = False,
     json: flags.Json = False,
 ) -> int:  # fmt: skip
-    """Take adapters, episodes, pairs, edges or a drawing out of a run.
+    """Export adapters, episodes, pairs, edges or a drawing of a run.
 
-    LoRA adapters come in peft's format, episodes and preference pairs as JSON lines (pairs in
-    TRL's form), edges as JSON, the team as Mermaid or Graphviz.
+    LoRA adapters are written in peft's format, episodes and preference pairs as JSON lines (pairs
+    in TRL's format), edges as JSON, and the team as Mermaid or Graphviz.
 
     Example: [bold]swarm-ui export runs/demo mermaid[/]
     """

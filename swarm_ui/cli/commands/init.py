@@ -1,4 +1,4 @@
-"""``swarm-ui init``: a configuration file to start from."""
+"""``swarm-ui init``: writes a commented configuration file."""
 
 from __future__ import annotations
 

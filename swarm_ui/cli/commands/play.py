@@ -35,7 +35,7 @@ def play(
                           help="name of the player, stored with the episode")
     ] = "person",
 ) -> int:  # fmt: skip
-    """Do a task by hand, in the terminal or on a page, and keep it as an episode.
+    """Do a task by hand, in the terminal or on a web page, and record it as an episode.
 
     Example: [bold]swarm-ui play phone contacts-add --browser[/]
     """

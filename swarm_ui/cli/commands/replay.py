@@ -1,4 +1,4 @@
-"""``swarm-ui replay``: a recorded decision run again with changes."""
+"""``swarm-ui replay``: runs a recorded decision again with changes."""
 
 from __future__ import annotations
 
