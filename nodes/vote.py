@@ -64,7 +64,7 @@ class ProbabilityVote:
     """A :class:`~swarm_ui.node.ClosingNode` that decides for the most probable act.
 
     The weight of an act is the sum of its probabilities under all agents. Each agent scores the
-    acts in its own context: its view of the screen, what it heard in its last round, and its
+    acts in its own context: its view of the screen, the messages of its last round, and its
     adapter. Agents whose own proposal was invalid score too; agents that failed do not. Nothing is
     scored if all proposals agree.
     """

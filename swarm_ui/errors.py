@@ -9,11 +9,11 @@ SwarmError
 ├── ModelError         a language model could not answer
 │   ├── BudgetExceeded the calls or tokens you allowed are used up
 │   └── ModelUnavailable nobody answers now; the same request may be answered later
-├── EnvironmentFault   the world around the agent broke (never a reward of 0)
+├── EnvironmentFault   the environment failed (never a reward of 0)
 ├── LearningError      training cannot continue: a loss is not a number
 └── TraceError         a trace file cannot be read
 
-A message says what happened, where, what was expected, what came, and what to do.
+A message states what happened and where, the expected and actual values, and the remedy.
 A reply that cannot be parsed is not an error: see :class:`swarm_ui.action.Unparsed`.
 """
 
@@ -128,7 +128,7 @@ class NodeError(SwarmError):
 
 
 class NodeTimeout(NodeError):
-    """A node took longer than its own time limit, or than what was left of the run's."""
+    """A node exceeded its own time limit or the remaining time of the run."""
 
     kind: FailureKind = "timeout"
 
@@ -145,7 +145,7 @@ class BudgetExceeded(ModelError):
     kind: FailureKind = "budget"
 
     episodes: tuple[Any, ...] = ()
-    """The :class:`~swarm_ui.trace.records.Episode` records of what was played before this error.
+    """The :class:`~swarm_ui.trace.records.Episode` records that were finished before this error.
     The last may be incomplete, and then has this error as its fault."""
 
 

@@ -49,7 +49,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """0 is greedy."""
     max_tokens: int = 256
     seed: int = 0
-    """Seeds the sampling of this request alone, so that batching does not change its answer."""
+    """Seeds only the sampling of this request, so that batching does not change its answer."""
     run: str = ""
     """Name of the run that asks. A model that batches serves runs in turn; ``""``: the call is not
     part of a run."""

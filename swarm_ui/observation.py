@@ -58,7 +58,7 @@ class Past(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A screen, the goal, and what was done so far."""
+    """A screen, the goal, and the actions so far."""
 
     goal: str
     elements: tuple[Element, ...]

@@ -87,7 +87,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigError(f"window: copies must be in 1 ... {self.parts}, got {self.copies}")
 
     def order(self, elements: int) -> list[int]:
-        """Screen indices of what it shows of so many elements, in the screen's order."""
+        """Screen indices of the shown elements, out of a number of elements, in screen order."""
         first = self.part * elements // self.parts
         ahead, last = divmod(self.part + self.copies, self.parts)
         end = ahead * elements + last * elements // self.parts

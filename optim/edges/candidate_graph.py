@@ -53,8 +53,8 @@ class CyclicBlock(NamedTuple):
 class CandidateGraph:
     """Named nodes and the edges that may occur between them.
 
-    Nodes stand in *levels*, the topological generations of the strongly connected components. A
-    candidate from one level to a later one never closes a cycle, so the order of the nodes matters
+    Nodes are grouped in *levels*: the topological generations of the strongly connected components.
+    A candidate from one level to a later one never closes a cycle, so the order of nodes matters
     only within a level. A node that only listens, such as a final decision, is in a later level
     than the nodes it listens to.
 

@@ -85,7 +85,7 @@ async def execute(
 async def _finish(
     current: RunState, session: RunContext, leases: Sequence[Lease], edge_logprob: float | None
 ) -> None:
-    """Make every call of a run, report how it ends, and release what it holds."""
+    """Make every call of a run, report its end, and release its resources."""
     held = session.lease(leases)
     try:
         await current.finish()

@@ -45,7 +45,7 @@ async def replay(
     Args:
         graph: the graph that ran, or one with other edges.
         trace: of one decision, with the calls inside nested graphs.
-        messages: by id, what is said instead; a string replaces the content alone.
+        messages: replacements of recorded messages, by id; a string replaces only the content.
         without: ids of messages that are not delivered.
         prompts: by message id, another prompt for that call; see :data:`Prompt`.
         nodes: by name (``"team/agent_0"`` inside a nested graph), another node or the same one

@@ -227,7 +227,7 @@ class RunState:
             return False
         within = self._has_inside(k, call)
         if self._plan.nested[k] and (within or self._session.journal is None):
-            return False  # entered again, to find what was said and what was skipped inside
+            return False  # entered again, to collect the messages and skipped calls inside
         self._said[k], self._calls[k] = message, call
         if within:
             self._inner[k] = self._session.inside.get(id, ())

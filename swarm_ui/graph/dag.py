@@ -32,7 +32,7 @@ from swarm_ui.node import Condition, Node
 class Dag(GraphNode):
     """Nodes and ordered edges, immutable; every operation returns a new one of the same class.
 
-    :class:`~swarm_ui.graph.graph.CollabGraph` adds what can be done with it.
+    :class:`~swarm_ui.graph.graph.CollabGraph` adds the operations.
     """
 
     def __init__(

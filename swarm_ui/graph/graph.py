@@ -160,7 +160,7 @@ class CollabGraph(Dag):
         the trace of this one: nodes that receive other messages over its edges are called again.
 
         Args:
-            messages: by id, messages in place of recorded ones; a string is the content alone.
+            messages: replacements of recorded messages, by id; a string replaces only the content.
             without: ids of messages that are not delivered.
             prompts: by message id, another prompt text, or a function that changes the request.
             nodes: by name, another node, or the same with another model.
@@ -231,7 +231,7 @@ class CollabGraph(Dag):
         max_tokens: int = 256,
         timeout: float | None = None,
     ) -> Self:
-        """One agent alone, ``agent_0``: the control every team is compared with."""
+        """A single agent, ``agent_0``: the control for every team."""
         from swarm_ui.nodes.team import solo
 
         return solo(cls, model, adapter, temperature, view, max_tokens, timeout)

@@ -32,7 +32,7 @@ class TeamSpec:
     temperatures: float | Sequence[float] = 0.0
     """One for all agents, or one for each."""
     views: Views | Sequence[AgentView] = "same"
-    """``"shuffle"`` shows each agent but the first the elements in an order of its own.
+    """With ``"shuffle"`` each agent except the first sees the elements in a different order.
     ``"window"`` shows each agent a part of the screen, the first the top. Or one view for each
     agent, such as ``windows(4, copies=2)`` of :mod:`swarm_ui.view`. An agent that sees a part may
     abstain."""

@@ -66,7 +66,7 @@ def topological(heard: Mapping[str, Sequence[str]]) -> list[str]:
         cycle = find_cycle({n: s for n, s in heard.items() if waiting[n] > 0}, waiting)
         raise GraphError(
             f"the edges form a cycle: {path(cycle)}. Messages within a round must flow one way; "
-            "remove one of these edges (a node hears its own message of the last round anyway)"
+            "remove one of these edges (a node receives its own message of the last round anyway)"
         )
     return order
 

@@ -1,4 +1,4 @@
-"""Stores: runs in them survive a crash, and go on from where they were.
+"""Stores: runs in them survive a crash and can be continued.
 
     with DirectoryStore("runs") as store:
         trace = await team.run(screen, run_id="tuesday/7", store=store)
@@ -6,7 +6,7 @@
 :class:`DirectoryStore` has one readable file a run; :class:`SQLiteStore` has any number of runs in
 one file. They mean the same.
 
-Each call is written as soon as it is over, and only then do its listeners start. Started again
+Each call is written when it has finished, and its successors start only after that. Started again
 under its name, a run takes what was written, word for word, and makes the other calls: those that
 were under way when it was stopped, even if an answer had come that was not written yet. A failed
 call that left a tombstone is a call that was made. What is not written stays the caller's: the same

@@ -89,7 +89,7 @@ class DirectoryStore:
         return sorted(found, key=lambda run: (run.begun, run.name))
 
     def read(self, run: str) -> RunRecord:
-        """A run without running it, also while it goes on.
+        """Read a run without executing it, also while it is running.
 
         Raises:
             ConfigError: there is no run of that name.
@@ -109,7 +109,7 @@ class DirectoryStore:
         return RunRecord(head=head, calls=tuple(past.spoken.values()), finished=past.finished)
 
     def delete(self, run: str) -> None:
-        """Forget a run. Raises ``ConfigError`` if there is none of that name, or it is open."""
+        """Delete a run. Raises ``ConfigError`` if there is no run of that name, or it is open."""
         path = self._path(run)
         if not path.exists():
             raise no_run(run, str(self._folder))
@@ -120,7 +120,7 @@ class DirectoryStore:
             file.close()
 
     def close(self) -> None:
-        """Finish what is being written. A run that still goes on ends with its next call."""
+        """Finish pending writes. A run that is still active fails at its next call."""
         self._closed = True
         self._pool.shutdown()
 

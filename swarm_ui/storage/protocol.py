@@ -1,6 +1,6 @@
-"""Where runs that must survive a crash keep what was said: the protocol of all stores.
+"""The protocol of stores, which save the messages of runs so that they survive a crash.
 
-A run with a store writes each call as soon as it is over, and only then do its listeners start.
+A run with a store writes each finished call, and its successors start only after that.
 Started again under the same name it takes every call that was written and makes the others.
 """
 
@@ -35,9 +35,9 @@ class KeptRun(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     calls: int
-    """Calls written; one that was made again, because it heard something else, counts again."""
+    """Number of written calls; a call that was repeated with another inbox counts again."""
     finished: bool
-    """Whether the run came to its end; a run that was stopped, or goes on now, did not."""
+    """Whether the run finished; false if it was stopped or is still running."""
     begun: datetime.datetime
     written: datetime.datetime
     """When something was last written."""
@@ -88,13 +88,13 @@ class Store(Protocol):
         Raises:
             ConfigError: a run of that name is there with another graph, seed or screen, or it
                 is open elsewhere, or it cannot be written.
-            TraceError: what is there cannot be read.
+            TraceError: the stored run cannot be read.
         """
         ...
 
 
 def hears_the_same(call: Call, inbox: Sequence[Message], past: Mapping[str, Spoken]) -> bool:
-    """Whether a recorded call heard exactly these messages, word for word."""
+    """Whether a recorded call received exactly these messages."""
     if len(call.heard) != len(inbox):
         return False
     for heard, message in zip(call.heard, inbox, strict=True):

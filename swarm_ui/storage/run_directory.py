@@ -2,7 +2,7 @@
 
     runs/20250131-142530-phone/
     ├── config.json      settings, versions, machine
-    ├── status.json      where the run stands; what --resume reads
+    ├── status.json      progress of the run; --resume reads it
     ├── metrics.jsonl    one line a measurement
     ├── traces/*.jsonl   episodes
     ├── adapters/        LoRA adapters in peft's format
@@ -94,7 +94,7 @@ class RunDirectory:
 
     @classmethod
     def open_existing(cls, path: Path) -> RunDirectory:
-        """Take up a run that was begun before.
+        """Open the directory of an existing run.
 
         Raises:
             ConfigError: there is no run there, or another version wrote it.
@@ -136,7 +136,7 @@ class RunDirectory:
         return settings if isinstance(settings, dict) else {}
 
     def status(self) -> dict[str, object]:
-        """Where the run stands; empty if nothing was finished yet."""
+        """The progress of the run; empty if nothing has finished yet."""
         return self._document("status.json") if (self.path / "status.json").exists() else {}
 
     def set_status(self, status: Mapping[str, object]) -> None:

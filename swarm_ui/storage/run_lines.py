@@ -122,7 +122,11 @@ def first_line(head: Head, begun: datetime.datetime) -> bytes:
 
 
 def call_line(message: Message, call: Call) -> bytes:
-    """Raises ``ConfigError`` if the call has what cannot be written."""
+    """The line of a call.
+
+    Raises:
+        ConfigError: the call contains a value that cannot be written as JSON.
+    """
     return _checked(_Said(message, call), _Said, f"what node '{call.node}' answered ({message.id})")
 
 
@@ -183,7 +187,10 @@ def _read(line: bytes, type: type[T], where: str) -> T:
 
 
 def _checked(value: Any, type: type[T], what: str) -> bytes:
-    """The line, if it can be read again: better to stop now than when the run is to go on."""
+    """The line, after checking that it can be read again.
+
+    An error now is better than one when the run is resumed.
+    """
     try:
         line = _written(value)
         _decode(line, type)

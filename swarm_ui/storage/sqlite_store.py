@@ -33,7 +33,7 @@ from swarm_ui.storage.run_lines import Past, escape, first_line, read_first, une
 from swarm_ui.storage.run_lock import claim, file_name
 from swarm_ui.storage.write_batches import Batches
 
-_MARK = 0x73776172  # "swar": tells our files from others
+_MARK = 0x73776172  # "swar": identifies our files
 _VERSION = 1
 _SCHEMA = (
     # AUTOINCREMENT: a deleted run's number is never given again.
@@ -120,7 +120,7 @@ class SQLiteStore:
         ]
 
     def read(self, run: str) -> RunRecord:
-        """A run without running it, also while it goes on.
+        """Read a run without executing it, also while it is running.
 
         Raises:
             ConfigError: there is no run of that name.
@@ -150,7 +150,7 @@ class SQLiteStore:
                 self._give_free(file, file_name(run))
 
     def close(self) -> None:
-        """Finish what is being written. A run that still goes on ends with its next call."""
+        """Finish pending writes. A run that is still active fails at its next call."""
         self._closed = True
         self._pool.shutdown()
         self._end()
@@ -223,7 +223,7 @@ class SQLiteStore:
         self._open.discard(name)
 
     def _take_up(self, head: Head) -> LineJournal:
-        """Find a run or begin it, and read what it has; in the writing thread."""
+        """Find or create a run and read its calls, in the writing thread."""
         run, begun = head.run, now()
         first = first_line(head, begun)
         with self._claimed(run) as file, self._readable():

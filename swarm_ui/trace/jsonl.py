@@ -22,7 +22,7 @@ fault              Failure?        null     what broke around the agents
 seconds            float           0        wall time, s
 StepRecord                                  one step of an episode
 trace              Trace           -        the decision
-executed           Action?         null     what was really executed
+executed           Action?         null     the action that was executed
 reward             float           0
 terminated         bool            false    the task is over
 truncated          bool            false    the step limit was reached
@@ -34,7 +34,7 @@ Trace                                       one decision
 version            int             1        as of the line
 run                str             -        name of the run
 seed               int             -        of the run
-observation        Observation     -        the screen, the goal, what was done before
+observation        Observation     -        the screen, the goal, the past actions
 agents             [str]           -        names of the agents: columns of matrices
 rounds             int             -
 edges              [[str, str]]    []       sender and listener

@@ -5,7 +5,7 @@
         episode.success, len(episode.steps)
         episode.steps[9000].trace.action       # one step is
 
-The file is mapped into memory, not read into it: what is not looked at is never kept.
+The file is mapped into memory, not read into it: records that are not accessed are never kept.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One step of an episode: the decision, what it led to, and the credit given later."""
+    """One step of an episode: the decision, its result, and the credit assigned later."""
 
     trace: Trace
     executed: Action | None = None
