@@ -1,7 +1,7 @@
 """Events of a run, as :meth:`CollabGraph.stream` yields them.
 
-Times are seconds since the run began. Every event names its run; those of one call name the
-message that the call will give (``id``), its node and its round.
+Times are seconds since the start of the run. Every event contains the name of its run. Events of a
+call also contain the id of its message (``id``), its node and its round.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="error"):
 
 
 class Skipped(msgspec.Struct, frozen=True, kw_only=True, tag="skipped"):
-    """A node was not asked: no message travelled over any of its edges."""
+    """A node was skipped, because none of its edges delivered a message."""
 
     run: str
     id: str

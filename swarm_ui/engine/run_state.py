@@ -153,7 +153,7 @@ class RunState:
         return (edited[id], None, None) if id in edited else None
 
     async def _write(self, k: int, journal: Journal) -> None:
-        """Write a call to the store before it is delivered, unless it is written already."""
+        """Write a call to the store before its message is delivered, unless already written."""
         message, call = self._said[k], self._calls[k]
         assert message is not None and call is not None
         found = journal.past.get(message.id)
@@ -192,7 +192,7 @@ class RunState:
         return reply, None, reason
 
     def _passing(self, k: int, id: str) -> list[Message] | None:
-        """The messages that the edges carry to a call; ``None``: the call is not to be made."""
+        """The messages that the edges carry to a call; ``None``: the call is skipped."""
         plan, without = self._plan, self._session.edits.without
         if id in without:
             return None
@@ -249,7 +249,7 @@ class RunState:
             raise _FailedBefore(found[1].rescued)
 
     def _failed(self, k: int, id: str, failure: Exception) -> Failure:
-        """Why the call failed, for its tombstone; raises if the run is to end."""
+        """The reason for the failure, for the tombstone; raises if the run must end."""
         name = self._path + self._plan.names[k]
         reason = _reason(failure, name)
         self._tell_failure(k, id, reason)
@@ -294,14 +294,14 @@ class RunState:
     ) -> tuple[Message, Call]:
         """The recorded message and call of a nested graph, if it gave the same answer again.
 
-        A nested graph is always entered again, which makes no call that is on record.
+        A nested graph is always entered again, but its recorded calls are not made again.
         """
         found = self._session.past.get(message.id)
         if found is None or found[0] != message:
             return message, call
         return found if hears_the_same(found[1], inbox, self._session.past) else (message, call)
 
-    # -- telling ------------------------------------------------------------------------------
+    # -- events -------------------------------------------------------------------------------
 
     def _tell_start(self, context: NodeContext, inbox: list[Message], at: float) -> None:
         assert self._session.on_event is not None
@@ -323,7 +323,7 @@ class RunState:
                 Failed(run=self._session.run, id=id, node=name, round=round, error=error)
             )
 
-    # -- what was said ------------------------------------------------------------------------
+    # -- messages and the trace ---------------------------------------------------------------
 
     def source(self, message: Message) -> Source:
         """See :meth:`swarm_ui.node.NodeContext.source`."""
@@ -355,7 +355,7 @@ class RunState:
         return pairs
 
     def answer(self) -> Message | None:
-        """The output's message; ``None`` if it has not spoken or was skipped."""
+        """The output's message; ``None`` if it has not answered or was skipped."""
         return self._said[self._plan.final]
 
     def ballot(self) -> dict[str, float]:
@@ -364,7 +364,7 @@ class RunState:
         return {} if call is None or call.ballot is None else call.ballot
 
     def trace(self, edge_logprob: float | None) -> Trace:
-        """The record of the run, as far as it went."""
+        """The trace of the run so far."""
         pairs = self.spoken()
         answer = self.answer()
         return Trace(
