@@ -30,10 +30,10 @@ def _nothing(inbox: Sequence[Message]) -> NodeReply:
 
 @dataclass(frozen=True, slots=True)
 class MajorityVote:
-    """A :class:`~swarm_ui.node.ClosingNode` that decides for the act proposed most often.
+    """A :class:`~swarm_ui.node.ClosingNode` that chooses the action proposed most often.
 
-    Ties are broken by a hash of the run's seed and the act. The paper does not define a tie rule;
-    its released code draws at random. Agents that abstain are not counted.
+    Ties are broken by a hash of the run's seed and the action. The paper does not define a tie
+    rule; its released code draws at random. Agents that abstain are not counted.
     """
 
     id: str = "vote"
@@ -42,8 +42,8 @@ class MajorityVote:
     rule: Literal["exact", "hierarchical"] = "exact"
     """``"hierarchical"``: by type, then element, then text, as in the paper's released code."""
     ties: Ties = "seed"
-    """``"top"``: among tied acts, the one on the first element of the screen wins; acts without an
-    element come last, and remaining ties are broken by the hash. Only for ``rule="exact"``."""
+    """``"top"``: among tied actions, the one on the first element of the screen wins; actions without
+    an element come last, and remaining ties are broken by the hash. Only for ``rule="exact"``."""
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         proposals = [message.action for message in inbox if message.action is not None]
@@ -63,8 +63,8 @@ class MajorityVote:
 class ProbabilityVote:
     """A :class:`~swarm_ui.node.ClosingNode` that decides for the most probable act.
 
-    The weight of an act is the sum of its probabilities under all agents. Each agent scores the
-    acts in its own context: its view of the screen, the messages of its last round, and its
+    The weight of an action is the sum of its probabilities under all agents. Each agent scores
+    the actions in its own context: its view of the screen, the messages of its last round, and its
     adapter. Agents whose own proposal was invalid score too; agents that failed do not. Nothing is
     scored if all proposals agree.
     """
@@ -98,7 +98,7 @@ def _agreed(inbox: Sequence[Message]) -> float:
 
 
 class _ScoringCall:
-    """The acts that one model scores, for each agent that uses the model."""
+    """The actions that one model scores, for each agent that uses the model."""
 
     def __init__(self, model: ScoringModel) -> None:
         self.model = model

@@ -12,7 +12,7 @@ _POINTING = frozenset({"click", "double_tap", "long_press", "input_text", "selec
 
 
 def candidates(proposals: Sequence[Action]) -> dict[ActionKey, Action]:
-    """The distinct acts, each in its most frequent wording (ties: the alphabetically first)."""
+    """The distinct actions, each in its most frequent wording (ties: the alphabetically first)."""
     wordings: dict[ActionKey, Counter[Action]] = {}
     for action in proposals:
         wordings.setdefault(action.key, Counter())[action] += 1
@@ -24,7 +24,7 @@ def candidates(proposals: Sequence[Action]) -> dict[ActionKey, Action]:
 
 
 def top_of_screen(acts: Mapping[ActionKey, Action], seed: int) -> TieRule[ActionKey]:
-    """Tie rule: the act on the first element of the screen; acts without an element come last.
+    """Tie rule: the action on the first element of the screen; those without an element come last.
     Remaining ties are broken by the seed."""
 
     def pick(tied: Sequence[ActionKey]) -> ActionKey:

@@ -47,7 +47,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     target: str | None = None
     """Label of the element meant; for readers and small models, never used to find the element."""
     index: int | None = None
-    """Position of the element in the observation; ``None`` for acts without an element."""
+    """Position of the element in the observation; ``None`` for actions without an element."""
     x: int | None = None
     """Pixels from the left; together with ``y`` instead of ``index``."""
     y: int | None = None

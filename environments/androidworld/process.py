@@ -121,7 +121,7 @@ class AndroidWorldProcess:
         """Start the process and ask it for the tasks. ``reset`` calls this method.
 
         Raises:
-            ConfigError: its Python lacks android_world. The message says what to install.
+            ConfigError: its Python does not have android_world. The message explains the remedy.
         """
         if self.process_id is None:
             await self._open()

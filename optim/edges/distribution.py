@@ -82,8 +82,8 @@ class EdgeDistribution(nn.Module):
                 directions are candidates.
             candidates: edges that may occur; default: every ordered pair, but none from the
                 decision.
-            decision: a node that only listens. Samples keep the edges that lead to it; nodes that
-                cannot reach it are not in ``EdgeSample.used``.
+            decision: a node that only receives messages. Samples keep the edges that lead to it;
+                nodes that cannot reach it are not in ``EdgeSample.used``.
 
         Raises:
             ConfigError: a repeated or unknown name, a self-loop, a decision that sends, or a

@@ -118,7 +118,7 @@ def without_voice(graph: G, agents: Iterable[str], *, edges: bool = True, vote: 
         graph: the team.
         agents: the agents whose messages are cut.
         edges: cut their edges to other agents. Together with ``vote`` the agents leave the team,
-            so that they are not called any more; otherwise they still listen.
+            so that they are not called any more; otherwise they still receive messages.
         vote: cut their edges to the vote and to every other closing node.
 
     Raises:

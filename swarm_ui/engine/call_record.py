@@ -50,7 +50,7 @@ def called(
         heard: ids of the received messages.
         times: when it started and ended, in seconds since the run began.
         error: why it failed, if it did.
-        rescued: why the node itself failed, if its fallback spoke.
+        rescued: why the node itself failed, if its fallback answered.
     """
     if isinstance(reply, Message):
         reply = NodeReply(adapter=reply.adapter, logprob=reply.logprob, usage=reply.usage)

@@ -93,7 +93,7 @@ def schedule_of(graph: Dag) -> Schedule:
 
 
 def _leases(graph: Dag) -> tuple[Lease, ...]:
-    """Models with versions and the adapters they speak with, each pair once; nested ones too."""
+    """Models with versions and the adapters they use, each pair once; nested ones too."""
     found: dict[tuple[int, str], Lease] = {}
     for node in (*graph.nodes.values(), *graph.fallbacks.values()):
         if isinstance(node, Dag):

@@ -24,7 +24,7 @@ class OpenGraph(Generic[G]):
 
     def __init__(self, graph: G, ends: Iterable[str]) -> None:
         self._graph = graph
-        #: names of the nodes without a listener
+        #: names of the nodes without successors
         self.ends = tuple(ends)
 
     @overload
@@ -40,7 +40,7 @@ class OpenGraph(Generic[G]):
     def __repr__(self) -> str:
         return f"OpenGraph('{self._graph.name}', open ends: {', '.join(self.ends)})"
 
-    if not TYPE_CHECKING:  # a type checker says by itself that a fan is no graph
+    if not TYPE_CHECKING:  # type checkers detect that a fan is not a graph
 
         def __getattr__(self, name: str) -> NoReturn:
             if name.startswith("_") or not hasattr(type(self._graph), name):

@@ -37,7 +37,7 @@ class CollabGraph(Dag):
     """Nodes and ordered edges, immutable; every operation returns a new graph.
 
     Each node sends one message per round; it receives its own message of the last round, then its
-    predecessors of this round in edge order. Closing nodes (votes) and all that follows them speak
+    predecessors of this round in edge order. Closing nodes (votes) and their successors run
     once, after the last round. A graph is itself a node and can be nested in another graph.
 
     Examples:
@@ -204,8 +204,8 @@ class CollabGraph(Dag):
         """The paper's team: role-free agents ``agent_0 ...`` on a DAG, then a ``vote``.
 
         Args:
-            agents: how many, or a :class:`~swarm_ui.graph.team_spec.TeamSpec` that says all.
-            rounds: how often each agent speaks.
+            agents: number of agents, or a complete :class:`~swarm_ui.graph.team_spec.TeamSpec`.
+            rounds: number of messages of each agent.
             model: answers for all agents.
             options: more fields of the record, such as ``views="shuffle", vote="probability"``.
 
@@ -359,7 +359,7 @@ class CollabGraph(Dag):
             nodes: a node for each name; for a nested graph the graph itself, or its nodes by their
                 full names (``"team/agent_0"``).
             when: the functions, by the name of the condition or by edge.
-            fallbacks: by the name of the node they speak for.
+            fallbacks: by the name of the node that they replace after a failure.
 
         Raises:
             GraphError: one of them is missing, or the text is no structure.

@@ -41,7 +41,7 @@ class TeamSpec:
     vote_scope: Scope = "last"
     """Whether a majority vote counts the last round's proposals or those of all rounds."""
     ties: Ties = "seed"
-    """Of a majority vote. ``"top"``: the action nearest to the top of the screen wins."""
+    """Tie rule of a majority vote. ``"top"``: the action nearest to the top of the screen."""
     max_tokens: int = 256
     """Of each call."""
     timeout: float | None = None

@@ -23,7 +23,7 @@ class GraphNode:
 
 
 def closes(node: Node) -> bool:
-    """Whether a node speaks once, after the last round."""
+    """Whether a node runs once, after the last round."""
     return scope_of(node) is not None
 
 
@@ -179,7 +179,7 @@ def check_conditions(
 def check_fallbacks(
     members: Mapping[str, Node], fallbacks: Mapping[str, Node]
 ) -> Mapping[str, Node]:
-    """The fallbacks, once each belongs to a node and can speak."""
+    """The fallbacks, after checking that each belongs to a node and is callable."""
     for name, node in fallbacks.items():
         if name not in members:
             raise GraphError(unknown("fallback for: node", name, members))

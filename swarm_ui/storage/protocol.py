@@ -44,7 +44,7 @@ class KeptRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What a store knows of a run, read without running it."""
+    """The stored information about a run, read without executing it."""
 
     head: Head
     calls: tuple[Spoken, ...]
@@ -75,7 +75,7 @@ class Journal(Protocol):
         ...
 
     def close(self) -> None:
-        """Let others open the run. Waits for a write that is under way."""
+        """Release the run, so that it can be opened again. Waits for a write in progress."""
         ...
 
 

@@ -140,7 +140,7 @@ class RunDirectory:
         return self._document("status.json") if (self.path / "status.json").exists() else {}
 
     def set_status(self, status: Mapping[str, object]) -> None:
-        """Replace the status; write it last, after everything it speaks of is on disk."""
+        """Replace the status; write it last, after everything that it refers to is on disk."""
         write_atomic(self.path / "status.json", _pretty({**status, "written": _now().isoformat()}))
 
     def log(self, measurement: Mapping[str, object]) -> None:

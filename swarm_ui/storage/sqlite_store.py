@@ -179,7 +179,7 @@ class SQLiteStore:
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
-        """Turns what SQLite says into what the user can do."""
+        """Converts errors of SQLite to errors with a remedy."""
         try:
             yield
         except sqlite3.OperationalError as error:
@@ -344,5 +344,5 @@ def _time(seconds: float) -> datetime.datetime:
 
 
 def _end(pool: ThreadPoolExecutor, db: sqlite3.Connection) -> None:
-    pool.shutdown(wait=False)  # nothing is under way: who writes holds the store
+    pool.shutdown(wait=False)  # no write is in progress: a writer holds the store
     db.close()

@@ -99,7 +99,7 @@ class RecordFile(Sequence[T_co], Generic[T_co]):
     """The records of a file, each decoded when it is asked for, and not kept.
 
     Lines are found when they are first needed. What was appended after the file was opened is not
-    seen; nobody may cut the file meanwhile. Make one with :func:`open_jsonl`.
+    seen; the file must not be truncated meanwhile. Make one with :func:`open_jsonl`.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class RecordFile(Sequence[T_co], Generic[T_co]):
         """One record, or a list of some.
 
         Raises:
-            TraceError: a line is cut off, of another version or not such a record; says which.
+            TraceError: a line is truncated, of another version, or not such a record.
             ValueError: the file was closed.
         """
         if isinstance(index, slice):

@@ -53,7 +53,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     error: MaybeFailure = None
     """Why the call failed; its message is then a tombstone."""
     rescued: MaybeFailure = None
-    """Why the node itself failed, if its fallback spoke in its name."""
+    """Why the node itself failed, if its fallback answered."""
 
     def __post_init__(self) -> None:
         if self.error is None and self.rescued is None:
@@ -74,7 +74,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     agents: tuple[str, ...]
     rounds: int
     edges: tuple[Edge, ...] = ()
-    """Edges messages travelled over (sender, listener)."""
+    """Edges that carried a message, as (sender, receiver)."""
     edge_logprob: float | None = None
     """Log-probability (nats) of these edges under the distribution they were drawn from, written
     before anything ran; ``None`` if they were fixed."""
