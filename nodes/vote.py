@@ -42,7 +42,7 @@ class MajorityVote:
     rule: Literal["exact", "hierarchical"] = "exact"
     """``"hierarchical"``: by type, then element, then text, as in the paper's released code."""
     ties: Ties = "seed"
-    """``"top"``: among tied actions, the one on the first element of the screen wins; actions without
+    """``"top"``: among tied actions, the one on the first element of the screen wins; those without
     an element come last, and remaining ties are broken by the hash. Only for ``rule="exact"``."""
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:

@@ -121,7 +121,7 @@ def check_same(old: Head, new: Head, where: str) -> None:
         differences.append(f"version {old.version} instead of {new.version}")
     raise ConfigError(
         f"the run {new.run!r} in {where} was started with {', '.join(differences)}. "
-        f"Use the original ones, choose another name, or delete({new.run!r}) it"
+        f"Use the original arguments, choose another name, or delete({new.run!r}) it"
     )
 
 

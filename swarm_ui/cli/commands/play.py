@@ -31,8 +31,8 @@ def play(
                      help="JSON lines file to add the episode to"),
     ] = None,
     actor: Annotated[
-        str, flags.declare(value="NAME", panel="",
-                          help="name of the player, stored with the episode")
+        str, flags.declare(value="NAME", help="name of the player, stored with the episode",
+                          panel="")
     ] = "person",
 ) -> int:  # fmt: skip
     """Do a task by hand, in the terminal or on a web page, and record it as an episode.
