@@ -24,14 +24,14 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """One utterance of one node in one round; stored once, referred to by ``id``."""
+    """The message of one node in one round; stored once, referred to by ``id``."""
 
     id: str
     """Unique within a trace: ``"<sender>:<round>"``."""
     sender: str
     round: int
     content: str
-    """The whole reply, reason and all, as the sender's model wrote it."""
+    """The whole reply with its reason, as the sender's model wrote it."""
     action: Action | None = None
     """The proposal, in the screen's own indices (not the sender's view); ``None``: no valid one."""
     adapter: str | None = None
@@ -40,8 +40,8 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     """Log-probability (nats) of the reply under the sender's model; ``None`` if unknown."""
     usage: Usage = Usage()
     error: str | None = None
-    """Why there is no valid proposal; ``None`` if all went well. A message with an error is what
-    successors see of a failed node (a tombstone)."""
+    """Why there is no valid proposal; ``None`` if there was no error. If a node fails, its
+    successors receive a message with an error (a tombstone)."""
 
 
 def abstains(message: Message) -> bool:

@@ -1,7 +1,7 @@
 """The protocol of stores, which save the messages of runs so that they survive a crash.
 
 A run with a store writes each finished call, and its successors start only after that.
-Started again under the same name it takes every call that was written and makes the others.
+A run that is started again under the same name reuses the written calls and makes the others.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Spoken = tuple[Message, Call]
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
-    """What makes two runs of the same name the same run."""
+    """The properties that two runs of the same name must share to be the same run."""
 
     version: int = 1
     run: str
@@ -31,7 +31,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeptRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run as the list of a store shows it."""
+    """A run in the list of a store."""
 
     name: str
     calls: int
@@ -61,17 +61,17 @@ class Journal(Protocol):
         ...
 
     async def write(self, message: Message, call: Call) -> None:
-        """Keep a call. It is safe when this returns.
+        """Save a call. It is on disk when this returns.
 
-        If it is cancelled, the call may or may not be kept, whole in either case.
+        After a cancellation the call is either saved completely or not at all.
 
         Raises:
-            ConfigError: it cannot be kept; nothing of it counts as written.
+            ConfigError: the call cannot be saved.
         """
         ...
 
     async def finish(self) -> None:
-        """Note that the run came to its end."""
+        """Record that the run has finished."""
         ...
 
     def close(self) -> None:
@@ -86,8 +86,8 @@ class Store(Protocol):
         """The journal of a run, new or found.
 
         Raises:
-            ConfigError: a run of that name is there with another graph, seed or screen, or it
-                is open elsewhere, or it cannot be written.
+            ConfigError: a run of that name exists with another graph, seed or screen, is open
+                elsewhere, or cannot be written.
             TraceError: the stored run cannot be read.
         """
         ...

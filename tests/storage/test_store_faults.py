@@ -202,7 +202,7 @@ def test_a_file_of_something_else_is_left_alone(tmp_path: Path) -> None:
         with pytest.raises(TraceError, match="not a run of a store: move the file away"):
             GRAPH.run_sync(BLANK, run_id="r", store=store)
         assert only(tmp_path).read_bytes() == b"my shopping list"
-    with pytest.raises(ConfigError, match="cannot make the store"):
+    with pytest.raises(ConfigError, match="cannot create the store"):
         DirectoryStore(only(tmp_path))
 
 
