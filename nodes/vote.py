@@ -32,10 +32,10 @@ def _nothing(inbox: Sequence[Message]) -> NodeReply:
 
 @dataclass(frozen=True, slots=True)
 class MajorityVote:
-    """A :class:`~swarm_ui.node.ClosingNode` that decides for the act proposed most often.
+    """A :class:`~swarm_ui.node.ClosingNode` that chooses the action proposed most often.
 
-    Ties are broken by a hash of the run's seed and the act. The paper does not define a tie rule;
-    its released code draws at random. Agents that abstain are not counted.
+    Ties are broken by a hash of the run's seed and the action. The paper does not define a tie
+    rule; its released code draws at random. Agents that abstain are not counted.
     """
 
     id: str = "vote"
@@ -44,8 +44,8 @@ class MajorityVote:
     rule: Literal["exact", "hierarchical"] = "exact"
     """``"hierarchical"``: by type, then element, then text, as in the paper's released code."""
     ties: Ties = "seed"
-    """``"top"``: among tied acts, the one on the first element of the screen wins; acts without an
-    element come last, and remaining ties are broken by the hash. Only for ``rule="exact"``."""
+    """``"top"``: among tied actions, the one on the first element of the screen wins; those without
+    an element come last, and remaining ties are broken by the hash. Only for ``rule="exact"``."""
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         proposals = [message.action for message in inbox if message.action is not None]
@@ -65,8 +65,8 @@ class MajorityVote:
 class ProbabilityVote:
     """A :class:`~swarm_ui.node.ClosingNode` that decides for the most probable act.
 
-    The weight of an act is the sum of its probabilities under all agents. Each agent scores the
-    acts in its own context: its view of the screen, what it heard in its last round, and its
+    The weight of an action is the sum of its probabilities under all agents. Each agent scores
+    the actions in its own context: its view of the screen, the messages of its last round, and its
     adapter. Agents whose own proposal was invalid score too; agents that failed do not. Nothing is
     scored if all proposals agree.
     """
@@ -100,7 +100,7 @@ def _agreed(inbox: Sequence[Message]) -> float:
 
 
 class _ScoringCall:
-    """The acts that one model scores, for each agent that uses the model."""
+    """The actions that one model scores, for each agent that uses the model."""
 
     def __init__(self, model: ScoringModel) -> None:
         self.model = model
@@ -180,7 +180,7 @@ def _decided(
 
 
 def candidates(proposals: Sequence[Action]) -> dict[ActionKey, Action]:
-    """The distinct acts, each in its most frequent wording (ties: the alphabetically first)."""
+    """The distinct actions, each in its most frequent wording (ties: the alphabetically first)."""
     wordings: dict[ActionKey, Counter[Action]] = {}
     for action in proposals:
         wordings.setdefault(action.key, Counter())[action] += 1
@@ -192,7 +192,7 @@ def candidates(proposals: Sequence[Action]) -> dict[ActionKey, Action]:
 
 
 def top_of_screen(acts: Mapping[ActionKey, Action], seed: int) -> TieRule[ActionKey]:
-    """Tie rule: the act on the first element of the screen; acts without an element come last.
+    """Tie rule: the action on the first element of the screen; those without an element come last.
     Remaining ties are broken by the seed."""
 
     def pick(tied: Sequence[ActionKey]) -> ActionKey:

@@ -38,7 +38,7 @@ class TeamConfig:
     concurrency: int = 64
     """Episodes at the same time."""
     max_steps: int | None = None
-    """Of an episode; ``None``: the limit of the environment."""
+    """Maximum number of steps of an episode; ``None``: the limit of the environment."""
     guide: float = 0.7
     """Probability of executing a right proposal where the vote was wrong."""
     critic_trust: TrustMode = "full"

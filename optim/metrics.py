@@ -73,7 +73,7 @@ class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EpisodeFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures that come from an iteration's episodes alone."""
+    """Figures that are computed only from the episodes of an iteration."""
 
     episodes: int
     masked: int

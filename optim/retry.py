@@ -1,8 +1,8 @@
 """Retries of episodes in which a language model could not be reached.
 
 Agents, critic and adversary may all use an endpoint, which may be unreachable for a while. An
-episode in which one of their calls got no answer says nothing about the team. Such episodes are
-played again from the start when the model answers. Task and seed determine an episode, so the
+episode in which one of their calls got no answer gives no information about the team. Such episodes
+are played again from the start when the model answers. Task and seed determine an episode, so the
 training result is the same as without the interruption.
 """
 

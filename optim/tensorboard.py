@@ -36,10 +36,10 @@ class TensorBoard:
         self._writer: SummaryWriter | None = None
 
     def write(self, metrics: IterationMetrics) -> None:
-        """One iteration, on disk when this returns.
+        """Write the metrics of one iteration and flush them to disk.
 
-        The first call removes from the curves what a killed run wrote of this iteration and of
-        later ones.
+        If a killed run already wrote points for this or a later iteration, the first call removes
+        them from the curves.
         """
         if self._writer is None:
             self._writer = self._make_writer(str(self._folder), purge_step=metrics.iteration)

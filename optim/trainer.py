@@ -207,7 +207,7 @@ class TeamTrainer:
         )
 
     async def _collect(self, iteration: int, progress: ProgressReporter) -> list[GraphRollout]:
-        """The episodes of an iteration. An error of a model says what the run has kept."""
+        """The episodes of an iteration. An error of a model reports what the run has saved."""
         try:
             return await self._collector.collect(
                 iteration,

@@ -1,4 +1,4 @@
-"""Reports of where training stands, for progress bars and logs."""
+"""Reports of the progress of training, for progress bars and logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One act on a user interface, in AndroidWorld's JSON vocabulary (plus ``select`` for the web).
+"""One action on a user interface, in AndroidWorld's JSON vocabulary (plus ``select`` for the web).
 
 Source of the vocabulary: google-research/android_world, ``env/json_action.py``. An action also
 carries ``target``, the label of the element it means, written before its index: a small model
@@ -41,13 +41,13 @@ ActionKey = tuple[str | int | None, ...]
 
 
 class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A validated UI act. Build one with wrong fields and it raises ``ValueError``."""
+    """A validated UI action. Wrong fields raise ``ValueError``."""
 
     action_type: ActionType
     target: str | None = None
     """Label of the element meant; for readers and small models, never used to find the element."""
     index: int | None = None
-    """Position of the element in the observation; ``None`` for acts without an element."""
+    """Position of the element in the observation; ``None`` for actions without an element."""
     x: int | None = None
     """Pixels from the left; together with ``y`` instead of ``index``."""
     y: int | None = None
@@ -102,7 +102,7 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def key(self) -> ActionKey:
-        """What makes two actions the same act: everything but ``target``, text without case."""
+        """Equal for equal actions: all fields but ``target``, ignoring the case of texts."""
         fold = (self.text or "").casefold() if self.text is not None else None
         app = self.app_name.casefold() if self.app_name else None
         drag = (self.to_index, self.to_x, self.to_y)
@@ -149,7 +149,7 @@ class Unparsed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Abstain(msgspec.Struct, frozen=True):
-    """Nothing to propose: what an agent may say that sees only a part of the screen."""
+    """Abstention: a reply that is allowed to agents that see only a part of the screen."""
 
     def json(self) -> str:
         """As an agent writes it."""
@@ -157,7 +157,7 @@ class Abstain(msgspec.Struct, frozen=True):
 
 
 def parse_reply(reply: str) -> Action | Abstain | Unparsed:
-    """As :func:`parse_action`, for an agent that may pass."""
+    """Like :func:`parse_action`, for an agent that may abstain."""
     found = last_object(reply)
     if found is not None and found.value.get("action_type") == "pass":
         return Abstain()

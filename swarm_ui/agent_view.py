@@ -3,9 +3,9 @@
 Agents that see the same elements in different orders make different mistakes, which is what makes
 their vote better than any one of them; a view also maps proposals back to the screen's indices.
 
-Where each agent sees only a window of a long screen, no agent knows enough, and messages carry what
-its window lacks. A colleague may then name an element that is not in the window: it gets a number
-after those that are shown, and can be proposed under that number.
+If each agent sees only a window of a long screen, no agent has enough information, and messages
+carry what is outside its window. Another agent may then refer to an element that is not in the
+window: it gets a number after those that are shown, and can be proposed under that number.
 """
 
 from __future__ import annotations
@@ -54,19 +54,21 @@ class View:
         return len(self._places) > len(self._back)
 
     def to_screen(self, action: Action) -> Action | None:
-        """A proposal in this view's indices, in the screen's; ``None`` if it points nowhere.
+        """Convert a proposal to the screen's indices; ``None`` if there is no such element.
 
-        Numbers after those of the shown elements mean the hidden ones, see :meth:`told`.
+        Numbers after those of the shown elements refer to hidden elements, see :meth:`told`.
         """
         return _reindexed(action, self._places)
 
     def from_screen(self, action: Action) -> Action | None:
-        """An action in the screen's indices, in this view's; ``None`` if not shown here."""
+        """Convert an action to this view's indices; ``None`` if its element is not shown."""
         return _reindexed(action, self._forth)
 
     def told(self, action: Action) -> Action | None:
-        """A colleague's action in this view's numbers: an element that is not shown here has the
-        number after the shown ones that its place among the hidden ones gives it."""
+        """Convert another agent's action to this view's numbers.
+
+        Hidden elements are numbered after the shown ones, in screen order.
+        """
         return _reindexed(action, self._numbers)
 
 
@@ -74,11 +76,11 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
     """One of several windows on a screen, in page order; the last ones run on at the top."""
 
     part: int
-    """Which one, from 0 at the top."""
+    """Number of the window, from 0 at the top."""
     parts: int
-    """How many there are."""
+    """Number of windows."""
     copies: int = 1
-    """How many of the windows show each element: 1 for disjoint ones, ``parts`` for all of it."""
+    """Number of windows that show each element: 1 for disjoint ones, ``parts`` for all of it."""
 
     def __post_init__(self) -> None:
         if self.parts < 1 or not 0 <= self.part < self.parts:
@@ -87,7 +89,7 @@ class Window(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigError(f"window: copies must be in 1 ... {self.parts}, got {self.copies}")
 
     def order(self, elements: int) -> list[int]:
-        """Screen indices of what it shows of so many elements, in the screen's order."""
+        """Screen indices of the shown elements, out of a number of elements, in screen order."""
         first = self.part * elements // self.parts
         ahead, last = divmod(self.part + self.copies, self.parts)
         end = ahead * elements + last * elements // self.parts

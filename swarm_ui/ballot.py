@@ -1,4 +1,4 @@
-"""Which candidate of a vote wins, with an explicit rule for ties."""
+"""Selects the winner of a vote, with an explicit rule for ties."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 K = TypeVar("K", bound=Hashable)
 TieRule = Callable[[Sequence[K]], K]
-"""Picks one of several candidates of equal weight, which come in the order of the weights."""
+"""Picks one of several candidates of equal weight, in the order of the weights."""
 
 
 def winner(weights: Mapping[K, float], ties: TieRule[K]) -> K:
@@ -28,7 +28,7 @@ def first(tied: Sequence[K]) -> K:
 def by_seed(seed: int) -> Callable[[Sequence[K]], K]:
     """Tie rule: the candidate with the smallest hash of the seed and itself.
 
-    So the winner does not depend on the graph, on the order of the nodes, or on who made a
+    The winner therefore does not depend on the graph, on the order of the nodes, or on who made a
     proposal first.
     """
 

@@ -1,4 +1,4 @@
-"""What may be spent on calls to a language model: an upper bound that is never crossed."""
+"""Budgets for language model calls: upper limits that are never exceeded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from swarm_ui.errors import BudgetExceeded, ConfigError
 from swarm_ui.message import Usage
 
 _UNIT = 10**12
-"""Money is counted in whole parts of this: sums of floats drift, and a bound must not."""
+"""Money is counted in integer multiples of 1 / ``_UNIT``: sums of floats accumulate errors."""
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,17 +27,17 @@ class Price(msgspec.Struct, frozen=True, kw_only=True):
                 raise ConfigError(f"Price: {name} must be a number >= 0, got {value}")
 
     def of(self, usage: Usage) -> float:
-        """The price of that many tokens."""
+        """The price of this number of tokens."""
         return self.parts(usage) / _UNIT
 
     def parts(self, usage: Usage) -> int:
-        """The same in whole units of counting, rounded up."""
+        """The price as an integer multiple of 1 / ``_UNIT``, rounded up."""
         spent = self.prompt * usage.prompt_tokens + self.completion * usage.completion_tokens
         return math.ceil(spent * (_UNIT // 10**6))
 
 
 class Hold(NamedTuple):
-    """What is kept back for a call on its way."""
+    """What is reserved for a call in progress."""
 
     tokens: int
     parts: int
@@ -45,7 +45,10 @@ class Hold(NamedTuple):
 
 
 class Budget:
-    """Calls, tokens and money allowed. Reserve before a call is sent, settle when it is over."""
+    """Limits on calls, tokens and money.
+
+    Call :meth:`reserve` before a request is sent and :meth:`settle` when it has finished.
+    """
 
     def __init__(
         self,
@@ -78,34 +81,35 @@ class Budget:
         self.calls = 0
         """Calls sent, retries included."""
         self.tokens = 0
-        """Tokens of the calls that are over."""
+        """Tokens of the finished calls."""
         self._parts = 0
         self._held_tokens = self._held_parts = 0
 
     @property
     def cost(self) -> float:
-        """Money of the calls that are over."""
+        """Cost of the finished calls."""
         return self._parts / _UNIT
 
     def reserve(self, most: Usage, where: str, price: Price | None = None) -> Hold:
-        """Count a call that may use up to ``most``; give the result to :meth:`settle`.
+        """Reserve budget for a call that may use up to ``most``; pass the result to :meth:`settle`.
 
         Raises:
-            BudgetExceeded: it could cross the budget; nothing is counted.
+            BudgetExceeded: the call could exceed the budget; nothing is reserved.
         """
         tokens = total(most)
         parts = 0 if price is None else price.parts(most)
         if self.max_calls is not None and self.calls + 1 > self.max_calls:
             raise BudgetExceeded(
                 f"{where}: all {self.max_calls} calls of the budget are used up; "
-                "nothing was sent. Raise max_calls to go on"
+                "nothing was sent. Raise max_calls to continue"
             )
         wanted = self.tokens + self._held_tokens + tokens
         if self.max_tokens is not None and wanted > self.max_tokens:
             raise BudgetExceeded(
-                f"{where}: the next call may need {tokens} tokens, but of the budget of "
-                f"{self.max_tokens} tokens {self.tokens} are used and {self._held_tokens} are held "
-                "for calls on their way; nothing was sent. Raise max_tokens of the budget to go on"
+                f"{where}: the next call may need {tokens} tokens, but the budget is "
+                f"{self.max_tokens} tokens, of which {self.tokens} are used and "
+                f"{self._held_tokens} are reserved for calls in progress; nothing was sent. Raise "
+                "max_tokens to continue"
             )
         self._afford(parts, price, where)
         self.calls += 1
@@ -114,11 +118,11 @@ class Budget:
         return Hold(tokens, parts, price)
 
     def settle(self, hold: Hold, used: Usage | None) -> float:
-        """Replace a reservation by the tokens that the call used; returns the cost of the call.
+        """Replace a reservation by the actual usage; returns the cost of the call.
 
         Args:
             hold: the reservation, from :meth:`reserve`.
-            used: ``None`` if unknown; then everything that was reserved counts.
+            used: tokens that the call used; ``None`` if unknown: the whole reservation counts.
         """
         self._held_tokens -= hold.tokens
         self._held_parts -= hold.parts
@@ -133,7 +137,7 @@ class Budget:
         """Check that a model has a price if money is limited.
 
         Raises:
-            ConfigError: ``max_cost`` is set and ``prices`` lacks the model.
+            ConfigError: ``max_cost`` is set and ``prices`` does not contain the model.
         """
         if self.max_cost is not None and model not in self.prices:
             known = ", ".join(self.prices) or "none"
@@ -150,20 +154,23 @@ class Budget:
             raise ConfigError(f"{where}: max_cost needs the price of this model; add it to prices")
         if self._parts + self._held_parts + parts > math.floor(self.max_cost * _UNIT):
             raise BudgetExceeded(
-                f"{where}: the next call may cost {parts / _UNIT:.6g}, but of the budget of "
-                f"{self.max_cost:.6g} {self.cost:.6g} is spent and "
-                f"{self._held_parts / _UNIT:.6g} is held for calls on their way; nothing was "
-                "sent. Raise max_cost to go on"
+                f"{where}: the next call may cost {parts / _UNIT:.6g}, but the budget is "
+                f"{self.max_cost:.6g}, of which {self.cost:.6g} is spent and "
+                f"{self._held_parts / _UNIT:.6g} is reserved for calls in progress; nothing was "
+                "sent. Raise max_cost to continue"
             )
 
 
 def guess_tokens(text: str) -> int:
-    """Tokens of a text where nothing counts them: one for three ASCII characters, two for any
-    other character. More than most tokenizers need, since it serves to stay below a bound."""
+    """An upper estimate of the number of tokens of a text.
+
+    One token for three ASCII characters and two for any other character, which is more than most
+    tokenizers need, because the estimate is used to stay below a limit.
+    """
     plain = len(text) if text.isascii() else sum(map(str.isascii, text))
     return (plain + 2) // 3 + 2 * (len(text) - plain)
 
 
 def total(usage: Usage) -> int:
-    """Tokens of both kinds."""
+    """Prompt and completion tokens together."""
     return usage.prompt_tokens + usage.completion_tokens

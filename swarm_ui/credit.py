@@ -71,10 +71,10 @@ class EpisodeAssigner(Protocol):
     async def assess(
         self, episode: Episode, states: Sequence[object] | None = None
     ) -> tuple[CreditTable, ...]:
-        """One table a step; all ``None`` for an episode that a fault masked.
+        """One table for each step; all ``None`` if a fault masked the episode.
 
         Args:
-            episode: that is over.
+            episode: a finished episode.
             states: the environment's snapshot at each decision, for assigners that need one.
         """
         ...
@@ -84,7 +84,7 @@ def credited(episode: Episode, tables: Sequence[CreditTable]) -> Episode:
     """The episode with this credit, its source and its rationale in its steps; in [0, 1].
 
     Raises:
-        ValueError: there is not one table a step.
+        ValueError: the number of tables is not the number of steps.
     """
     steps = tuple(
         msgspec.structs.replace(

@@ -178,7 +178,7 @@ def renamed_keywords(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]
 
 
 def renamed_property(old: str, new: str) -> Any:
-    """An attribute under its old name, to stand in a class that has it under the new one."""
+    """A deprecated name of an attribute, for a class that has it under a new name."""
 
     def get(self: object) -> Any:
         _warn(f"{type(self).__name__}.{old} was renamed to '{new}'", stacklevel=3)

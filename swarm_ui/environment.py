@@ -1,4 +1,4 @@
-"""The contract between agents and a world. Small enough to memorise:
+"""The contract between agents and an environment:
 
     observation = await env.reset(task="contacts-add", seed=7)
     step = await env.step(action)          # until step.ended
@@ -28,7 +28,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     terminated: bool = False
     truncated: bool = False
     fault: str | None = None
-    """Why the world broke; ``None`` if it did not."""
+    """Why the environment failed; ``None`` if it did not."""
     note: str = ""
     """What the environment has to say about the action, such as "no element 12"."""
 
@@ -39,7 +39,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 @runtime_checkable
 class Environment(Protocol):
-    """A world with tasks. One object runs one episode at a time."""
+    """An environment with tasks. One object runs one episode at a time."""
 
     @property
     def name(self) -> str:
@@ -56,7 +56,7 @@ class Environment(Protocol):
 
         Raises:
             ConfigError: no such task.
-            EnvironmentFault: the world cannot be set up.
+            EnvironmentFault: the environment cannot be set up.
         """
         ...
 
@@ -64,7 +64,7 @@ class Environment(Protocol):
         """Do one action. An action that makes no sense is a lost step with a ``note``.
 
         Raises:
-            EnvironmentFault: the world broke, or no episode is running.
+            EnvironmentFault: the environment failed, or no episode is running.
         """
         ...
 
@@ -76,7 +76,7 @@ class Restorable(Protocol):
     """An environment whose state can be saved and restored cheaply."""
 
     def snapshot(self) -> object:
-        """The state of the running episode; opaque, stays valid while the episode goes on."""
+        """The state of the running episode; opaque, and valid until the episode ends."""
         ...
 
     def restore(self, state: object) -> Observation: ...
@@ -84,7 +84,7 @@ class Restorable(Protocol):
 
 @runtime_checkable
 class Graded(Restorable, Protocol):
-    """A world that knows how to do its tasks: what a scripted critic asks."""
+    """An environment that can solve its own tasks, as scripted critics require."""
 
     def expert(self) -> Action:
         """A right action in the present state."""

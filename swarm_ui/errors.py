@@ -4,16 +4,16 @@ SwarmError
 ├── ConfigError        an argument or a file of yours is wrong
 │   └── MissingExtra   an optional dependency is not installed
 ├── GraphError         a graph cannot be composed that way
-├── NodeError          a node failed while a graph ran
-│   └── NodeTimeout    it, or the whole run, took longer than it was given
+├── NodeError          a node failed during a run of a graph
+│   └── NodeTimeout    the node or the run exceeded its time limit
 ├── ModelError         a language model could not answer
 │   ├── BudgetExceeded the calls or tokens you allowed are used up
-│   └── ModelUnavailable nobody answers now; the same request may be answered later
-├── EnvironmentFault   the world around the agent broke (never a reward of 0)
-├── LearningError      training cannot go on: a loss is not a number
+│   └── ModelUnavailable no answer at present; the same request may succeed later
+├── EnvironmentFault   the environment failed (never a reward of 0)
+├── LearningError      training cannot continue: a loss is not a number
 └── TraceError         a trace file cannot be read
 
-A message says what happened, where, what was expected, what came, and what to do.
+A message states what happened and where, the expected and actual values, and the remedy.
 A reply that cannot be parsed is not an error: see :class:`swarm_ui.action.Unparsed`.
 """
 
@@ -34,7 +34,7 @@ that this library does not define; ``usage``: an argument or a file of the user 
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Why a call or an episode failed."""
+    """The reason why a call or an episode failed."""
 
     kind: FailureKind
     message: str
@@ -48,7 +48,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
 
     @classmethod
     def of(cls, error: BaseException, *, node: str = "") -> Failure:
-        """The failure that an exception stands for; its kind is ``node`` if it is not ours."""
+        """The failure that describes an exception; its kind is ``node`` if it is not ours."""
         if isinstance(error, CancelledError):
             return cls(kind="cancelled", message="cancelled", node=node)
         kind: FailureKind = error.kind if isinstance(error, SwarmError) else "node"
@@ -56,11 +56,11 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
 
     @classmethod
     def read(cls, text: str, kind: FailureKind, *, node: str = "") -> Failure:
-        """The failure that a file of an older version holds as a text.
+        """Parse a failure from its text form in files of older versions.
 
         Args:
-            text: as ``str`` of a failure gives it.
-            kind: used where the text does not say what failed.
+            text: the result of ``str(failure)``.
+            kind: used if the text does not state the kind.
         """
         error, message = "", text
         if named := _CLASS.match(text):
@@ -82,7 +82,7 @@ _IN_NODE = re.compile(r"(?:no agent answered; )?'([^']*)'(?: failed)?: ")
 
 if TYPE_CHECKING:
     MaybeFailure = Failure | None
-else:  # what files of older versions hold is accepted, and read by the records that have it
+else:  # accepts the forms in files of older versions; see the records with such fields
     MaybeFailure = Failure | str | None
 
 
@@ -90,10 +90,10 @@ class SwarmError(Exception):
     """Root of the tree: catch this to catch everything raised on purpose."""
 
     kind: FailureKind = "usage"
-    """What failed, in a closed set of words."""
+    """The kind of failure."""
     partial: Any = None
-    """The :class:`~swarm_ui.trace.records.Trace` of what the run had said when this error ended it;
-    ``None`` if no run was under way."""
+    """The :class:`~swarm_ui.trace.records.Trace` of the run up to this error;
+    ``None`` if the error did not occur in a run."""
 
 
 class ConfigError(SwarmError):
@@ -112,11 +112,11 @@ class MissingExtra(ConfigError):
 
 
 class GraphError(SwarmError):
-    """A graph cannot be composed that way: a name, an edge or a cycle."""
+    """A graph cannot be composed in this way, because of a name, an edge or a cycle."""
 
 
 class NodeError(SwarmError):
-    """A node failed; carries where, so that the failure keeps its identity."""
+    """A node failed. The error contains the node, the round and the run."""
 
     kind: FailureKind = "node"
 
@@ -128,7 +128,7 @@ class NodeError(SwarmError):
 
 
 class NodeTimeout(NodeError):
-    """A node took longer than its own time limit, or than what was left of the run's."""
+    """A node exceeded its own time limit or the remaining time of the run."""
 
     kind: FailureKind = "timeout"
 
@@ -145,24 +145,27 @@ class BudgetExceeded(ModelError):
     kind: FailureKind = "budget"
 
     episodes: tuple[Any, ...] = ()
-    """The :class:`~swarm_ui.trace.records.Episode` records of what was played before this error.
+    """The :class:`~swarm_ui.trace.records.Episode` records that were finished before this error.
     The last may be incomplete, and then has this error as its fault."""
 
 
 class ModelUnavailable(ModelError):
-    """A model could not be reached, or had no time: the same request may be answered later."""
+    """A model could not be reached or was overloaded; the same request may succeed later."""
 
     kind: FailureKind = "unavailable"
 
 
 class EnvironmentFault(SwarmError):
-    """The infrastructure around the agent broke. The episode is masked, never scored 0."""
+    """The environment failed. The episode is masked and never scored 0."""
 
     kind: FailureKind = "environment"
 
 
 class LearningError(SwarmError):
-    """Training cannot go on: a loss or a gradient is not a number. No weight was changed by it."""
+    """Training cannot continue: a loss or a gradient is not a number.
+
+    No weight was changed.
+    """
 
     kind: FailureKind = "learning"
 
@@ -176,5 +179,5 @@ _KINDS: dict[str, FailureKind] = {
         BudgetExceeded, ConfigError, EnvironmentFault, GraphError, LearningError, MissingExtra,
         ModelError, ModelUnavailable, NodeError, NodeTimeout, TraceError,
     )},
-    "Refused": "model",  # what an endpoint answered, in files of version 0.1
+    "Refused": "model",  # an endpoint's answer, in files of version 0.1
 }  # fmt: skip

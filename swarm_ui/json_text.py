@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Found(NamedTuple):
-    """A JSON object and where it stands: ``text[start:end]``."""
+    """A JSON object and its position: ``text[start:end]``."""
 
     value: dict[str, object]
     start: int

@@ -24,42 +24,42 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """One utterance of one node in one round; stored once, referred to by ``id``."""
+    """The message of one node in one round; stored once, referred to by ``id``."""
 
     id: str
     """Unique within a trace: ``"<sender>:<round>"``."""
     sender: str
     round: int
     content: str
-    """The whole reply, reason and all, as the sender's model wrote it."""
+    """The whole reply with its reason, as the sender's model wrote it."""
     action: Action | None = None
     """The proposal, in the screen's own indices (not the sender's view); ``None``: no valid one."""
     adapter: str | None = None
-    """Adapter and version that spoke, ``"agent_2@7"``; ``None``: the base model."""
+    """Adapter and version that were used, ``"agent_2@7"``; ``None``: the base model."""
     logprob: float | None = None
     """Log-probability (nats) of the reply under the sender's model; ``None`` if unknown."""
     usage: Usage = Usage()
     error: str | None = None
-    """Why there is no valid proposal; ``None`` if all went well. A message with an error is what
-    successors see of a failed node (a tombstone)."""
+    """Why there is no valid proposal; ``None`` if there was no error. If a node fails, its
+    successors receive a message with an error (a tombstone)."""
 
 
 def abstains(message: Message) -> bool:
-    """Whether it says that there is nothing to propose: neither a proposal nor a failure."""
+    """Whether the agent abstains: the message has neither a proposal nor a failure."""
     if message.action is not None or message.error is not None:
         return False
     return isinstance(parse_reply(message.content), Abstain)
 
 
 class Heard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A message as the listener sees it: actions in the listener's own indices."""
+    """A message as the receiver sees it: actions in the receiver's own indices."""
 
     sender: str
     round: int
     content: str
     action: Action | None = None
     own: bool = False
-    """True for the listener's own words from an earlier round."""
+    """True for the receiver's own message of an earlier round."""
 
 
 if not TYPE_CHECKING:  # type checkers know only the present names

@@ -1,8 +1,8 @@
-"""The one seam to a language model.
+"""The interface to language models.
 
 A node hands a :class:`Request` to a :class:`ChatModel` and gets a :class:`Completion`. A request
 about a screen carries a :class:`Decision`, the structured context of one agent in one round;
-large models read it as chat text (:mod:`swarm_ui.prompts`), the embedded agent as compact tokens.
+large models get it as chat text (:mod:`swarm_ui.prompts`), the embedded agent as compact tokens.
 The completion always holds the exact prompt that was used.
 """
 
@@ -27,15 +27,15 @@ class ChatMessage(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """All that one agent knows when it speaks: its view of the screen and what it heard."""
+    """The input of one agent: its view of the screen and the messages it received."""
 
     observation: Observation
     """The screen in the agent's own view (own order of elements, own indices)."""
     heard: tuple[Heard, ...] = ()
-    """Own last words first, then predecessors in edge order."""
+    """Its own last message first, then those of its predecessors in edge order."""
     partial: bool = False
-    """Whether it sees only a part of the screen: then it may pass, and colleagues may name
-    elements with numbers after those that it sees."""
+    """Whether the agent sees only a part of the screen. It may then abstain, and other agents may
+    refer to hidden elements, which have numbers after those of the visible ones."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,9 +49,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """0 is greedy."""
     max_tokens: int = 256
     seed: int = 0
-    """Seeds the sampling of this request alone, so that batching does not change its answer."""
+    """Seeds only the sampling of this request, so that batching does not change its answer."""
     run: str = ""
-    """Name of the run that asks. A model that batches serves runs in turn; ``""``: the call is not
+    """Name of the calling run. A model that batches serves runs in turn; ``""``: the call is not
     part of a run."""
     json_schema: str | None = None
     """JSON schema (as JSON text) the reply must follow, where the model supports it."""
@@ -64,7 +64,7 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
     prompt: str
     """The exact prompt as the model read it, for the trace."""
     usage: Usage = Usage()
-    """Tokens of the call; guessed where a server does not count them."""
+    """Tokens of the call; estimated if a server does not count them."""
     logprob: float | None = None
     """Log-probability (nats) of the reply, summed over its tokens; ``None`` if unknown."""
     model: str = ""
@@ -74,13 +74,13 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
 
 @runtime_checkable
 class ChatModel(Protocol):
-    """Anything that answers requests. Implementations batch or throttle inside."""
+    """Anything that answers requests. Implementations may batch or throttle requests internally."""
 
     @property
     def name(self) -> str: ...
 
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        """One completion a request, in order.
+        """One completion for each request, in order.
 
         Raises:
             ModelError: the model cannot answer; nothing of the batch is returned.
@@ -92,7 +92,7 @@ class ChatModel(Protocol):
 
 @runtime_checkable
 class ScoringModel(ChatModel, Protocol):
-    """A model that can also tell how probable a given reply is."""
+    """A model that can also compute the probability of a given reply."""
 
     async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
         """Log-probability (nats) of each JSON action under its request; ``-inf`` if impossible."""
@@ -104,7 +104,7 @@ class StreamingModel(ChatModel, Protocol):
     """A model whose reply can be read while it is being written."""
 
     def stream(self, request: Request) -> AsyncIterator[str | Completion]:
-        """Pieces of the reply as they come, then, last, the whole :class:`Completion`.
+        """Pieces of the reply as they arrive, and finally the whole :class:`Completion`.
 
         The pieces joined are the text of the completion, which has the prompt, usage and
         log-probability that ``generate`` gives. Closing the iterator early cancels the call.
@@ -122,8 +122,8 @@ class SamplingModel(ChatModel, Protocol):
     async def sample(self, request: Request, n: int) -> list[Completion]:
         """``n`` samples of one request.
 
-        The prompt is paid once where the server can do that, and its tokens are in the usage of
-        one of the completions only: summed over all, the usage is what was paid.
+        The prompt is paid for once if the server supports it, and its tokens are in the usage of
+        one of the completions only: the sum over all completions is the total usage.
 
         Raises:
             ModelError: the model cannot answer; no sample is returned.
@@ -133,12 +133,13 @@ class SamplingModel(ChatModel, Protocol):
 
 @runtime_checkable
 class VersionedModel(ChatModel, Protocol):
-    """A model whose adapters are replaced by newer versions while runs go on."""
+    """A model whose adapters can be replaced by newer versions during runs."""
 
     def lease(self, adapter: str) -> str:
         """The exact version that answers under this name now, such as ``"agent_2@7"``.
 
-        It is kept until released, as often as it was leased; a request may name it as its adapter.
+        It is kept until it has been released as often as it was leased. A request may name it as
+        its adapter.
 
         Raises:
             ModelError: there is no such adapter.

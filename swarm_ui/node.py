@@ -1,4 +1,4 @@
-"""The contract of a node: a name, and a coroutine that answers the messages it hears.
+"""The contract of a node: a name, and a coroutine that answers the messages it receives.
 
     class Echo:
         id = "echo"
@@ -6,8 +6,8 @@
         async def __call__(self, inbox, context):
             return NodeReply(content=" ".join(m.content for m in inbox))
 
-A node holds no run state, so one graph serves any number of concurrent runs; all that belongs to
-one call comes in through its :class:`NodeContext`.
+A node holds no run state, so one graph serves any number of concurrent runs; everything specific
+to a call is passed in its :class:`NodeContext`.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 Scope = Literal["last", "all"]
 Ties = Literal["seed", "top"]
 Condition = Callable[[Message], bool]
-"""Whether a message travels over an edge. Asked anew in every run and replay, so it must depend
-on nothing but the message."""
+"""Whether a message is sent over an edge. Evaluated again in every run and replay, so it must
+depend only on the message."""
 
 _NO_USAGE = Usage()
 
@@ -48,7 +48,7 @@ def derive(seed: int, *names: str | int) -> int:
 
 
 class NodeReply(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node answers. The executor gives it an identity and makes it a message and a call."""
+    """The answer of a node. The executor turns it into a message and a call record."""
 
     content: str = ""
     action: Action | None = None
@@ -56,9 +56,9 @@ class NodeReply(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
     """Why there is no valid proposal."""
     model: str = ""
-    """Name of the model that spoke; empty for nodes without one."""
+    """Name of the model that answered; empty for nodes without a model."""
     adapter: str | None = None
-    """Adapter and version that spoke."""
+    """Adapter and version that were used."""
     logprob: float | None = None
     usage: Usage = _NO_USAGE
     prompt: str = ""
@@ -70,9 +70,9 @@ class NodeReply(msgspec.Struct, frozen=True, kw_only=True):
     ballot: dict[str, float] | None = None
     """Weight of each proposal in a vote, keyed by the action's JSON."""
     inner: tuple[tuple[Message, Call], ...] = ()
-    """What was said inside a nested graph."""
+    """Messages sent inside a nested graph."""
     skipped: tuple[str, ...] = ()
-    """Ids of the calls inside a nested graph that were not made."""
+    """Ids of the skipped calls inside a nested graph."""
 
 
 class Source(NamedTuple):
@@ -85,13 +85,13 @@ class Source(NamedTuple):
 
 
 class Witness(Protocol):
-    """Knows the origin of every message of a run; the executor implements it."""
+    """Gives the origin of every message of a run; implemented by the executor."""
 
     def source(self, message: Message) -> Source: ...
 
 
 class NodeContext(msgspec.Struct):
-    """One call's surroundings."""
+    """The context of one call."""
 
     observation: Observation
     node: str
@@ -99,12 +99,12 @@ class NodeContext(msgspec.Struct):
     round: int
     rounds: int
     message_id: str
-    """Id the answer will have."""
+    """Id of the message that will hold the answer."""
     run_seed: int
     own: Message | None
     """The node's own message of the last round; also the first of the inbox."""
     session: RunContext
-    """What the whole run shares."""
+    """The part of the context that all calls of the run share."""
     witness: Witness
 
     @property
@@ -118,7 +118,7 @@ class NodeContext(msgspec.Struct):
 
     @property
     def seed(self) -> int:
-        """Seed of this call alone, from (run seed, node, round), and which sample of it it is."""
+        """Seed of this call, derived from the run seed, node, round, and sample number."""
         seed = derive(self.run_seed, self.node, self.round)
         sample = self.session.edits.samples.get(self.message_id, 0)
         return derive(seed, "sample", sample) if sample else seed
@@ -133,7 +133,7 @@ class NodeContext(msgspec.Struct):
 
     @property
     def streaming(self) -> bool:
-        """Whether the answer is to be shown piece by piece."""
+        """Whether the answer should be streamed."""
         return self.session.on_event is not None
 
     def tell(self, text: str) -> None:
@@ -145,18 +145,18 @@ class NodeContext(msgspec.Struct):
             self.session.on_event(piece)
 
     def pinned(self, model: ChatModel, request: Request) -> Request:
-        """A request that names the adapter version which the model had when the run began."""
+        """The request, pinned to the adapter version that was current when the run started."""
         return self.session.pinned(model, request)
 
     def final(self, model: ChatModel, request: Request) -> Request:
-        """The request of this call as it is to be sent: edited by a replay, and pinned."""
+        """The request to send for this call: edited by a replay, if any, and pinned."""
         return self.session.pinned(model, self.session.rewritten(self.message_id, request))
 
     def source(self, message: Message) -> Source:
-        """The origin of a message that this node hears.
+        """The origin of a message that this node receives.
 
         Raises:
-            KeyError: not a message of this run (it came from around a nested graph).
+            KeyError: the message is not of this run, but from outside a nested graph.
         """
         return self.witness.source(message)
 
@@ -171,24 +171,24 @@ class Node(Protocol):
         ...
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply | Message:
-        """Answer what was heard: own last message first, then predecessors in edge order.
+        """Answer the received messages: its own last one first, then predecessors in edge order.
 
-        Whatever it raises becomes a tombstone or aborts the run, as the run's limits say.
+        An exception becomes a tombstone or aborts the run, depending on the limits of the run.
         """
         ...
 
 
 class ClosingNode(Node, Protocol):
-    """A node that speaks once, after the last round, such as a vote."""
+    """A node that is called once, after the last round, such as a vote."""
 
     @property
     def scope(self) -> Scope:
-        """``"last"``: hears the last round; ``"all"``: every message of every round."""
+        """``"last"``: receives the messages of the last round; ``"all"``: those of every round."""
         ...
 
 
 def scope_of(node: Node) -> Scope | None:
-    """The scope of a :class:`ClosingNode`, ``None`` for a node that speaks every round.
+    """The scope of a :class:`ClosingNode`, ``None`` for a node that is called in every round.
 
     This is the one place that decides it. ``isinstance`` of a protocol takes some 50 microseconds,
     which is too long for graphs of thousands of nodes.
@@ -198,11 +198,11 @@ def scope_of(node: Node) -> Scope | None:
 
 @runtime_checkable
 class ModelNode(Node, Protocol):
-    """A node that asks a language model about a screen, and can be asked for probabilities."""
+    """A node that asks a language model about a screen, and can return probabilities."""
 
     @property
     def model(self) -> ChatModel: ...
 
     def request(self, decision: Decision, *, seed: int = 0) -> Request:
-        """What it would ask its model in that context."""
+        """The request to its model in this context."""
         ...

@@ -53,12 +53,12 @@ class Past(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     action: Action
     role: str = ""
-    """Role of the element acted on; empty for acts without an element."""
+    """Role of the element acted on; empty for actions without an element."""
     label: str = ""
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A screen, the goal, and what was done so far."""
+    """A screen, the goal, and the actions so far."""
 
     goal: str
     elements: tuple[Element, ...]
@@ -67,7 +67,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     history: tuple[Past, ...] = ()
     """Executed actions, oldest first; complete (a model takes as many of the last as it likes)."""
     actions: tuple[ActionType, ...] = ()
-    """Kinds of action that mean something here (a web page knows no ``status``); empty: all."""
+    """Kinds of actions that are supported here (web pages have no ``status``); empty: all."""
     png: bytes | None = None
     """Screenshot; only when the environment was asked for one."""
 

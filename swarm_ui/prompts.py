@@ -1,7 +1,7 @@
 """A decision as chat text, for models that read plain language.
 
-What comes from the world (the screen, labels in the history, words of other agents) is data that
-may be hostile. It stands inside tagged blocks it cannot leave, and the instructions say so.
+Content from outside (the screen, labels in the history, messages of other agents) may be hostile.
+It is placed in tagged blocks that it cannot close, and the instructions say that it is only data.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from swarm_ui.model import ChatMessage, Decision, Request
 from swarm_ui.observation import Element, Observation, Past, render
 
 HISTORY = 12
-"""How many of the last actions a prompt shows. A default of ours: the paper gives no number."""
+"""Number of past actions in a prompt. This default is ours: the paper gives no number."""
 
 _FORMS: dict[str, str] = {
     "click": '{"action_type": "click", "target": "<label>", "index": <number>}',
@@ -86,9 +86,9 @@ def decision_chat(
     """The context of one role-free agent, which is asked for a reason and one action.
 
     Args:
-        decision: what the agent sees and heard.
-        action_types: the acts to offer; all by default.
-        history: how many of the last executed actions to show.
+        decision: the screen and the messages that the agent received.
+        action_types: the kinds of actions to offer; all by default.
+        history: number of past executed actions to show.
     """
     forms = "\n".join(_FORMS[kind] for kind in action_types)
     part = ""
@@ -128,7 +128,7 @@ def context(observation: Observation, *, history: int = HISTORY) -> str:
 
 
 def summary(past: Past) -> str:
-    """One executed action in one line, by label: its index means nothing on another screen.
+    """One executed action in one line, by label, since an index is valid only on its own screen.
 
     >>> summary(Past(action=Action(action_type="click", index=3), role="button", label="Save"))
     'click the button "Save"'
@@ -149,12 +149,14 @@ def summary(past: Past) -> str:
 
 
 def utterance(content: str, action: Action | None) -> str:
-    """What was said, with its action in the reader's own indices instead of the speaker's.
+    """The text of a message, with its action in the indices of the receiving agent.
+
+    Agents may see the elements in different orders.
 
     Args:
-        content: the whole reply of the speaker.
-        action: its proposal as the reader would write it; ``None`` if there is none or if it
-            points at an element that the reader does not see.
+        content: the whole reply of the sender.
+        action: the proposal in the receiver's indices; ``None`` if there is none or if it
+            refers to an element that the receiver does not see.
     """
     proposals = [f for f in objects(content) if f.value.get("action_type") in ACTION_TYPES]
     if action is None and not proposals:
@@ -166,7 +168,7 @@ def utterance(content: str, action: Action | None) -> str:
 
 
 def said(speaker: str, content: str, action: Action | None) -> str:
-    """One utterance as a labelled block of data."""
+    """One message as a labelled block of data."""
     text = _LOOKALIKE.sub("‹", utterance(content, action))
     return f"{_inside(speaker)}:\n<said>\n{text}\n</said>"
 
@@ -174,7 +176,7 @@ def said(speaker: str, content: str, action: Action | None) -> str:
 def as_chat(
     request: Request, render: Callable[[Decision], tuple[ChatMessage, ...]] = decision_chat
 ) -> tuple[ChatMessage, ...]:
-    """The chat of a request; a decision is turned into one by ``render``.
+    """The chat of a request. If the request has a decision, ``render`` converts it to a chat.
 
     Raises:
         ModelError: the request has both a decision and a chat, or neither.
@@ -188,7 +190,7 @@ def as_chat(
 
 
 def with_picture(chat: Sequence[ChatMessage], png: bytes) -> tuple[ChatMessage, ...]:
-    """The chat with a picture in its last turn of the user, for models that can see."""
+    """The chat with a picture in its last user turn, for models that accept images."""
     for k in reversed(range(len(chat))):
         if chat[k].role == "user":
             turn = msgspec.structs.replace(chat[k], images=(*chat[k].images, png))
@@ -197,7 +199,7 @@ def with_picture(chat: Sequence[ChatMessage], png: bytes) -> tuple[ChatMessage, 
 
 
 def with_schema(chat: Sequence[ChatMessage], schema: str) -> tuple[ChatMessage, ...]:
-    """The chat with a JSON schema in plain words, for models that cannot be held to one."""
+    """The chat with a JSON schema in its text, for models without constrained decoding."""
     asked = f"Reply with one JSON value that follows this JSON schema, and nothing else:\n{schema}"
     if not chat or chat[-1].role != "user":
         return (*chat, ChatMessage("user", asked))
@@ -209,8 +211,8 @@ def with_schema(chat: Sequence[ChatMessage], schema: str) -> tuple[ChatMessage, 
 def transcript(chat: Sequence[ChatMessage]) -> str:
     """A chat as one text: the exact prompt, as traces keep it; :func:`chat_of` reads it back.
 
-    A picture is named by its size and the beginning of its SHA-256. A line of a turn that looks
-    like the heading of another one gets a backslash in front, so nothing can pass for a turn.
+    A picture is named by its size and the beginning of its SHA-256. A line that looks
+    like the heading of a turn gets a backslash in front, so no text can imitate a turn.
 
     >>> print(transcript([ChatMessage("user", "Which?"), ChatMessage("assistant", "This.")]))
     [user]
@@ -230,15 +232,15 @@ def transcript(chat: Sequence[ChatMessage]) -> str:
 
 
 def chat_of(text: str, *, pictures: Iterable[bytes] = ()) -> tuple[ChatMessage, ...]:
-    """The turns of a :func:`transcript`, to edit a recorded prompt and ask again.
+    """The turns of a :func:`transcript`, for example to edit a recorded prompt and send it again.
 
     Args:
         text: the transcript.
         pictures: PNG files; those that the transcript names are put back into their turns. It
-            does not hold them itself (the one of a recorded call is its observation's ``png``).
+            does not contain them itself (for a recorded call, the picture is ``observation.png``).
 
     Raises:
-        TraceError: not a transcript, or one that names a picture which was not given.
+        TraceError: the text is not a transcript, or it names a picture that was not given.
     """
     if not text:
         return ()
@@ -286,7 +288,7 @@ def _heard(heard: Heard) -> str:
 
 
 def _one_line_each(observation: Observation) -> Observation:
-    """Labels without line breaks, so that no label can pass for another element."""
+    """Labels without line breaks, so that no label can imitate another element."""
     return msgspec.structs.replace(
         observation, elements=tuple(_one_line(element) for element in observation.elements)
     )
@@ -310,5 +312,5 @@ def _flat(text: str) -> str:
 
 
 def _inside(text: str, *, keep_lines: bool = False) -> str:
-    """Text that cannot close the block it stands in."""
+    """Text that cannot close the block that contains it."""
     return _LOOKALIKE.sub("‹", text if keep_lines else _flat(text))

@@ -68,10 +68,10 @@ class Emulator(msgspec.Struct, frozen=True, kw_only=True):
         return all(_open(port) for port in (self.console_port, self.grpc_port))
 
     def expect(self) -> None:
-        """Check that the emulator listens.
+        """Check that the emulator accepts connections.
 
         Raises:
-            EnvironmentFault: it does not listen. The message says how to start it.
+            EnvironmentFault: it accepts no connection. The message explains how to start it.
         """
         if not self.listens():
             hint = _START_HINT.format(console=self.console_port, grpc=self.grpc_port)

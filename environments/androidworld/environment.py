@@ -162,7 +162,7 @@ class AndroidWorldEnvironment:
         return self._registry
 
     def _open(self) -> Any:
-        """Connect to the device, after a check that it listens."""
+        """Connect to the device, after checking that it accepts connections."""
         if self._connect is not None:
             return self._connect()
         launcher = _upstream("android_world.env.env_launcher")

@@ -77,7 +77,7 @@ class AndroidWorldProcess:
 
     Args:
         settings: the device, the task family and the observations.
-        step_timeout: time limit of a step in seconds. When it is over, the process is killed and
+        step_timeout: time limit of a step in seconds. After that, the process is killed and
             the step raises a fault. The next reset starts a new process.
         reset_timeout: time limit for the set-up of a task.
         python: the Python to run; by default the one named by :data:`PYTHON`, else this one.
@@ -121,7 +121,7 @@ class AndroidWorldProcess:
         """Start the process and ask it for the tasks. ``reset`` calls this method.
 
         Raises:
-            ConfigError: its Python lacks android_world. The message says what to install.
+            ConfigError: its Python does not have android_world. The message explains the remedy.
         """
         if self.process_id is None:
             await self._open()

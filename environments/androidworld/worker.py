@@ -34,7 +34,7 @@ def make(settings: Settings) -> AndroidWorldEnvironment:
 
 
 async def answer(env: AndroidWorldEnvironment | ConfigError, call: Call) -> Answer:
-    """Answer a call. If there is no environment, the answer says why."""
+    """Answer a call. If there is no environment, the answer gives the reason."""
     if isinstance(env, ConfigError):
         return Answer() if call.do == "close" else Answer(refused=str(env))
     try:

@@ -38,7 +38,7 @@ from swarm_ui.environments.autowebbench.metrics import (
 def synthetic() -> Path:
     """Folder of a small synthetic data set with four splits of two tasks each.
 
-    None of the tasks is from the benchmark, so a score on them says nothing about an agent. They
+    None of the tasks is from the benchmark, so a score on them has no meaning for an agent. They
     are for tests and demos.
     """
     return Path(__file__).parent / "synthetic"

@@ -104,7 +104,7 @@ def to_text(action: Action, element: str) -> str:
     """The call for an agent's action. Empty if there is no call for it.
 
     Args:
-        action: the action. ``long_press`` stands for ``hover``, ``open_app`` for ``jump_to``,
+        action: the action. ``long_press`` means ``hover``, ``open_app`` for ``jump_to``,
             ``answer`` and ``status`` "complete" for ``finish``, and ``status`` "infeasible" for
             ``user_input``, because only the user can continue.
         element: id of the element that the action points at, or empty.

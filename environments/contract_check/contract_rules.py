@@ -45,7 +45,7 @@ _TRIES: dict[str, Action] = {
 async def episode_rules(
     trial: Trial, one: Environment, two: Environment, task: str, seed: int, budget: int
 ) -> None:
-    """All rules that need an episode. A check that cannot go on does not stop the others."""
+    """All rules that need an episode. A check that cannot continue does not stop the others."""
     rules: list[Callable[[], Awaitable[None]]] = [
         partial(_resets, trial, one, two, task, seed),
         partial(_repeats, trial, one, two, task, seed),

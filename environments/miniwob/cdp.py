@@ -57,7 +57,7 @@ class Connection:
         """Send one command and return its result.
 
         Raises:
-            EnvironmentFault: the browser is gone, refuses, or does not answer in time.
+            EnvironmentFault: the browser has ended, rejects the command, or times out.
         """
         if self._lost is not None or self._transport is None:
             raise EnvironmentFault(f"{method}: {self._lost or 'not connected'}")

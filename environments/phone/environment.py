@@ -231,7 +231,7 @@ class PhoneEnvironment:
         """1.0 if the solver needs fewer actions after ``action`` than before, else 0.0.
 
         An action that ends the episode is right only where the solver would end it the same way.
-        So it is wrong to give up on an infeasible task without having looked, although the task
+        It is therefore wrong to declare a task infeasible without having looked, although the task
         rewards it.
         """
         assignment = self._running()

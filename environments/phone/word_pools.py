@@ -48,4 +48,4 @@ cookies licence community forum tips tutorial upgrade premium invite rating surv
 nearby stories highlights sponsored support language region accessibility imprint donate affiliates
 coupons events gifts
 """)
-"""What fills long screens and leads nowhere; none stands on a screen with its like of the app."""
+"""Filler labels for long screens, which open nothing; labels used by the app are skipped."""

@@ -27,7 +27,7 @@ async def play_in_browser(
 ) -> Episode | None:
     """Let a person do a task on a page that shows the screenshot, or the boxes of the elements.
 
-    The page is served to this machine only, under a secret address, until the task is over. It
+    The page is served to this machine only, under a secret address, until the task has ended. It
     loads nothing from other servers.
 
     Args:

@@ -72,7 +72,7 @@ class _FairQueue(Generic[Item, Answer]):
         return entry
 
     def drop(self, call: _Call[Answer]) -> None:
-        """Remove the items of a call. The turn of its caller does not change."""
+        """Remove the items of a call. Its caller keeps its place in the queue of callers."""
         queue = self._queues.get(call.caller)
         if queue is None:
             return

@@ -19,7 +19,7 @@ class EdgeSample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One sampled DAG."""
 
     order: tuple[str, ...]
-    """All nodes; the first one speaks first."""
+    """All nodes, in their order in the run."""
     edges: tuple[EdgeName, ...]
     """(sender, listener), sorted by the listener's and then the sender's position in ``order``."""
     log_prob: float | None
@@ -53,9 +53,9 @@ class CyclicBlock(NamedTuple):
 class CandidateGraph:
     """Named nodes and the edges that may occur between them.
 
-    Nodes stand in *levels*, the topological generations of the strongly connected components. A
-    candidate from one level to a later one never closes a cycle, so the order of the nodes matters
-    only within a level. A node that only listens, such as a final decision, is in a later level
+    Nodes are grouped in *levels*: the topological generations of the strongly connected components.
+    A candidate from one level to a later one never closes a cycle, so the order of nodes matters
+    only within a level. A node that only receives, such as a final decision, is in a later level
     than the nodes it listens to.
 
     Attributes:

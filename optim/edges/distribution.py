@@ -54,8 +54,8 @@ class Draws(NamedTuple):
 class EdgeDistribution(nn.Module):
     """Distribution over DAGs on named nodes.
 
-    Parameters belong to *names*: nodes are sorted inside, so the sequence in which names are given
-    changes nothing, and files are matched by edge name.
+    Parameters belong to *names*: nodes are sorted internally, so the order in which names are given
+    does not matter, and files are matched by edge name.
 
     Attributes:
         names: the nodes, sorted, length ``n``.
@@ -82,8 +82,8 @@ class EdgeDistribution(nn.Module):
                 directions are candidates.
             candidates: edges that may occur; default: every ordered pair, but none from the
                 decision.
-            decision: a node that only listens. Samples keep the edges that lead to it; nodes that
-                cannot reach it are not in ``EdgeSample.used``.
+            decision: a node that only receives messages. Samples keep the edges that lead to it;
+                nodes that cannot reach it are not in ``EdgeSample.used``.
 
         Raises:
             ConfigError: a repeated or unknown name, a self-loop, a decision that sends, or a

@@ -19,9 +19,10 @@ def edge_credit(
     """Credit of each edge of a decision, propagated backwards through the messages.
 
     The return of a message is its own advantage plus ``discount`` times the mean return of the
-    messages that heard it. So credit of a late message reaches all messages before it, weaker with
-    every hop. An edge gets the advantage of the message that it carried plus ``discount`` times
-    the return of the listener's message. Edges that carried nothing have no entry.
+    messages that received it. Credit of a late message therefore reaches all messages before it,
+    discounted with every hop. An edge gets the advantage of the message that it carried plus
+    ``discount`` times the return of the receiver's message. Edges that carried no
+    message have no entry.
 
     Args:
         trace: one decision.
@@ -119,7 +120,7 @@ def _returns(trace: Trace, own: dict[str, float], discount: float) -> dict[str, 
         for id in call.heard:
             listeners.setdefault(id, []).append(call.message)
     returns: dict[str, float | None] = {}
-    # Every message comes before those that heard it, so their returns are known in reverse.
+    # Every message precedes those that depend on it, so a reverse pass knows their returns.
     for id in reversed(topological(heard)):
         later = [v for m in listeners.get(id, ()) if (v := returns.get(m)) is not None]
         if later and discount:

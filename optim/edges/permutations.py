@@ -32,7 +32,7 @@ def _layers(n: int) -> tuple[Tensor, ...]:
 def _choice(scores: Tensor) -> Tensor:
     """Log-probability that node i is placed next after set S, shape ``[2^n, n]``."""
     inside = _members(len(scores))
-    # The full set has nobody left; its row is never read, but must not make NaN gradients.
+    # The full set has no node left; its row is never read, but must not make NaN gradients.
     left = torch.where(inside, -torch.inf, scores)[:-1].logsumexp(1)
     left = torch.cat([left, left.new_zeros(1)])
     return torch.where(inside, -torch.inf, scores - left[:, None])

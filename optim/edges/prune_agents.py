@@ -1,4 +1,4 @@
-"""Find the agents that harm a team, from credit alone, and cut their edges or votes."""
+"""Find the agents that harm a team, using only credit, and cut their edges or votes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class PrunedTeam(NamedTuple, Generic[G]):
 def find_broken(
     episodes: Iterable[Episode], *, margin: float = 0.15, failures: float = 0.5
 ) -> tuple[AgentAudit, ...]:
-    """Find agents that are broken or work against the team, from credit alone.
+    """Find agents that are broken or work against the team, using only credit.
 
     An agent is compared with the median of the other agents at the same steps. So a hard step
     counts against no agent, and several broken agents do not hide each other. The intervals are
@@ -118,7 +118,7 @@ def without_voice(graph: G, agents: Iterable[str], *, edges: bool = True, vote: 
         graph: the team.
         agents: the agents whose messages are cut.
         edges: cut their edges to other agents. Together with ``vote`` the agents leave the team,
-            so that they are not called any more; otherwise they still listen.
+            so that they are not called any more; otherwise they still receive messages.
         vote: cut their edges to the vote and to every other closing node.
 
     Raises:

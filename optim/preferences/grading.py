@@ -54,7 +54,7 @@ async def score_of_action(
     """What a critic gives for one action in the place of a decision; ``None``: unscored.
 
     The critic sees a decision in which a single agent proposed the action. The agent has the name
-    of an agent of the team, so that the name tells the critic nothing.
+    of an agent of the team, so that the name gives the critic no information.
     """
     agent = trace.agents[0]
     said = Message(id=f"{agent}:0", sender=agent, round=0, content=action.json(), action=action)

@@ -4,7 +4,7 @@ A *source* of samples, then three *levels*, then *training*, after CollabUIAgent
 (arXiv 2502.14496). There are two sources, and each has its training:
 
 ===============  ================================  ==========================================
-reading order    the small base agent that ships   any language model in any environment
+reading order    the small shipped base agent      any language model in any environment
 ===============  ================================  ==========================================
 source           invented screens, and an          walks in an environment, described by
                  environment's expert              language models or scripted roles

@@ -30,9 +30,9 @@ from swarm_ui.cli.output import Output
 from swarm_ui.errors import SwarmError
 
 _EPILOG = (
-    "Exit codes: 0 done; 1 the answer is no (not solved, below --fail-under, something missing); "
+    "Exit codes: 0 done; 1 negative result (not solved, below --fail-under, something missing); "
     "2 wrong usage, configuration or file; 3 the environment broke; 4 the model could not answer; "
-    "5 training cannot go on; 70 a bug; 130 interrupted."
+    "5 training cannot continue; 70 a bug; 130 interrupted."
 )
 
 app = typer.Typer(

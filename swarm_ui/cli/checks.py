@@ -19,7 +19,7 @@ from typing import Literal
 from swarm_ui.errors import ConfigError, ModelError
 
 AREAS = ("core", "train", "gpu", "web", "android", "endpoint", "mind2web")
-"""What ``doctor --need`` takes."""
+"""The values of ``doctor --need``."""
 _CORE = ("msgspec", "networkx", "openai", "rich", "typer", "PIL")
 _EXTRAS: dict[str, tuple[str, tuple[str, ...]]] = {
     "train": ("agents in this process, and learning",
@@ -41,10 +41,10 @@ class Check:
     area: str
     name: str
     state: Literal["ok", "missing", "absent"]
-    """``absent``: not found, and nothing that was asked for needs it."""
+    """``absent``: not found, and not needed for what was requested."""
     found: str
     do: str = ""
-    """What to do about it."""
+    """How to fix the problem."""
 
 
 def checks(url: str | None, model: str | None, key_env: str, needed: frozenset[str]) -> list[Check]:
@@ -67,7 +67,7 @@ def checks(url: str | None, model: str | None, key_env: str, needed: frozenset[s
 
 
 def _check(area: str, name: str, ok: object, found: str, do: str) -> Check:
-    """A check that is fine, or whose part is absent. ``do``: what to do in that case."""
+    """A check with the status ok or absent. ``do``: how to install an absent part."""
     state: Literal["ok", "absent"] = "ok" if ok else "absent"
     return Check(area=area, name=name, state=state, found=found, do="" if ok else do)
 
@@ -100,7 +100,7 @@ def _modules(area: str, name: str, modules: tuple[str, ...], do: str) -> Check:
 
 @cache
 def _distributions() -> Mapping[str, list[str]]:
-    """Distributions by module; reading the records of all that is installed takes time."""
+    """Distributions by module; reading the records of all installed packages takes time."""
     return importlib.metadata.packages_distributions()
 
 

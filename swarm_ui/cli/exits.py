@@ -1,37 +1,37 @@
-"""Exit codes, and what ends a command with each."""
+"""The exit codes of the commands and their meanings."""
 
 from __future__ import annotations
 
 from swarm_ui.errors import Failure, FailureKind, SwarmError
 
 OK = 0
-"""The command did what it was asked to, however well the agents did."""
+"""The command finished, whatever the result of the agents."""
 NOT_GOOD = 1
-"""It ran to its end and the answer is no: task not solved, below ``--fail-under``, something
-that is needed is missing."""
+"""The command finished with a negative result: task not solved, below ``--fail-under``, or
+something that is needed is missing."""
 WRONG = 2
-"""Usage, configuration or a file of the user's is wrong; nothing was started."""
+"""Wrong usage, or an invalid configuration or user file; nothing was started."""
 ENVIRONMENT = 3
 """The environment broke: no episode could be counted."""
 MODEL = 4
 """The model (or another node of the team) could not answer, or the budget is used up."""
 LEARNING = 5
-"""Training cannot go on."""
+"""Training cannot continue."""
 INTERNAL = 70
 """A bug of this library, with its traceback."""
 INTERRUPTED = 130
-"""Ctrl-C; what was done is saved."""
+"""Ctrl-C; the finished part is saved."""
 
 MEANINGS: dict[int, str] = {
     OK: "done",
-    NOT_GOOD: "ran to the end, and the answer is no: task not solved, below --fail-under, "
-    "something missing",
+    NOT_GOOD: "finished with a negative result: task not solved, below --fail-under, "
+    "or something missing",
     WRONG: "wrong usage, configuration or file",
     ENVIRONMENT: "the environment broke",
     MODEL: "the model (or another node) could not answer, or its budget is used up",
-    LEARNING: "training cannot go on",
+    LEARNING: "training cannot continue",
     INTERNAL: "a bug; the traceback is shown",
-    INTERRUPTED: "interrupted; what was done is saved",
+    INTERRUPTED: "interrupted; the finished part is saved",
 }
 
 

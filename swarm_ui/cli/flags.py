@@ -1,4 +1,4 @@
-"""Options of commands, and the settings that they stand for."""
+"""Options of commands, and the settings that they set."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from swarm_ui.experiment.teams import SHAPES
 
 WHERE, WHO, HOW, LEARNING = "Where it acts", "Who acts", "How it runs", "Learning"
 _PANELS = {"environment": WHERE, "model": WHO, "team": WHO, "train": LEARNING, "run": HOW, "": HOW}
-"""In the help, by section of the configuration."""
+"""Titles of option groups in the help, by section of the configuration."""
 
 
 def one_of(*names: str) -> Callable[[str], list[str]]:
-    """Completion of a word that is one of a few."""
+    """Completion for a fixed list of words."""
 
     def complete(incomplete: str) -> list[str]:
         return [name for name in names if name.startswith(incomplete)]
@@ -32,7 +32,7 @@ def one_of(*names: str) -> Callable[[str], list[str]]:
 
 
 def tasks(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Completion of a task, in environments whose tasks are known without a device."""
+    """Completion for tasks, in environments whose tasks are known without a device."""
     known_tasks = spec_of(ctx.params.get("env") or "phone").known_tasks
     known = known_tasks() if known_tasks is not None else ()
     return [name for name in known if name.startswith(incomplete)]
@@ -40,7 +40,7 @@ def tasks(ctx: typer.Context, incomplete: str) -> list[str]:
 
 def declare(*names: str, value: str = "", help: str, panel: str = HOW,
             complete: Callable[..., list[str]] | None = None) -> Any:  # fmt: skip
-    """An option for Typer. ``value``: the placeholder of its value; empty: it is a switch."""
+    """An option for Typer. ``value``: the placeholder of its value; empty for a switch."""
     return typer.Option(
         *names, metavar=value, help=help, rich_help_panel=panel or None, autocompletion=complete
     )
@@ -48,20 +48,20 @@ def declare(*names: str, value: str = "", help: str, panel: str = HOW,
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option of commands that take many."""
+    """An option that several commands share."""
 
     name: str
-    """Of the parameter."""
+    """Name of the parameter."""
     type: Any
     declaration: Any
     """As Typer takes it."""
     setting: str = ""
-    """The setting that it stands for, such as ``"team.agents"``; empty: none."""
+    """The setting that the option sets, such as ``"team.agents"``; empty: none."""
     default: Any = None
 
     @property
     def flag(self) -> str:
-        """Its name in error messages."""
+        """Name of the option in error messages."""
         if isinstance(self.declaration, typer.models.ArgumentInfo):
             return str(self.declaration.metavar)
         names = [n for n in self.declaration.param_decls or () if n.startswith("--")]
@@ -70,7 +70,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What the user gave a command."""
+    """The arguments and options given by the user."""
 
     options: tuple[Option, ...]
     values: Mapping[str, Any]
@@ -80,11 +80,15 @@ class Arguments:
 
     @property
     def output(self) -> Output:
-        """Where the command writes."""
+        """The output of the command."""
         return Output(machine=self["json"], quiet=self.values.get("quiet", False))
 
     def draft(self, *, file: bool = True) -> Draft:
-        """Options over ``--set`` over the file. ``file``: read the file, if one is given."""
+        """The settings; options override ``--set``, which overrides the file.
+
+        Args:
+            file: whether to read the configuration file, if one is given.
+        """
         given = {
             option.setting: (option.flag, self[option.name])
             for option in self.options
@@ -93,13 +97,13 @@ class Arguments:
         return read_draft(self["config"] if file else None, given, self["settings"] or ())
 
     def given(self, *names: str) -> list[str]:
-        """The flags, of those options, that the user gave."""
+        """The flags of those options that the user gave."""
         options = {option.name: option for option in self.options}
         return [options[name].flag for name in names if self[name] not in (None, [])]
 
 
 def command(*options: Option) -> Callable[[Callable[[Arguments], int]], Callable[..., int]]:
-    """Make a command of a function: Typer sees the options, the function gets one record."""
+    """Make a function a command: Typer sees the options, the function receives one record."""
 
     def decorate(function: Callable[[Arguments], int]) -> Callable[..., int]:
         @functools.wraps(function)
@@ -133,14 +137,14 @@ def option(
     """An option with a value. Its panel in the help follows from the section of its setting.
 
     Args:
-        name: of the parameter and, with dashes, of the option.
-        type: of the value; lists make the option repeatable.
+        name: name of the parameter; the option has dashes instead of underscores.
+        type: type of the value; a list makes the option repeatable.
         value: the placeholder of the value in the help.
         help: its help text.
         short: a short form, such as ``"-a"``.
-        setting: what it stands for, such as ``"team.agents"``.
-        panel: another panel.
-        complete: completes the value in a shell.
+        setting: the setting that the option sets, such as ``"team.agents"``.
+        panel: title of the option group, if not that of the section.
+        complete: completion of the value in a shell.
     """
     names = ["--" + name.replace("_", "-"), *([short] if short else [])]
     panel = _PANELS[setting.partition(".")[0]] if panel is None else panel
@@ -152,14 +156,19 @@ Url = Annotated[
     str | None, declare(value="URL", help="OpenAI-compatible endpoint, up to /v1", panel=WHO)
 ]
 Json = Annotated[bool, declare("--json", help="one JSON object on standard output")]
-Quiet = Annotated[bool, declare("--quiet", "-q", help="no progress, no remarks")]
+Quiet = Annotated[bool, declare("--quiet", "-q", help="do not show progress or notes")]
 Force = Annotated[bool, declare("--force", help="replace what exists", panel="")]
 
 CONFIG = option("config", Path, "FILE", "TOML file; see swarm-ui init", "-c", panel="")
 SET = Option(
     "settings",
     list[str] | None,
-    declare("--set", value="SECTION.NAME=VALUE", help="any setting of the file", panel=""),
+    declare(
+        "--set",
+        value="SECTION.NAME=VALUE",
+        help="set any setting of the TOML file; repeatable",
+        panel="",
+    ),
 )
 ENVIRONMENT = Option(
     "env",
@@ -174,72 +183,88 @@ ENVIRONMENT = Option(
 TASKS = Option(
     "task",
     list[str] | None,
-    typer.Argument(metavar="TASK", help="none: the suite", autocompletion=tasks),
+    typer.Argument(
+        metavar="TASK", help="tasks to run; default: the whole suite", autocompletion=tasks
+    ),
     "environment.tasks",
 )
 TASK = option(
-    "task", list[str], "NAME", "only this one; repeatable",
+    "task", list[str], "NAME", "only this task; repeatable",
     setting="environment.tasks", complete=tasks,
 )  # fmt: skip
 SPLIT = option("split", str, "NAME", "which episodes", setting="environment.split")
 SPLITS = option("split", list[str], "NAME", "which episodes; repeatable", panel=WHERE)
-SEED = option("seed", int, "N", "of the choice of episodes", setting="environment.seed")
-SEEDS = option("seed", list[int], "N", "of a choice of episodes; repeatable", panel=WHERE)
+SEED = option("seed", int, "N", "seed for choosing the episodes", setting="environment.seed")
+SEEDS = option("seed", list[int], "N", "seed for choosing the episodes; repeatable", panel=WHERE)
 SUITE = option(
     "suite", str, "NAME", "phone: core, extended",
     setting="environment.suite", complete=one_of(*SUITES),
 )  # fmt: skip
-EPISODES = option("episodes", int, "N", "how many", "-n", setting="environment.episodes")
-MAX_STEPS = option("max_steps", int, "N", "cut an episode off", setting="environment.max_steps")
+EPISODES = option("episodes", int, "N", "number of episodes", "-n", setting="environment.episodes")
+MAX_STEPS = option(
+    "max_steps", int, "N", "maximum number of steps of an episode", setting="environment.max_steps"
+)
 TRAINING_MAX_STEPS = replace(MAX_STEPS, setting="train.max_steps")
 DATA = option("data", str, "FOLDER", "your copy of Mind2Web", setting="environment.data")
 MODEL = option(
-    "model", str, "NAME", "base, a folder, script:FILE, module:factory, or what --url serves", "-m",
+    "model", str, "NAME",
+    "base, a folder, script:FILE, module:factory, or a model that --url serves", "-m",
     setting="model.name",
 )  # fmt: skip
 URL = option("url", str, "URL", "OpenAI-compatible endpoint, up to /v1", setting="model.url")
 ADAPTERS = option(
-    "adapters", str, "FOLDER", "of a trained team: RUN/adapters", setting="model.adapters"
+    "adapters", str, "FOLDER", "adapters of a trained team: RUN/adapters", setting="model.adapters"
 )
 TEAM = (
-    option("agents", int, "N", "in the team", "-a", setting="team.agents"),
-    option("rounds", int, "N", "of talk", "-r", setting="team.rounds"),
+    option("agents", int, "N", "number of agents", "-a", setting="team.agents"),
+    option("rounds", int, "N", "number of message rounds", "-r", setting="team.rounds"),
     option(
         "edges", str, "EDGES",
         "random, none, chain, debate, star, tree, 'agent_0>agent_1,…', or a run that learned them",
         setting="team.edges", complete=one_of("random", *SHAPES),
     ),
-    option("views", str, "VIEW", "same, shuffle, window", setting="team.views",
-           complete=one_of("same", "shuffle", "window")),
-    option("vote", str, "RULE", "majority, probability", setting="team.vote",
+    option("views", str, "VIEW", "how agents see the screen: same, shuffle or window",
+           setting="team.views", complete=one_of("same", "shuffle", "window")),
+    option("vote", str, "RULE", "voting rule: majority or probability", setting="team.vote",
            complete=one_of("majority", "probability")),
-    option("temperature", float, "T", "0: greedy", setting="team.temperature"),
+    option("temperature", float, "T", "sampling temperature; 0 is greedy",
+           setting="team.temperature"),
 )  # fmt: skip
-OUT = option("out", str, "FOLDER", "of the run (runs/<date>-…)", "-o", setting="run.out")
-CONCURRENCY = option("concurrency", int, "N", "episodes at once", "-j", setting="run.concurrency")
+OUT = option(
+    "out", str, "FOLDER", "folder for the run (default: runs/<date>-…)", "-o", setting="run.out"
+)
+CONCURRENCY = option(
+    "concurrency", int, "N", "number of concurrent episodes", "-j", setting="run.concurrency"
+)
 FAIL_UNDER = option(
-    "fail_under", float, "SHARE", "exit with 1 if less is solved", setting="run.fail_under"
+    "fail_under",
+    float,
+    "SHARE",
+    "exit with 1 if a smaller share is solved",
+    setting="run.fail_under",
 )
 AGAINST = option("against", Path, "RUN", "compare with this run, episode by episode")
 JSON = Option(
     "json", bool, declare("--json", help="one JSON object on standard output"), default=False
 )
 ENDING = (
-    option("resume", Path, "RUN", "go on with a run, as it was set up"),
-    Option("dry_run", bool, declare("--dry-run", help="say what would be done, and stop"),
+    option("resume", Path, "RUN", "continue this run with its original settings"),
+    Option("dry_run", bool, declare("--dry-run", help="show what would be done, and stop"),
            default=False),
     JSON,
-    Option("quiet", bool, declare("--quiet", "-q", help="no progress, no remarks"), default=False),
+    Option("quiet", bool, declare("--quiet", "-q", help="do not show progress or notes"),
+           default=False),
 )  # fmt: skip
 TRAINING = (
-    option("iterations", int, "N", "of rollouts and updates", setting="train.iterations"),
+    option("iterations", int, "N", "number of iterations of rollouts and updates",
+           setting="train.iterations"),
     option("rollouts", int, "N", "episodes in each iteration", setting="train.episodes"),
     option("method", str, "NAME", "rft, dpo, ipo or pg", setting="train.update.method",
            complete=one_of("rft", "dpo", "ipo", "pg")),
     option("learn_edges", str, "HOW", "redraw, fixed or learned", setting="train.edges",
            complete=one_of("redraw", "fixed", "learned")),
     Option("critic", bool,
-           declare("--critic/--no-critic", help="the phone's scripted critic gives credit; else "
-                   "the outcome does", panel=LEARNING), default=True),
+           declare("--critic/--no-critic", help="whether the phone's scripted critic assigns "
+                   "credit; without it, the outcome does", panel=LEARNING), default=True),
     option("seed", int, "N", "equal seeds give equal runs", setting="train.seed"),
 )  # fmt: skip

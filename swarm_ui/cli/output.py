@@ -1,4 +1,4 @@
-"""What a command shows: results on standard output, everything else on standard error."""
+"""Output of a command: results on standard output, everything else on standard error."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from rich.text import Text
 from swarm_ui.experiment.progress import Bar, ProgressDisplay
 
 _WIDTH = 120
-"""Columns where there is no terminal to ask."""
+"""Number of columns if there is no terminal."""
 
 
 class Output:
-    """Where a command writes. With ``machine``, standard output gets one JSON object."""
+    """The output of a command. With ``machine``, standard output gets one JSON object."""
 
     def __init__(self, *, machine: bool = False, quiet: bool = False) -> None:
         self.machine, self.quiet = machine, quiet
@@ -30,7 +30,7 @@ class Output:
         self.progress = ProgressDisplay(self.log, announce=False, quiet=quiet)
 
     def say(self, what: RenderableType) -> None:
-        """A remark beside the result."""
+        """A note in addition to the result."""
         if not self.quiet:
             self.log.print(what)
 
@@ -39,7 +39,7 @@ class Output:
         self.log.print(Text.assemble(("warning: ", "yellow"), text))
 
     def error(self, text: str) -> None:
-        """An error. The items of a list, one in a line, keep their indentation when wrapped."""
+        """An error. Items of a list, one on each line, keep their indentation when wrapped."""
         first, *rest = text.splitlines() or [""]
         whole = not self.log.is_terminal  # no added line breaks in a file
         self.log.print(Text.assemble(("error: ", "bold red"), first), soft_wrap=whole)
@@ -51,7 +51,7 @@ class Output:
                 self.log.print(Padding(item, (0, 0, 0, 2), expand=False))
 
     def show(self, what: RenderableType) -> None:
-        """Part of the result, for people."""
+        """A part of the result, for people."""
         if self.machine:
             return
         if not isinstance(what, Table):
@@ -66,18 +66,18 @@ class Output:
             self.result.print(caption, style="dim")
 
     def lines(self, text: str) -> None:
-        """Text as it is, such as a file: not wrapped to the terminal."""
+        """Unchanged text, such as a file, which is not wrapped to the terminal."""
         if not self.machine:
             sys.stdout.write(text if text.endswith("\n") else text + "\n")
 
     def record(self, document: Mapping[str, object]) -> None:
-        """The result, for machines."""
+        """The result, as JSON."""
         if self.machine:
             sys.stdout.write(json.dumps(document, ensure_ascii=False) + "\n")
 
     @contextmanager
     def busy(self, what: str) -> Iterator[None]:
-        """A spinner on a terminal while the work inside goes on."""
+        """Show a spinner on a terminal while the block runs."""
         if self.quiet or not self.log.is_terminal:
             yield
             return
@@ -86,7 +86,7 @@ class Output:
 
     @contextmanager
     def bar(self, label: str, total: float, *, share: bool = False) -> Iterator[Bar]:
-        """A bar while the work inside goes on; see :meth:`ProgressDisplay.bar`."""
+        """Show a bar while the block runs; see :meth:`ProgressDisplay.bar`."""
         with self.progress.bar(label, total, share=share) as bar:
             yield bar
 

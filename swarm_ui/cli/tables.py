@@ -15,7 +15,7 @@ from swarm_ui.stats import over_seeds
 
 
 def results_table(results: Results) -> Table:
-    """One row for each split and seed, and totals where there are several."""
+    """One row for each split and seed, and totals if there are several."""
     policies = list(dict.fromkeys(arm.label for arm in results.arms if arm.label))
     made = table(
         "; ".join(policies) or "no episode",

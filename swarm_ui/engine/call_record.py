@@ -47,10 +47,10 @@ def called(
     """The call that gave a message.
 
     Args:
-        heard: ids of what was heard.
+        heard: ids of the received messages.
         times: when it started and ended, in seconds since the run began.
         error: why it failed, if it did.
-        rescued: why the node itself failed, if its fallback spoke.
+        rescued: why the node itself failed, if its fallback answered.
     """
     if isinstance(reply, Message):
         reply = NodeReply(adapter=reply.adapter, logprob=reply.logprob, usage=reply.usage)

@@ -14,10 +14,10 @@ Ticket = tuple[float, int]
 
 
 class Deadlines:
-    """Cancels the task of each call whose time is over. Belongs to one event loop."""
+    """Cancels the task of each call whose deadline has passed. Belongs to one event loop."""
 
     def __init__(self, end: float = inf) -> None:
-        """``end``: time of the loop's clock at which every bounded call is over."""
+        """``end``: deadline of all bounded calls, on the clock of the event loop."""
         self._loop = asyncio.get_running_loop()
         self._end = end
         self._lines: dict[float, dict[int, tuple[float, asyncio.Task[None]]]] = {}
@@ -70,7 +70,7 @@ class Deadlines:
         self._timer, self._due = self._loop.call_at(due, self._expire), due
 
     def _expire(self) -> None:
-        """Cancel the calls whose time is over, and set the timer for the next one."""
+        """Cancel the calls whose deadline has passed, and set the timer for the next one."""
         now, following = max(self._due, self._loop.time()), inf  # timers may be a tick early
         for line in self._lines.values():
             over = []

@@ -1,7 +1,7 @@
 """Events of a run, as :meth:`CollabGraph.stream` yields them.
 
-Times are seconds since the run began. Every event names its run; those of one call name the
-message that the call will give (``id``), its node and its round.
+Times are seconds since the start of the run. Every event contains the name of its run. Events of a
+call also contain the id of its message (``id``), its node and its round.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from swarm_ui.trace.records import Call, Trace
 
 
 class CallStarted(msgspec.Struct, frozen=True, kw_only=True, tag="call_started"):
-    """A node was called: all messages it hears have arrived."""
+    """A node was called, after all its messages had arrived."""
 
     run: str
     id: str
@@ -40,7 +40,7 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, tag="token"):
 
 
 class Spoken(msgspec.Struct, frozen=True, kw_only=True, tag="message"):
-    """A call is over. Its message goes to the listeners, also if it is a tombstone."""
+    """A call has finished. Its message is sent to the successors, also if it is a tombstone."""
 
     run: str
     message: Message
@@ -58,7 +58,7 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="error"):
 
 
 class Skipped(msgspec.Struct, frozen=True, kw_only=True, tag="skipped"):
-    """A node was not asked: no message travelled over any of its edges."""
+    """A node was skipped, because none of its edges delivered a message."""
 
     run: str
     id: str
@@ -76,7 +76,7 @@ class Voted(msgspec.Struct, frozen=True, kw_only=True, tag="vote"):
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
-    """The run is over; always the last event of a run that did not raise."""
+    """The run has finished; always the last event of a run that did not raise."""
 
     run: str
     trace: Trace

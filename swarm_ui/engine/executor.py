@@ -1,8 +1,8 @@
-"""Runs a graph: every call starts when its own inputs are there.
+"""Runs a graph: every call starts as soon as its own inputs are available.
 
 There is no barrier between nodes, levels or rounds: a slow branch delays only its successors.
 A run keeps all its state in one object, so one graph serves any number of concurrent runs.
-What a trace says does not depend on the order in which answers arrive, timings aside.
+Except for timings, a trace does not depend on the order in which answers arrive.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ async def execute(
     Args:
         graph: the nodes and the edges between them.
         observation: the screen.
-        seed: of every random choice in the run; equal seeds and answers give equal traces.
+        seed: seed of every random choice in the run; equal seeds and answers give equal traces.
         run_id: name of the run, for the trace, for errors and for the store.
-        edge_logprob: log-probability (nats) of the graph's edges, if they were drawn.
+        edge_logprob: log-probability (nats) of the graph's edges, if they were sampled.
         limits: time, concurrency, failure policy.
-        cached: a trace whose calls are not made again as long as they hear what they heard there.
-        store: keeps every call as soon as it is over; a run that is in it already goes on.
+        cached: a trace; its calls are reused as long as they receive the same messages.
+        store: saves every call when it has finished; a run that is already in it is continued.
         on_event: called with every event of the run.
         edits: changes to make to the run in ``cached``.
 
     Raises:
         NodeError: a node failed and the policy is ``abort``.
-        ConfigError, BudgetExceeded: whatever the policy is. As every
+        ConfigError, BudgetExceeded: under any policy. Like every
             :class:`~swarm_ui.errors.SwarmError`, it has the trace so far as ``partial``.
     """
     past = {} if cached is None else _given(cached, seed, observation)
@@ -85,7 +85,7 @@ async def execute(
 async def _finish(
     current: RunState, session: RunContext, leases: Sequence[Lease], edge_logprob: float | None
 ) -> None:
-    """Make every call of a run, report how it ends, and release what it holds."""
+    """Make every call of a run, report its end, and release its resources."""
     held = session.lease(leases)
     try:
         await current.finish()
@@ -128,9 +128,9 @@ def recorded(trace: Trace) -> dict[str, Spoken]:
 
 
 async def nested(graph: Dag, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
-    """Run a graph as a node of another: its open nodes hear the inbox, its output answers.
+    """Run a graph as a node of another: its open nodes receive the inbox, its output answers.
 
-    The names inside get the names around them in front (``"team/agent_0"``, message ids
+    The names inside are prefixed with the name of the outer node (``"team/agent_0"``, message ids
     ``"team:1/agent_0:0"``), so that one trace holds every call.
     """
     inner = RunState(
@@ -162,7 +162,7 @@ async def nested(graph: Dag, inbox: Sequence[Message], context: NodeContext) -> 
 def run_blocking(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end from synchronous code.
 
-    Inside a running event loop (a notebook) it runs in a thread with a loop of its own.
+    Inside a running event loop (a notebook) it runs in a thread with a separate loop.
     """
     try:
         asyncio.get_running_loop()

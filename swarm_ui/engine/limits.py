@@ -20,8 +20,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds for one call, once it has a slot; a node's own ``timeout`` has precedence. A nested
     graph is not one call: its calls are timed one by one. ``None``: no limit."""
     run_timeout: float | None = None
-    """Seconds for the whole run. When they are over, agents that have not answered fail, as by
-    ``on_failure``; with tombstones the votes still count what was said. ``None``: no limit."""
+    """Seconds for the whole run. After that, agents that have not answered fail, as by
+    ``on_failure``; with tombstones the votes still count all received messages.
+    ``None``: no limit."""
     concurrency: int | None = None
     """Calls of one run at the same time, those in nested graphs too; ``None``: no limit."""
     on_failure: Literal["tombstone", "abort"] = "tombstone"

@@ -13,7 +13,7 @@ from swarm_ui.node import Node, NodeContext, NodeReply
 
 
 class Expired(Exception):
-    """The time given to a call is over."""
+    """The time limit of a call has passed."""
 
 
 async def ask(

@@ -1,7 +1,8 @@
 """Replays recorded runs, unchanged or with edits.
 
-A call whose inbox is the recorded one is taken from the record. Only edited calls, and calls that
-hear something else because of an edit, are made again. This makes counterfactual credit cheap.
+If a call would receive the recorded messages, its reply is taken from the record. Only edited
+calls, and calls that receive other messages because of an edit, are made again. This makes
+counterfactual credit cheap.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ async def replay(
     Args:
         graph: the graph that ran, or one with other edges.
         trace: of one decision, with the calls inside nested graphs.
-        messages: by id, what is said instead; a string replaces the content alone.
+        messages: replacements of recorded messages, by id; a string replaces only the content.
         without: ids of messages that are not delivered.
         prompts: by message id, another prompt for that call; see :data:`Prompt`.
         nodes: by name (``"team/agent_0"`` inside a nested graph), another node or the same one
@@ -91,9 +92,9 @@ async def replay(
 async def resample(
     graph: Dag, trace: Trace, id: str, k: int, *, limits: Limits | None = None
 ) -> list[Trace]:
-    """``k`` traces, in each of which one call was sampled anew.
+    """``k`` traces, in each of which one call was sampled again.
 
-    Each trace makes that call with a seed of its own, and repeats only the calls that hear a
+    Each trace makes that call with a different seed, and repeats only the calls that receive a
     difference. An agent at temperature 0 answers the same every time; give it another temperature
     with ``nodes=`` of :func:`replay` first.
 
@@ -126,7 +127,7 @@ def _with_node(graph: Dag, path: str, node: Node, around: str = "") -> Dag:
 
 
 def _belongs(name: str, nodes: Mapping[str, Node]) -> bool:
-    """Whether a call's node is among the changed ones, or stands inside one of them."""
+    """Whether a call's node is one of the changed nodes, or is inside one of them."""
     parts = name.split("/")
     return any("/".join(parts[:depth]) in nodes for depth in range(1, len(parts) + 1))
 

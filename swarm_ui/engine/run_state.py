@@ -59,9 +59,9 @@ class RunState:
     ) -> None:
         """
         Args:
-            around: for a nested graph, the messages that its first nodes hear from outside.
-            path: what stands before its node names, such as ``"team/"``.
-            prefix: what stands before its message ids, such as ``"team:1/"``.
+            around: for a nested graph, the messages that its first nodes receive from outside.
+            path: prefix of its node names, such as ``"team/"``.
+            prefix: prefix of its message ids, such as ``"team:1/"``.
         """
         plan = schedule_of(graph)
         self._graph, self._plan, self._observation = graph, plan, observation
@@ -117,7 +117,7 @@ class RunState:
             await self._write(k, session.journal)
 
     def _inbox(self, k: int, id: str) -> tuple[list[Message] | None, Failure | None]:
-        """What a call hears, ``None`` if it is not to be made; and why a condition failed."""
+        """The inbox of a call, or ``None`` if the call is skipped; and why a condition failed."""
         error = None
         inbox: list[Message] | None
         if self._gaps:
@@ -148,12 +148,12 @@ class RunState:
         )
 
     def _edited(self, id: str) -> _Answer | None:
-        """The message that an edit puts in place of a call's own, if there is one."""
+        """The message that an edit substitutes for the call's own message, if there is one."""
         edited = self._session.edits.messages
         return (edited[id], None, None) if id in edited else None
 
     async def _write(self, k: int, journal: Journal) -> None:
-        """Write a call to the store before it is delivered, unless it is written already."""
+        """Write a call to the store before its message is delivered, unless already written."""
         message, call = self._said[k], self._calls[k]
         assert message is not None and call is not None
         found = journal.past.get(message.id)
@@ -192,7 +192,7 @@ class RunState:
         return reply, None, reason
 
     def _passing(self, k: int, id: str) -> list[Message] | None:
-        """The messages that the edges carry to a call; ``None``: the call is not to be made."""
+        """The messages that the edges carry to a call; ``None``: the call is skipped."""
         plan, without = self._plan, self._session.edits.without
         if id in without:
             return None
@@ -227,7 +227,7 @@ class RunState:
             return False
         within = self._has_inside(k, call)
         if self._plan.nested[k] and (within or self._session.journal is None):
-            return False  # entered again, to find what was said and what was skipped inside
+            return False  # entered again, to collect the messages and skipped calls inside
         self._said[k], self._calls[k] = message, call
         if within:
             self._inner[k] = self._session.inside.get(id, ())
@@ -249,7 +249,7 @@ class RunState:
             raise _FailedBefore(found[1].rescued)
 
     def _failed(self, k: int, id: str, failure: Exception) -> Failure:
-        """Why the call failed, for its tombstone; raises if the run is to end."""
+        """The reason for the failure, for the tombstone; raises if the run must end."""
         name = self._path + self._plan.names[k]
         reason = _reason(failure, name)
         self._tell_failure(k, id, reason)
@@ -294,14 +294,14 @@ class RunState:
     ) -> tuple[Message, Call]:
         """The recorded message and call of a nested graph, if it gave the same answer again.
 
-        A nested graph is always entered again, which makes no call that is on record.
+        A nested graph is always entered again, but its recorded calls are not made again.
         """
         found = self._session.past.get(message.id)
         if found is None or found[0] != message:
             return message, call
         return found if hears_the_same(found[1], inbox, self._session.past) else (message, call)
 
-    # -- telling ------------------------------------------------------------------------------
+    # -- events -------------------------------------------------------------------------------
 
     def _tell_start(self, context: NodeContext, inbox: list[Message], at: float) -> None:
         assert self._session.on_event is not None
@@ -323,7 +323,7 @@ class RunState:
                 Failed(run=self._session.run, id=id, node=name, round=round, error=error)
             )
 
-    # -- what was said ------------------------------------------------------------------------
+    # -- messages and the trace ---------------------------------------------------------------
 
     def source(self, message: Message) -> Source:
         """See :meth:`swarm_ui.node.NodeContext.source`."""
@@ -355,7 +355,7 @@ class RunState:
         return pairs
 
     def answer(self) -> Message | None:
-        """The output's message; ``None`` if it has not spoken or was skipped."""
+        """The output's message; ``None`` if it has not answered or was skipped."""
         return self._said[self._plan.final]
 
     def ballot(self) -> dict[str, float]:
@@ -364,7 +364,7 @@ class RunState:
         return {} if call is None or call.ballot is None else call.ballot
 
     def trace(self, edge_logprob: float | None) -> Trace:
-        """The record of the run, as far as it went."""
+        """The trace of the run so far."""
         pairs = self.spoken()
         answer = self.answer()
         return Trace(

@@ -60,12 +60,12 @@ class Schedule:
         self.heard: tuple[tuple[str, ...], ...] = tuple(
             tuple([self.ids[j] for j in inputs]) for inputs in self.inputs
         )
-        #: for each input, which of its messages are heard; ``None``: all of all inputs
+        #: for each input, which of its messages are received; ``None``: all of all inputs
         self.conditions: tuple[tuple[Condition | None, ...] | None, ...] = tuple(
             self._conditions(graph, k) for k in range(self.size)
         )
         self.conditional = bool(graph.when)
-        #: calls without an incoming edge: in a nested graph they hear the messages from outside
+        #: calls without an incoming edge: in a nested graph they receive the messages from outside
         self.open: tuple[bool, ...] = tuple(not heard[name] for name, _ in places)
         successors: list[list[int]] = [[] for _ in places]
         for k, inputs in enumerate(self.inputs):
@@ -93,7 +93,7 @@ def schedule_of(graph: Dag) -> Schedule:
 
 
 def _leases(graph: Dag) -> tuple[Lease, ...]:
-    """Models with versions and the adapters they speak with, each pair once; nested ones too."""
+    """Models with versions and the adapters they use, each pair once; nested ones too."""
     found: dict[tuple[int, str], Lease] = {}
     for node in (*graph.nodes.values(), *graph.fallbacks.values()):
         if isinstance(node, Dag):
@@ -114,7 +114,7 @@ def _inputs(
     senders: Sequence[str],
     number: Mapping[tuple[str, int], int],
 ) -> tuple[int, ...]:
-    """Calls whose messages a call hears, in the order it hears them."""
+    """Calls whose messages a call receives, in the order of its inbox."""
     if scope_of(graph.nodes[name]) == "all":
         rounds = range(graph.rounds)
         return tuple(

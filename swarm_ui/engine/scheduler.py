@@ -1,9 +1,9 @@
 """Runs numbered jobs, each as soon as the jobs it depends on are done.
 
-There is no barrier: there is always a task about to run a job that is ready. A job that never
-waits needs no task of its own: one worker runs job after job until one has to wait, and only then
-the other ready jobs get workers. So a graph of plain functions costs little more than calling the
-functions, and a graph of models has all its calls under way at once.
+There is no barrier: a job that is ready never waits for others. A job that never awaits needs no
+separate task: one worker runs jobs one after another until one has to wait, and only then do the
+other ready jobs get workers. A graph of plain functions therefore costs little more than calling
+the functions, and in a graph of models all ready calls run concurrently.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Scheduler:
             if not self._over.done():
                 self._over.set_result(None)
         except asyncio.CancelledError:
-            # Something outside cancelled this task alone, so the run cannot go on.
+            # Only this task was cancelled, from outside, so the run cannot continue.
             self._over.cancel()
             raise
         self._tasks.discard(task)

@@ -34,7 +34,7 @@ class RunStream:
 
     @property
     def trace(self) -> Trace:
-        """The trace, once the run is over. Raises ``RuntimeError`` before."""
+        """The trace of the finished run. Raises ``RuntimeError`` if the run is not over yet."""
         if self._trace is None:
             raise RuntimeError("the run has not finished: iterate over its events first")
         return self._trace

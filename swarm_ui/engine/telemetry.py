@@ -1,20 +1,19 @@
-"""OpenTelemetry spans of runs, by the semantic conventions for generative AI.
+"""OpenTelemetry spans for runs, following the semantic conventions for generative AI.
 
     from swarm_ui.engine.telemetry import Spans
 
     trace = await team.run(screen, on_event=Spans(name="phone-team"))
 
-Needs ``pip install 'swarm-ui[telemetry]'`` and a tracer provider, as any OpenTelemetry program has
-it; without one the spans go nowhere. Prompts, screens and replies leave the process only with
-``content=True``.
+Needs ``pip install 'swarm-ui[telemetry]'`` and a configured tracer provider; without one the spans
+are discarded. Prompts, screens and replies leave the process only with ``content=True``.
 
-A run is a span ``invoke_workflow {name}``; every call is a span ``invoke_agent {node}`` in it, and
-the calls of a nested graph are inside the span of the node it stands for. A call's span links to
-the spans of the messages it heard, so the spans show the dataflow too. Calls taken from a record
-or a store were not made, and have no span.
+A run is a span ``invoke_workflow {name}``; every call is a span ``invoke_agent {node}`` in it. The
+calls of a nested graph are inside the span of its node. The span of a call has links to the spans
+of the messages it received, so the spans also show the data flow. Calls that are read from a
+record or a store are not executed and have no span.
 
 Conventions: https://github.com/open-telemetry/semantic-conventions-genai (all of ``gen_ai.*`` is
-in development there). What they have no name for is ``swarm_ui.*``: ``run``, ``seed``, ``rounds``,
+in development there). Other attributes are named ``swarm_ui.*``: ``run``, ``seed``, ``rounds``,
 ``skipped`` and ``undecided`` of a run; ``id``, ``round``, ``heard``, ``adapter``, ``logprob``,
 ``action_type`` and ``rescued`` of a call.
 """
@@ -52,14 +51,15 @@ _CANCELLED = Failure(kind="cancelled", message="cancelled")
 
 
 class Spans:
-    """Makes the spans of one run out of its events; make a new one for every run.
+    """Creates the spans of one run from its events; create a new object for every run.
 
-    It goes where events are told: ``team.run(screen, on_event=Spans())``, with other listeners by
-    :func:`swarm_ui.engine.events.call_all`. As for any listener, models that can stream do.
+    Pass it as a listener: ``team.run(screen, on_event=Spans())``. To combine it with other
+    listeners, use :func:`swarm_ui.engine.events.call_all`. As with any listener, models that can
+    stream will do so.
 
     Raises:
         MissingExtra: OpenTelemetry is not installed.
-        ConfigError: (when told) it already follows another run.
+        ConfigError: (when called) it already follows another run.
     """
 
     def __init__(
@@ -71,8 +71,8 @@ class Spans:
     ) -> None:
         """
         Args:
-            tracer_provider: where spans go; ``None``: the process's own.
-            name: of the graph; one name for all its runs, since spans are grouped by it.
+            tracer_provider: receives the spans; ``None``: the global provider of the process.
+            name: name of the graph; use the same name for all its runs, since it groups the spans.
             content: whether spans carry the goal, prompts, replies and the decision.
         """
         try:
@@ -94,7 +94,7 @@ class Spans:
         self._skipped: list[str] = []
 
     def __call__(self, event: Event) -> None:
-        """Hear an event, in the event loop."""
+        """Handle an event. Must be called in the event loop."""
         if self._root is None:
             self._root = self._begin(event)
         self._check(event)
@@ -119,7 +119,7 @@ class Spans:
     # -- the run ------------------------------------------------------------------------------
 
     def _begin(self, event: Event) -> Span:
-        """The run's span; its parent is whatever span the run was started in."""
+        """Start the span of the run, as a child of the span that was current at its start."""
         at = event.at if isinstance(event, CallStarted | Aborted) else 0.0
         self._run = event.run
         self._second = asyncio.get_running_loop().time() - at
@@ -135,15 +135,18 @@ class Spans:
         )
 
     def _check(self, event: Event) -> None:
-        """Events name their run, but two runs may have one name: then their calls collide."""
+        """Raise if the event belongs to another run.
+
+        Events contain the id of their run. If two runs have the same id, their calls collide.
+        """
         collides = isinstance(event, CallStarted) and event.id in self._begun
-        # A run that was refused tells its end before it raises.
+        # A rejected run still sends Aborted before it raises.
         refused = self._refused and isinstance(event, Aborted)
         if self._over or collides or refused or event.run != self._run:
             self._refused = collides and event.run == self._run
             raise ConfigError(
-                f"Spans follows one run: it began with run '{self._run}' and now hears of another, "
-                f"'{event.run}'. Make a new Spans for every run"
+                f"Spans follows one run: it began with run '{self._run}' and received an event of "
+                f"run '{event.run}'. Create a new Spans object for every run"
             )
 
     def _finish(self, trace: Trace) -> None:
@@ -214,7 +217,7 @@ class Spans:
             )
         if call.error is not None:
             _fail(span, call.error)
-        # Not as the call says: a nested graph that came to what is recorded has the record's times.
+        # The call's own times may come from a record, for example in a replayed nested graph.
         span.end(self._wall(self._now()))
 
     # -- time ---------------------------------------------------------------------------------
@@ -228,7 +231,7 @@ class Spans:
 
 
 def _described(message: Message, call: Call) -> dict[str, _Value]:
-    """What a span says of a call once it is over; nothing that a screen or a model said."""
+    """Attributes of a finished call, without any text of a screen or a model."""
     found: dict[str, _Value] = {}
     if call.prompt or call.model:
         found["gen_ai.request.temperature"] = float(call.temperature)
@@ -255,7 +258,7 @@ def _set(span: Span, attributes: dict[str, _Value]) -> None:
 
 
 def _fail(span: Span, failure: Failure) -> None:
-    """Set the error status: the text that the trace has too, and the class of the error alone."""
+    """Set the error status, with the text that is in the trace and the class of the error."""
     from opentelemetry.trace import Status, StatusCode
 
     span.set_attribute("error.type", failure.error or failure.kind)
@@ -263,7 +266,7 @@ def _fail(span: Span, failure: Failure) -> None:
 
 
 def _turns(prompt: str) -> list[ChatMessage]:
-    """A prompt as turns; as one of the user's if its model does not read chats, or sees."""
+    """A prompt as chat turns; one user turn if it is not a chat or contains pictures."""
     try:
         return list(chat_of(prompt))
     except TraceError:
@@ -280,11 +283,11 @@ def _messages(turns: list[ChatMessage]) -> str:
 
 def _answer(text: str) -> str:
     part = {"type": "text", "content": _whole(text)}
-    # Why a model stopped is not recorded, but the conventions want the field.
+    # The finish reason is not recorded, but the conventions require the field.
     answer = {"role": "assistant", "parts": [part], "finish_reason": "unknown"}
     return msgspec.json.encode([answer]).decode()
 
 
 def _whole(text: str) -> str:
-    """Exporters want whole characters; models may say half ones."""
+    """Replace lone surrogates, which models may produce and exporters cannot encode."""
     return text.encode(errors="replace").decode()

@@ -24,20 +24,20 @@ from swarm_ui.optim.update import parallel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseAgentConfig:
-    """How a base agent is trained; the defaults made the checkpoint that ships."""
+    """How a base agent is trained; the defaults produced the shipped checkpoint."""
 
     width: int = 64
     layers: int = 3
     heads: int = 4
     demonstrations: int = 2
-    """Episodes shown for each training template: few, as they would be on a real device."""
+    """Demonstrated episodes of each training template: few, as on a real device."""
     processes: int = 2
     stage1: Stage1Config = field(default_factory=Stage1Config)
     mix: Mix = field(default_factory=Mix)
     seed: int = 0
     demonstrations_seed: int = 0
-    """Which episodes are shown; apart from ``seed``, so that going on with stage 1 under another
-    seed brings no new demonstrations."""
+    """Seed for choosing the demonstrated episodes. It is separate from ``seed``, so that continuing
+    stage 1 with another seed adds no new demonstrations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ def make_base_agent(
     """Train a base agent and save it into ``folder``.
 
     Args:
-        start: go on from an agent saved there, instead of from random weights.
-        report: progress, called in the first process.
+        start: folder of an agent whose weights are the start, instead of random weights.
+        report: called with the progress, in the first process.
     """
     parallel.run(_train, _Work(config, folder, start, report), processes=config.processes)
 

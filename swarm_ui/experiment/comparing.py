@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from swarm_ui.stats import Interval
 
 Outcomes = dict[tuple[str, str, int, int], float | None]
-"""By split, task, seed, and a number that tells equal episodes apart."""
+"""Outcomes by split, task, seed, and a number that distinguishes repeated episodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One split, or all."""
+    """The comparison for one split, or for all."""
 
     name: str
     ours: Interval | None
     theirs: Interval | None
     difference: Interval | None
-    """Ours minus theirs, over the episodes of both."""
+    """First minus second, over the episodes that both played."""
     bootstrap: Interval | None
     better: int
-    """Episodes that only ours solved."""
+    """Episodes that only the first run solved."""
     worse: int
     p: float
     """Two-sided p-value of McNemar's exact test."""
@@ -51,10 +51,10 @@ class Comparison:
 
 
 def compare_runs(ours: str | Path, theirs: str | Path) -> list[Comparison]:
-    """One row a split, and one for all if there are several.
+    """One row for each split, and one for all if there are several.
 
     Raises:
-        ConfigError: they have no episode in common, or cannot be read.
+        ConfigError: the runs have no episode in common, or cannot be read.
     """
     a, b = outcomes_of(str(ours)), outcomes_of(str(theirs))
     common = [key for key in a if key in b]
@@ -75,7 +75,7 @@ def outcomes_of(source: str) -> Outcomes:
     """Outcomes of a run's folder, of ``FOLDER:ARM``, or of a trace file.
 
     Raises:
-        ConfigError: it cannot be read, has no such arm, or has several and none is named.
+        ConfigError: the source cannot be read, has no such arm, or has several and none is named.
     """
     folder, colon, arm = source.rpartition(":")
     named = bool(colon) and not Path(source).exists()

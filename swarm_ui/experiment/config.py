@@ -1,4 +1,4 @@
-"""The configuration file: TOML, checked as a whole, every mistake with its place."""
+"""The configuration file: TOML, checked as a whole, with the location of every mistake."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Draft:
     mistakes: list[str] = dataclasses.field(default_factory=list)
 
     def put(self, path: tuple[str, ...], value: object, place: str) -> None:
-        """Set one setting, over what was there."""
+        """Set one setting, replacing an earlier value."""
         at: Any = self.values
         for name in path[:-1]:
             at = at.setdefault(name, {})
@@ -114,15 +114,15 @@ class Draft:
 def read_draft(
     path: Path | None, flags: Mapping[str, tuple[str, object]], settings: Sequence[str]
 ) -> Draft:
-    """Put together a file, flags and ``--set`` settings; the later win.
+    """Combine a file, flags and ``--set`` settings; later ones override earlier ones.
 
     Args:
-        path: the file; ``None``: none.
+        path: the file, if any.
         flags: value by setting (``"team.agents"``), each with the flag's name; ``None``: not given.
-        settings: as ``"team.agents=4"``, the value in TOML, or a bare word.
+        settings: strings such as ``"team.agents=4"``; the value is TOML or a bare word.
 
     Raises:
-        ConfigError: the file cannot be read at all.
+        ConfigError: the file cannot be read or is not TOML.
     """
     draft = Draft()
     if path is not None:
@@ -140,21 +140,24 @@ def read_draft(
 
 
 Finding = tuple[tuple[str, ...], str]
-"""A mistake: the path of the setting, and what is wrong."""
+"""A mistake: the path of the setting and a description."""
 FindMistakes = Callable[[Config, Collection[str]], Iterable[Finding]]
-"""Finds more mistakes in the sections that are named; the types of the others are wrong."""
+"""Finds mistakes that the types do not show, in the named sections only.
+
+The other sections have values of wrong types.
+"""
 
 
 def checked(draft: Draft, *, train: bool = False, find: FindMistakes | None = None) -> Config:
-    """The configuration, if it has no mistake.
+    """The configuration of a draft without mistakes.
 
     Args:
-        draft: what was given.
+        draft: the settings as they were given.
         train: check ``[train]`` too, which needs the extra ``train``.
         find: finds mistakes that the types do not show.
 
     Raises:
-        ConfigError: all mistakes, one a line.
+        ConfigError: all mistakes, one on each line.
     """
     mistakes = list(draft.mistakes)
     valid = _check(Config, draft.values, (), draft.places, mistakes)
@@ -178,7 +181,7 @@ def checked(draft: Draft, *, train: bool = False, find: FindMistakes | None = No
 
 
 def plain(config: Config) -> dict[str, object]:
-    """As JSON has it."""
+    """The configuration as JSON-compatible objects."""
     return msgspec.json.decode(msgspec.json.encode(config), type=dict[str, object])
 
 
@@ -206,7 +209,7 @@ def _paths(values: Mapping[str, Any], around: tuple[str, ...] = ()) -> list[tupl
 
 
 def _lines(text: str) -> dict[tuple[str, ...], int]:
-    """In which line each plain key stands; keys written in other ways are left out."""
+    """The line number of each plain key; keys written in other ways are left out."""
     section: tuple[str, ...] = ()
     found: dict[tuple[str, ...], int] = {}
     for number, line in enumerate(text.splitlines(), start=1):
@@ -231,7 +234,7 @@ def _value(text: str) -> object:
 def _check(
     kind: type, values: object, at: tuple[str, ...], places: Places, mistakes: list[str]
 ) -> dict[str, Any]:
-    """Note every mistake of a section, and of those inside it; returns what has none."""
+    """Record the mistakes of a section and its subsections; returns the valid settings."""
     where = ".".join(at) or "the file"
     if not isinstance(values, dict):
         mistakes.append(f"{_place(at, places)}[{where}]: expected a section, got {values!r}")

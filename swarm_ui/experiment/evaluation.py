@@ -1,4 +1,4 @@
-"""Policies on test episodes. What is saved is not played again, so a run can be resumed."""
+"""Evaluation of policies on test episodes, which can be resumed: saved episodes are kept."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from swarm_ui.trace.jsonl import append_jsonl, iter_jsonl, repair_jsonl, write_j
 from swarm_ui.trace.records import Episode
 
 _KEPT = 6
-"""Whole episodes that are kept of each arm that is played in worker processes or on pages."""
+"""Number of complete episodes kept of each arm that is played in worker processes or on pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class Trial:
     adapters: str | None = None
     """Folder of the adapters, for a trained arm."""
     seed: int = 0
-    """Of the choice of episodes."""
+    """Seed for choosing the episodes."""
     name: str = ""
-    """Of the trace file; empty: split and arm."""
+    """Name of the trace file; empty: split and arm."""
 
     @property
     def file(self) -> str:
@@ -68,16 +68,16 @@ class Evaluator:
         max_steps: int | None = None,
         score: Callable[[Sequence[Episode]], tuple[Measure, ...]] | None = None,
     ) -> None:
-        """Play what is left of a trial in this process; each episode is saved when it ends.
+        """Play the remaining episodes of a trial in this process; each is saved when it ends.
 
         Args:
-            trial: an earlier attempt's episodes are kept, but for those with a fault.
+            trial: episodes of an earlier attempt are kept, except those with a fault.
             policy: plays the trial's arm.
             make_environment: see :func:`swarm_ui.rollout.episodes.rollout_many`.
-            concurrency: episodes at the same time.
-            intervention: gives credit; see :func:`swarm_ui.rollout.episodes.rollout`.
+            concurrency: number of concurrent episodes.
+            intervention: assigns credit; see :func:`swarm_ui.rollout.episodes.rollout`.
             max_steps: truncates episodes.
-            score: takes the benchmark's own measures.
+            score: computes the benchmark's own measures.
         """
         kept = finished_episodes(self._run, trial)
         left = _unplayed(trial.jobs, kept)
@@ -126,8 +126,8 @@ class Evaluator:
             trials: all; those with a result are left out.
             agent: folder of the base agent.
             workers: the processes.
-            limit: how many processes may be busy.
-            label: of the bar.
+            limit: maximum number of busy processes.
+            label: label of the progress bar.
         """
         trials = self.left(trials)
         batches = [(k, batch) for k, trial in enumerate(trials) for batch in _batches(trial, agent)]

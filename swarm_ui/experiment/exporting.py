@@ -1,4 +1,4 @@
-"""Adapters, episodes, pairs and edges of a run, in forms that other programs read."""
+"""Exports adapters, episodes, pairs and edges of a run to formats of other programs."""
 
 from __future__ import annotations
 
@@ -77,13 +77,13 @@ def _pairs(run: RunDirectory, solved: bool) -> str:
 
 
 def learned(run: RunDirectory) -> bool:
-    """Whether a run learned its edges; other runs save the distribution that they draw from."""
+    """Whether a run learned its edges; other runs save the fixed distribution they sample from."""
     train = run.config().get("train")
     return isinstance(train, dict) and train.get("edges") == "learned"
 
 
 def _team(run: RunDirectory) -> tuple[tuple[str, ...], tuple[Edge, ...]]:
-    """Agents and edges: learned, else as configured, else those of the last decision recorded."""
+    """Agents and edges: learned, else configured, else those of the last decision."""
     if learned(run) and (run.path / LEARNED_EDGES).is_file():
         from swarm_ui.optim.edges.files import read_edges
 
@@ -103,7 +103,7 @@ def _team(run: RunDirectory) -> tuple[tuple[str, ...], tuple[Edge, ...]]:
 
 
 def _graph(agents: tuple[str, ...], edges: tuple[Edge, ...]) -> CollabGraph:
-    """The team, to be drawn; its model gets no request."""
+    """The team, for drawing only; its model receives no request."""
     from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 
     if len(agents) == 1:
@@ -112,7 +112,7 @@ def _graph(agents: tuple[str, ...], edges: tuple[Edge, ...]) -> CollabGraph:
 
 
 def _edges(run: RunDirectory) -> dict[str, Any]:
-    """Edges by name, with probabilities where they were learned."""
+    """Edges by name, with probabilities if they were learned."""
     agents, edges = _team(run)
     document: dict[str, Any] = {"agents": list(agents), "edges": [list(edge) for edge in edges]}
     path = run.path / LEARNED_EDGES

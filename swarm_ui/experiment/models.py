@@ -17,16 +17,16 @@ from swarm_ui.experiment.config import Finding, ModelSection
 from swarm_ui.model import ChatModel
 
 IN_PROCESS = ("base", "agent", "local")
-"""Kinds of models that run, and can be trained, in this process."""
+"""Kinds of models that run in this process and can be trained."""
 SERVED = "served"
-"""As ``model.adapters``: the endpoint serves an adapter under each agent's name."""
+"""A value of ``model.adapters``: the endpoint serves an adapter under each agent's name."""
 
 
 def kind_of(section: ModelSection) -> str:
     """``base``, ``endpoint``, ``script``, ``code``, ``agent`` (a base agent's folder) or ``local``.
 
     Raises:
-        ConfigError: nothing that is known has this name.
+        ConfigError: the name is unknown.
     """
     name = section.name
     if section.url:
@@ -55,7 +55,7 @@ def model_findings(section: ModelSection, agents: int) -> Iterator[Finding]:
 
     Args:
         section: the choice.
-        agents: how many need an adapter; 0: not known.
+        agents: number of agents that need an adapter; 0: not known.
     """
     try:
         kind = kind_of(section)
@@ -79,7 +79,7 @@ def model_findings(section: ModelSection, agents: int) -> Iterator[Finding]:
 
 
 def describe_model(section: ModelSection) -> str:
-    """The model in words, without credentials."""
+    """A description of the model, without credentials."""
     kind = kind_of(section)
     if kind == "endpoint":
         from swarm_ui.nodes.models.openai.failures import without_credentials
@@ -100,15 +100,15 @@ def silence_transformers() -> None:
 
 @asynccontextmanager
 async def open_model(section: ModelSection, loaded: Any = None) -> AsyncIterator[ChatModel]:
-    """The model, ready to answer; closed at the end.
+    """Open the model; it is closed when the block is left.
 
     Args:
-        section: which.
-        loaded: what :func:`load_in_process` gave before, if it was called.
+        section: the choice.
+        loaded: the result of an earlier :func:`load_in_process`, if any.
 
     Raises:
         ConfigError: there is no such model, or it cannot be loaded.
-        ModelError: the endpoint does not answer, or does not serve it.
+        ModelError: the endpoint does not answer, or does not serve the model.
     """
     kind = kind_of(section)
     model: Any = loaded
@@ -143,7 +143,7 @@ def load_in_process(section: ModelSection) -> Any:
 
 
 def _agent(section: ModelSection) -> Any:
-    """The base agent, or another of its kind."""
+    """The shipped base agent, or one in a folder."""
     import torch
 
     from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
@@ -159,10 +159,10 @@ def _causal(section: ModelSection) -> Any:
 
 
 def adapter_names(section: ModelSection, agents: int) -> list[str | None]:
-    """The adapter each agent speaks through: as it was trained, or that of its own name.
+    """The adapter of each agent: the one it was trained with, or the one with its own name.
 
     Raises:
-        ConfigError: an agent has none.
+        ConfigError: an agent has no adapter.
     """
     if not section.adapters:
         return [None] * agents
@@ -194,14 +194,14 @@ def _groups(folder: Path) -> Any:
         document = json.loads((folder.parent / "config.json").read_text(encoding="utf-8"))
         return document["config"]["train"].get("adapters")
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None  # copied to somewhere else: each agent by its own name
+        return None  # the folder was copied: each agent uses the adapter of its own name
 
 
 def make_from_code(name: str, kind: type) -> Any:
     """Call ``module:factory``; the module may be in the working directory.
 
     Raises:
-        ConfigError: it cannot be imported, or makes something of another type.
+        ConfigError: it cannot be imported, or returns an object of another type.
     """
     module, _, attribute = name.partition(":")
     if "" not in sys.path and os.getcwd() not in sys.path:
@@ -212,7 +212,7 @@ def make_from_code(name: str, kind: type) -> Any:
         raise ConfigError(f"cannot make '{name}': {error}") from error
     value = found()
     if not isinstance(value, kind):
-        raise ConfigError(f"'{name}' makes a {type(value).__name__}, expected a {kind.__name__}")
+        raise ConfigError(f"'{name}' returns a {type(value).__name__}, expected a {kind.__name__}")
     return value
 
 
@@ -232,7 +232,7 @@ def _endpoint(section: ModelSection) -> Any:
 
 
 def _scripted(path: Path) -> Any:
-    """Replies from a text file, one a line, repeated; or those recorded in a trace file."""
+    """Replies from a text file, one on each line, repeated; or those recorded in a trace file."""
     from itertools import cycle
 
     from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
@@ -245,5 +245,5 @@ def _scripted(path: Path) -> Any:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot read the script '{path}': {error}") from error
     if not lines:
-        raise ConfigError(f"the script '{path}' has no line")
+        raise ConfigError(f"the script '{path}' is empty")
     return ScriptedModel(cycle(lines), name=f"script:{path.name}")

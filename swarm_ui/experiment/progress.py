@@ -1,4 +1,4 @@
-"""Progress of long work: bars with the time left on a terminal, plain lines anywhere else."""
+"""Progress of long tasks: bars with the remaining time on a terminal, otherwise plain lines."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from rich.text import Text
 from swarm_ui.trace.records import Episode
 
 _SECONDS_BETWEEN_LINES = 10.0
-"""Between two lines about the same work where there is no terminal."""
+"""Seconds between two lines about the same task if there is no terminal."""
 _WIDTH = 140
 
 
 def script_console() -> Console:
-    """Standard output of a script; wide where it is not a terminal."""
+    """Standard output of a script; wide if it is not a terminal."""
     console = Console(highlight=False, markup=False)
     if console.is_terminal:
         return console
@@ -35,11 +35,11 @@ def script_console() -> Console:
 
 
 class ProgressDisplay:
-    """Shows several pieces of work at the same time.
+    """Shows several tasks at the same time.
 
     Args:
         console: where to write; default: standard output.
-        announce: print a line when a piece of work begins, and its seconds when it ends.
+        announce: print a line when a task begins, and its duration when it ends.
         quiet: show nothing.
     """
 
@@ -51,17 +51,17 @@ class ProgressDisplay:
         self._live: Progress | None = None
 
     def say(self, what: RenderableType = "") -> None:
-        """Print a remark."""
+        """Print a note."""
         if not self.quiet:
             self.console.print(what)
 
     @contextmanager
     def bar(self, label: str, total: float, *, share: bool = True) -> Iterator[Bar]:
-        """A bar while the work inside goes on.
+        """Show a bar while the block runs.
 
         Args:
-            label: what is done.
-            total: of the steps that :meth:`Bar.update` counts.
+            label: name of the task.
+            total: number of steps that :meth:`Bar.update` counts.
             share: show a percentage; else the count of the steps and their rate.
         """
         bar = Bar(self, label, total, share)
@@ -73,7 +73,7 @@ class ProgressDisplay:
             self.say(f"{label}: {bar.seconds:.0f} s")
 
     def add(self, label: str, total: float, share: bool) -> TaskID | None:
-        """Show a bar; ``None`` where there is no terminal."""
+        """Show a bar; ``None`` if there is no terminal."""
         if self.quiet:
             return None
         if not self.console.is_terminal:
@@ -86,7 +86,7 @@ class ProgressDisplay:
         return self._live.add_task(label, total=total, note="", share=share)
 
     def move(self, task: TaskID, done: float, note: str) -> None:
-        """Set what a bar shows."""
+        """Set the state of a bar."""
         if self._live is not None:
             self._live.update(task, completed=done, note=note)
 
@@ -100,7 +100,7 @@ class ProgressDisplay:
 
 
 class Bar:
-    """One long piece of work. :meth:`update` may be called often."""
+    """One long task. :meth:`update` may be called often."""
 
     def __init__(self, display: ProgressDisplay, label: str, total: float, share: bool) -> None:
         self._display, self._label, self._share = display, label, share
@@ -110,11 +110,11 @@ class Bar:
 
     @property
     def seconds(self) -> float:
-        """Since the work began."""
+        """Seconds since the start."""
         return time.monotonic() - self._began
 
     def update(self, done: float, note: str = "") -> None:
-        """``done`` of the total is done."""
+        """Set the number of finished steps."""
         if self.task is not None:
             self._display.move(self.task, done, note)
             return
@@ -135,7 +135,7 @@ class Bar:
 
 
 def counting(bar: Bar) -> Callable[[str, Sequence[Episode]], None]:
-    """A listener that moves a bar by the episodes of each task."""
+    """A listener that advances a bar by the episodes of each task."""
     played = 0
 
     def count(task: str, episodes: Sequence[Episode]) -> None:
@@ -151,7 +151,7 @@ def _count(done: float, total: float, rate: float) -> str:
 
 
 class _Amount(ProgressColumn):
-    """How much is done: a percentage, or a count and its rate."""
+    """The progress as text: a percentage, or a count with its rate."""
 
     def render(self, task: Task) -> Text:
         if task.fields["share"]:

@@ -29,7 +29,7 @@ class Changes:
     add: tuple[str, ...]
     cut: tuple[str, ...]
     again: bool
-    """Ask every agent again."""
+    """Call every agent again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Replayed:
 
 
 def parse_change(text: str) -> tuple[str, str]:
-    """``ID=TEXT``. Raises ``ConfigError`` if it is not that."""
+    """Parse ``ID=TEXT``. Raises ``ConfigError`` if the text does not have this form."""
     id, equals, content = text.partition("=")
     if not equals:
         raise ConfigError(f"--say {text}: expected ID=TEXT")
@@ -54,16 +54,18 @@ async def replay_decision(
     """Run the decision again.
 
     Args:
-        path: a run's folder or a trace file; the team is that of the run, or of ``overrides``.
+        path: folder of a run, or a trace file; ``overrides`` override the team of the run.
         episode, step: which decision, counted from 1.
         overrides: settings given on the command line.
 
     Raises:
-        ConfigError: no such decision, message or edge; or it is not known what the team was.
+        ConfigError: there is no such decision, message or edge, or the team is not known.
     """
     record, run = _found(path, episode)
     if not 1 <= step <= len(record.steps):
-        raise ConfigError(f"episode {episode} has {len(record.steps)} steps, not {step}")
+        raise ConfigError(
+            f"episode {episode} has {len(record.steps)} steps, so there is no step {step}"
+        )
     before = record.steps[step - 1].trace
     config = _settings(run, overrides)
     _check_team(config, before)
@@ -127,11 +129,11 @@ def _found(path: Path, number: int) -> tuple[Episode, Path | None]:
             count += 1
             if count == number:
                 return episode, run
-    raise ConfigError(f"'{path}' has {count} episodes, not {number}")
+    raise ConfigError(f"'{path}' has {count} episodes, so there is no episode {number}")
 
 
 def _settings(run: Path | None, overrides: Draft) -> Config:
-    """The run's settings under those of the command line."""
+    """The settings of the run, overridden by those of the command line."""
     if run is None:
         return checked(overrides)
     values: dict[str, Any] = dict(plain(configuration_of(run)))
@@ -153,7 +155,7 @@ def _check_team(config: Config, trace: Trace) -> None:
 
 
 def _edges(trace: Trace, changes: Changes) -> list[Edge]:
-    """The recorded edges between agents, with those added and without those cut."""
+    """The recorded edges between agents, after adding and removing edges."""
     names = set(trace.agents)
     edges = [(a, b) for a, b in trace.edges if a in names and b in names]
     for text in changes.cut:
@@ -167,13 +169,13 @@ def _edges(trace: Trace, changes: Changes) -> list[Edge]:
 
 
 def _message(trace: Trace, id: str, text: str) -> Message | str:
-    """The message with another content, and the action that stands in it."""
+    """The message with new content, and the action in that content."""
     from swarm_ui.action import Action, parse_action
 
     try:
         message = trace.message(id)
     except KeyError:
-        return text  # replay() says what ids there are
+        return text  # replay() lists the valid ids
     found = parse_action(text)
     action = found if isinstance(found, Action) else None
     return msgspec.structs.replace(message, content=text, action=action, error=None)

@@ -1,4 +1,4 @@
-"""HTML reports of runs of the command line."""
+"""HTML reports for the runs of the command line."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def trace_report(episodes: Sequence[Episode], path: Path, title: str) -> Path:
 
 
 def with_screenshots(episodes: Sequence[Episode]) -> list[Episode]:
-    """The same episodes, those on the embedded phone with a screenshot of every screen.
+    """The episodes; those on the embedded phone get a screenshot of every screen.
 
     Raises:
         SwarmError: an episode was recorded with another version of the phone.
@@ -100,6 +100,6 @@ def _pictured(episodes: Sequence[Episode]) -> list[Episode]:
         try:
             out += with_screenshots([episode])
         except SwarmError:
-            # Recorded with other settings of the phone: the report draws the elements.
+            # If the phone had other settings, the report draws the elements instead.
             out.append(episode)
     return out

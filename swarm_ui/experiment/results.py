@@ -1,4 +1,4 @@
-"""What a run measured, as it stands in ``results.json``."""
+"""The results of a run, as stored in ``results.json``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def success_interval(jobs: Sequence[Job], outcomes: Sequence[float | None]) -> I
 
     Args:
         jobs: task and seed of each outcome.
-        outcomes: one an episode; ``None``: masked by a fault.
+        outcomes: one for each episode; ``None``: masked by a fault.
     """
     return clustered_mean(_by_task(jobs, outcomes))
 
@@ -49,12 +49,12 @@ def _by_task(jobs: Sequence[Job], outcomes: Sequence[float | None]) -> list[Outc
 
 
 class Cost(msgspec.Struct, kw_only=True):
-    """What some episodes cost."""
+    """The cost of some episodes."""
 
     decisions: int = 0
     calls: int = 0
     scored: int = 0
-    """Replies whose probability was asked for, by votes."""
+    """Replies whose probabilities were computed for votes."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     model_seconds: float = 0.0
@@ -64,7 +64,7 @@ class Cost(msgspec.Struct, kw_only=True):
 
     @classmethod
     def of_episodes(cls, episodes: Iterable[Episode]) -> Cost:
-        """What the traces tell."""
+        """The cost that is recorded in the traces."""
         cost = cls()
         for episode in episodes:
             cost.decisions += len(episode.steps)
@@ -79,7 +79,7 @@ class Cost(msgspec.Struct, kw_only=True):
 
     @classmethod
     def of_model(cls, model: Any, before: Cost | None = None) -> Cost:
-        """What a model of this process has done so far, or since ``before``."""
+        """The work of an in-process model so far, or since ``before``."""
         counters, old = model.counters, before or Cost()
         return cls(
             calls=counters.calls - old.calls,
@@ -117,23 +117,23 @@ class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
 
     split: str
     arm: str = ""
-    """The policy's short name; empty where a run has one policy."""
+    """Short name of the policy; empty if the run has only one."""
     name: str = ""
-    """Of the file in ``traces/``; empty: split and arm."""
+    """Name of the file in ``traces/``; empty: split and arm."""
     label: str = ""
-    """The policy in words."""
+    """A description of the policy."""
     environment: str = ""
     seed: int = 0
-    """Of the choice of episodes."""
+    """Seed for choosing the episodes."""
     jobs: tuple[Job, ...] = ()
     outcomes: tuple[float | None, ...] = ()
-    """One an episode, in the order of ``jobs``; ``None``: masked by a fault."""
+    """One for each episode, in the order of ``jobs``; ``None``: masked by a fault."""
     faults: tuple[str, ...] = ()
     """Each once."""
     edges: tuple[Edge, ...] = ()
     work: Cost = msgspec.field(default_factory=Cost)
     measures: tuple[Measure, ...] = ()
-    """The benchmark's own figures, where it has some."""
+    """The benchmark's own measures, if it has any."""
 
     @property
     def success(self) -> Interval | None:
@@ -181,7 +181,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Results(msgspec.Struct, kw_only=True):
-    """All of a run; saved after every arm, so that an interrupted run keeps what it has."""
+    """All results of a run; saved after every arm, so an interrupted run keeps them."""
 
     version: int = RESULTS_VERSION
     labels: tuple[str, ...] = ()
@@ -192,7 +192,7 @@ class Results(msgspec.Struct, kw_only=True):
     arms: list[ArmResult] = []
     table: list[Row] = []
     rollouts: Cost | None = None
-    """Of stage 2; ``None``: nothing was trained."""
+    """Cost of stage 2; ``None``: nothing was trained."""
     training_cpu_seconds: float = 0.0
 
     @property
@@ -204,7 +204,7 @@ class Results(msgspec.Struct, kw_only=True):
         return next((a for a in self.arms if (a.split, a.arm) == (split, arm)), None)
 
     def put(self, result: ArmResult) -> None:
-        """Add a result, in the place of an earlier one of the same episodes."""
+        """Add a result; it replaces an earlier one of the same episodes."""
         key = (result.split, result.arm, result.seed)
         places = [k for k, a in enumerate(self.arms) if (a.split, a.arm, a.seed) == key]
         if places:
@@ -217,7 +217,7 @@ class Results(msgspec.Struct, kw_only=True):
         return [self._row(arm) for arm in self.arms]
 
     def sort(self, splits: Sequence[str]) -> None:
-        """Put the arms in the order of tables; they came in the order they were finished."""
+        """Sort the arms in the order of tables; they were added when they finished."""
         place = {name: k for k, name in enumerate(ORDER)}
         self.arms.sort(key=lambda a: (splits.index(a.split), place.get(a.arm, len(place))))
 
@@ -229,7 +229,7 @@ class Results(msgspec.Struct, kw_only=True):
 
     @classmethod
     def load(cls, folder: Path) -> Results:
-        """What a run has measured so far; empty if there is nothing.
+        """The results of a run so far; empty if there are none.
 
         Raises:
             ConfigError: the file is damaged or of an unknown version.
@@ -281,7 +281,7 @@ def _from_plans(document: dict[str, Any]) -> dict[str, Any]:
     arms = []
     for plan in document["plans"]:
         prompt, completion = plan.get("prompt_tokens"), plan.get("completion_tokens")
-        if prompt is None:  # the first runs recorded the sum alone
+        if prompt is None:  # the first runs recorded only the sum
             prompt, completion = plan.get("tokens", 0), 0
         work = {"decisions": plan.get("steps", 0), "calls": plan.get("calls", 0),
                 "prompt_tokens": prompt, "completion_tokens": completion or 0,

@@ -52,12 +52,12 @@ _FREE = {
                                    "rate_limit", "concurrency", "timeout")),
     *(("run", name) for name in ("concurrency", "fail_under", "report")),
 }  # fmt: skip
-"""Settings that may change when a run is resumed: they do not change what is measured."""
+"""Settings that may change when a run is resumed: they do not affect the results."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRun:
-    """What ``run`` or ``eval`` plays."""
+    """The settings of ``run`` or ``eval``."""
 
     config: Config
     splits: tuple[str, ...]
@@ -71,7 +71,7 @@ class EvaluationRun:
 
 @dataclass(frozen=True, slots=True)
 class TrainingRun:
-    """What ``train`` does."""
+    """The settings of ``train``."""
 
     config: Config
     critic: bool
@@ -82,12 +82,12 @@ class TrainingRun:
 def find_mistakes(
     config: Config, valid: Collection[str], splits: Sequence[str] = ()
 ) -> Iterator[Finding]:
-    """Mistakes that the types do not show, found before anything is written.
+    """Mistakes that type checks do not find, reported before anything is written.
 
     Args:
-        config: whose types are right.
+        config: a configuration with correct types.
         valid: the sections to check.
-        splits: these instead of the configuration's.
+        splits: used instead of the configuration's splits.
     """
     if "environment" in valid:
         yield from environment_findings(config.environment, splits)
@@ -111,7 +111,7 @@ def check_config(draft: Draft, *, train: bool = False, splits: Sequence[str] = (
     Args:
         draft: the settings that were given.
         train: check ``[train]`` too.
-        splits: these instead of the configuration's.
+        splits: used instead of the configuration's splits.
 
     Raises:
         ConfigError: all its mistakes.
@@ -122,7 +122,7 @@ def check_config(draft: Draft, *, train: bool = False, splits: Sequence[str] = (
 
 
 def check_training_config(draft: Draft) -> Config:
-    """The configuration of a training run, which has defaults of its own for the team.
+    """The configuration of a training run, with its own defaults for the team.
 
     Raises:
         ConfigError: all its mistakes.
@@ -153,7 +153,7 @@ def open_environment(section: EnvironmentSection) -> AbstractAsyncContextManager
 
 
 async def begin(evaluation: EvaluationRun) -> RunDirectory:
-    """Make the run's directory, once it is known that model and environment are there.
+    """Create the run's directory after checking that the model and environment are available.
 
     Raises:
         ModelError: the endpoint does not answer, or does not serve the model.
@@ -161,7 +161,7 @@ async def begin(evaluation: EvaluationRun) -> RunDirectory:
         ConfigError: the environment cannot be made.
     """
     config = evaluation.config
-    # Others take long to load, and only their name can be wrong.
+    # Other models take long to load, and only their name can be wrong.
     if kind_of(config.model) in ("endpoint", "script", "code"):
         async with open_model(config.model):
             pass
@@ -213,12 +213,12 @@ async def _trials(
 async def evaluate(
     evaluation: EvaluationRun, run: RunDirectory, model: Any, display: ProgressDisplay
 ) -> Results:
-    """Play what is left of a run, and save its results.
+    """Play the remaining episodes of a run and save its results.
 
     Args:
         evaluation: what to play.
         run: where it is saved.
-        model: of this process, if it was loaded before; ``None``: it is opened here.
+        model: an in-process model that is already loaded; ``None``: the model is opened here.
         display: shows a bar for each split and seed.
     """
     config = evaluation.config
@@ -248,15 +248,15 @@ async def evaluate(
 def resume_evaluation(
     path: Path, command: str, overrides: Draft, given: Sequence[str] = ()
 ) -> tuple[EvaluationRun, RunDirectory]:
-    """A run that was interrupted.
+    """Read the settings of an interrupted run.
 
     Args:
         path: its folder.
-        command: the command that began it.
+        command: the command that started it.
         overrides, given: see :func:`amend`.
 
     Raises:
-        ConfigError: another command began it, or a setting must not change.
+        ConfigError: another command started it, or a setting must not change.
     """
     run = RunDirectory.open_existing(path)
     document = run.config()
@@ -272,10 +272,10 @@ def resume_evaluation(
 
 
 def resume_training(path: Path, overrides: Draft, given: Sequence[str] = ()) -> TrainingRun:
-    """A training run that was interrupted.
+    """Read the settings of an interrupted training run.
 
     Raises:
-        ConfigError: it is no training run, or a setting must not change; see :func:`amend`.
+        ConfigError: it is not a training run, or a setting must not change; see :func:`amend`.
     """
     run = RunDirectory.open_existing(path)
     document = run.config()
@@ -286,15 +286,15 @@ def resume_training(path: Path, overrides: Draft, given: Sequence[str] = ()) -> 
 
 
 def amend(config: Config, overrides: Draft, given: Sequence[str] = ()) -> Config:
-    """The settings of a run that is resumed, with those that may change.
+    """The settings of a resumed run, with permitted changes.
 
     Args:
-        config: as the run was set up.
+        config: the original configuration.
         overrides: settings given with ``--resume``, not in a file.
-        given: other options that were given and must not be.
+        given: other given options, which are not allowed.
 
     Raises:
-        ConfigError: one of them decides what is measured, or is wrong.
+        ConfigError: a setting affects the results, or is wrong.
     """
     fixed = [place for path, place in overrides.places.items() if path not in _FREE]
     for place in dict.fromkeys([*given, *fixed]):
@@ -319,7 +319,7 @@ def configuration_of(path: Path) -> Config:
 
 
 def trainer_config(config: Config) -> TeamConfig:
-    """``[train]``, which was checked before."""
+    """The ``[train]`` settings, which were checked before."""
     from swarm_ui.optim.config import TeamConfig
 
     return msgspec.convert(config.train, TeamConfig)
@@ -335,7 +335,7 @@ def critic_of(training: TrainingRun) -> CreditAssigner | None:
 async def train_run(
     training: TrainingRun, model: Any, display: ProgressDisplay, warn: Callable[[str], None]
 ) -> Sequence[IterationMetrics]:
-    """Train, or go on; returns the metrics of all iterations. Closes the model."""
+    """Start or continue training; returns the metrics of all iterations. Closes the model."""
     from swarm_ui.experiment.training import TrainingEnvironment, train
 
     config, settings, run = training.config, trainer_config(training.config), training.directory
@@ -361,7 +361,7 @@ async def train_run(
 
 
 def evaluation_command(training: TrainingRun) -> str:
-    """The command that tests what was trained."""
+    """The command that evaluates the trained team."""
     config, team, run = training.config, training.config.team, training.directory
     assert run is not None
     words = ["swarm-ui", "eval", config.environment.name]

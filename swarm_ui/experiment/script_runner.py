@@ -1,4 +1,4 @@
-"""What scripts share: errors as one line with an exit code, and folders of resumable studies."""
+"""Helpers of scripts: one-line errors with an exit code, and folders of resumable studies."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def script(main: Callable[[], int]) -> Callable[[], int]:
 
 
 def check_study(path: Path, options: Any) -> None:
-    """Write the options of a study, or check that they are those that it was begun with.
+    """Write the options of a study, or check that they equal the options it was started with.
 
     Args:
-        path: of the JSON file in the study's folder.
+        path: the JSON file in the folder of the study.
         options: anything that ``msgspec`` encodes as an object.
 
     Raises:
-        ConfigError: the study was begun with other options.
+        ConfigError: the study was started with other options.
     """
     now = msgspec.json.decode(msgspec.json.encode(options), type=dict[str, object])
     if not path.exists():
@@ -50,6 +50,6 @@ def check_study(path: Path, options: Any) -> None:
     if other:
         was = ", ".join(f"{key}={found.get(key)}, now {now[key]}" for key in other)
         raise ConfigError(
-            f"'{path.parent}' was begun with other options ({was}). "
+            f"'{path.parent}' was started with other options ({was}). "
             "Give the same ones, or another --out"
         )

@@ -1,4 +1,4 @@
-"""The settings of a run of the demo, as they are written to ``config.json`` and read again."""
+"""The settings of a demo run, stored in ``config.json``."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class Settings:
     quick: bool = False
     seed: int = 0
     agent: str | None = None
-    """Folder of the base agent; ``None``: the one that ships."""
+    """Folder of the base agent; ``None``: the shipped one."""
     from_scratch: bool = False
     agents: int = 4
     rounds: int = 3
     density: float = 0.5
     temperature: float = 0.8
-    """Of the agents in rollouts, and of the vote of clones."""
+    """Temperature of the agents in rollouts, and in the vote of clones."""
     method: Method = "rft"
     edges: Edges = "redraw"
     iterations: int = 4
@@ -63,17 +63,17 @@ class Settings:
     critic_noise: float = 0.03
     """Share of the scripted critic's verdicts that are inverted."""
     tasks: tuple[str, ...] = ()
-    """Only these; empty: all."""
+    """Use only these tasks; empty: all."""
     episodes_test: int = 384
     """Test episodes of each arm on known templates."""
     episodes_other: int = 128
-    """On new templates, and on new apps; 0: not measured."""
+    """Test episodes of each arm on new templates, and on new apps; 0: not measured."""
     episodes_validation: int = 64
-    """Of the learning curve, after each iteration; 0: none."""
+    """Episodes of the learning curve after each iteration; 0: none."""
     web_episodes: int = 3
-    """Of each arm on each of the web tasks; 0: not measured."""
+    """Episodes of each arm on each web task; 0: not measured."""
     processes: int = dataclasses.field(default_factory=_processors)
-    """Evaluation runs in this many processes beside the main one."""
+    """Number of evaluation processes in addition to the main process."""
     base_url: str | None = None
     model: str | None = None
     critic_model: str | None = None
@@ -104,7 +104,7 @@ class Settings:
 
     @property
     def name(self) -> str:
-        """The name of the run, for its directory."""
+        """The name of the run directory."""
         return f"{self.env}-endpoint" if self.over_endpoint else self.env
 
 
@@ -130,14 +130,14 @@ def defaults(*, quick: bool, env: EnvironmentName, endpoint: bool) -> Settings:
 
 
 def plain(settings: Settings) -> dict[str, object]:
-    """As JSON has it."""
+    """The settings as JSON-compatible objects."""
     return msgspec.json.decode(
         msgspec.json.encode(dataclasses.asdict(settings)), type=dict[str, object]
     )
 
 
 def restored(config: Mapping[str, object], where: str) -> Settings:
-    """The settings of a run that was begun before.
+    """The settings of an existing run.
 
     Raises:
         ConfigError: another program wrote them.

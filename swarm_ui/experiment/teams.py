@@ -21,7 +21,7 @@ from swarm_ui.node import derive
 from swarm_ui.rollout.policy import GraphPolicy, LoopEscapePolicy, Policy
 
 LEARNED_EDGES = Path("edges/distribution.safetensors")
-"""In the folder of a training run: its edge distribution."""
+"""Path of the edge distribution in the folder of a training run."""
 SHAPES: dict[str, Callable[[Sequence[str]], tuple[Edge, ...]]] = {
     "none": lambda names: (),
     "chain": shapes.chain,
@@ -46,20 +46,20 @@ class Arm:
     max_tokens: int = 256
     """Of a reply."""
     guard: bool = False
-    """Use a shuffled view where a screen comes back."""
+    """Use a shuffled view if a screen occurs again."""
     trained: bool = False
     """Each agent uses the adapter of its own name."""
     adapters: tuple[str | None, ...] | None = None
     """The adapter of each agent, instead of what ``trained`` says."""
 
     def policy(self, model: ChatModel) -> Policy:
-        """The policy, which asks ``model``."""
+        """The policy, which calls ``model``."""
         if self.guard:
             return LoopEscapePolicy.greedy(model, adapter=self._adapters()[0])
         return GraphPolicy(self.graph(model), name=self.label)
 
     def graph(self, model: ChatModel) -> CollabGraph:
-        """The graph (without a loop guard)."""
+        """The team's graph, without a loop guard."""
         if self.agents == 1:
             return CollabGraph.solo(
                 model,
@@ -87,7 +87,7 @@ class Arm:
 
 
 def agent_names(count: int) -> list[str]:
-    """The names that the agents of a team have."""
+    """The names of the agents of a team."""
     return [f"agent_{k}" for k in range(count)]
 
 
@@ -104,7 +104,7 @@ def arm_of(
         team: the configuration.
         adapters: the adapter of each agent.
         model: name of the model, for the label.
-        edges: these instead of the configured ones.
+        edges: used instead of the configured edges.
     """
     who = f"{model}, trained" if any(name is not None for name in adapters) else model
     shape = "learned" if (Path(team.edges) / LEARNED_EDGES).is_file() else team.edges
@@ -124,7 +124,7 @@ def arm_of(
 
 
 def team_size(team: TeamSection) -> str:
-    """The size of a team in words."""
+    """A description of the size of a team."""
     if team.agents == 1:
         return "one agent"
     return f"{team.agents} agents, {team.rounds} round{'s' if team.rounds > 1 else ''}"
@@ -135,7 +135,7 @@ def configured_edges(team: TeamSection) -> tuple[Edge, ...]:
     folder of a run that learned them.
 
     Raises:
-        ConfigError: none of these.
+        ConfigError: the text has none of these forms.
     """
     names = agent_names(team.agents)
     if team.agents == 1:
@@ -150,7 +150,7 @@ def configured_edges(team: TeamSection) -> tuple[Edge, ...]:
 
 
 def _learned_edges(run: Path, names: Sequence[str]) -> tuple[Edge, ...]:
-    """The most probable graph of what a run learned."""
+    """The most probable graph of a run with learned edges."""
     from swarm_ui.optim.edges.files import read_edges
 
     distribution = read_edges(run / LEARNED_EDGES)
@@ -178,7 +178,7 @@ def parse_edges(text: str, names: Sequence[str]) -> tuple[Edge, ...]:
 
 
 def base_arms(settings: Settings) -> list[Arm]:
-    """The base agent, the controls that cost no training, and the untrained team."""
+    """The base agent, the controls without training, and the untrained team."""
     n = settings.agents
     arms = [
         Arm(name=BASE, label="base, greedy"),
@@ -205,7 +205,7 @@ def trained_arms(settings: Settings, edges: Sequence[Edge], drawn: str) -> list[
     """The trained agents alone, voting, and as a team on the given edges.
 
     Args:
-        drawn: what the edges are, for the label.
+        drawn: description of the edges, for the label.
     """
     label = f"trained team, {drawn}, {settings.rounds} rounds"
     team = _team("trained-team", label, settings, edges)

@@ -1,4 +1,4 @@
-"""Training of a team (stage 2), and what a run keeps of it."""
+"""Training of a team (stage 2), and the files it saves in the run."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ from swarm_ui.storage.run_directory import RunDirectory, write_atomic
 from swarm_ui.trace.records import Episode
 
 _UPDATE_SHARE = 0.5
-"""Where the bar stands within an iteration when its rollouts are done."""
+"""Share of an iteration that the progress bar shows after the rollouts."""
 _KEPT_FAILED, _KEPT_SOLVED = 4, 2
-"""Whole episodes that are kept of each iteration."""
+"""Number of complete episodes kept of each iteration."""
 
 
 class TrainingEnvironment(NamedTuple):
-    """Where a team learns."""
+    """The environment in which a team learns."""
 
     make_environment: MakeEnvironment
     sample_jobs: SampleJobs
     critic: CreditAssigner | None
-    """``None``: the outcome is every agent's credit."""
+    """``None``: the outcome is the credit of every agent."""
     concurrency: int
 
 
 class TrainedTeam(NamedTuple):
-    """What stage 2 made, beside the adapters in the run directory."""
+    """The results of stage 2, in addition to the adapters in the run directory."""
 
     history: tuple[IterationMetrics, ...]
     edges: tuple[Edge, ...]
@@ -69,13 +69,13 @@ async def train(
     keep_adapters: bool = False,
     warn: Callable[[str], None] | None = None,
 ) -> TeamResult:
-    """Train a team, or go on training it. Checkpoints make it safe to stop at any moment.
+    """Start or continue the training of a team. It can be interrupted at any time (checkpoints).
 
     Args:
-        run: gets checkpoints, metrics, a sample of the episodes, adapters and edges.
-        model: of this process; the graph's agents ask it.
-        graph: the team as it acts in rollouts.
-        environment: where it acts.
+        run: stores checkpoints, metrics, a sample of the episodes, adapters and edges.
+        model: the in-process model of the graph's agents.
+        graph: the team in rollouts.
+        environment: the environment of the rollouts.
         config: settings.
         bar: counts iterations.
         keep_adapters: keep the adapters after each iteration, for a learning curve.
@@ -105,7 +105,7 @@ async def train(
 
 
 def team_config(settings: Settings, concurrency: int) -> TeamConfig:
-    """The demo's settings as those of the trainer."""
+    """The demo's settings converted to settings of the trainer."""
     return TeamConfig(
         iterations=settings.iterations,
         shared_iterations=min(settings.shared_iterations, settings.iterations),
@@ -171,12 +171,12 @@ def rollout_cost(run: RunDirectory, history: Sequence[IterationMetrics]) -> Cost
 
 
 def adapters_after(run: RunDirectory, iteration: int) -> Path:
-    """Where the adapters after so many iterations are kept, for the learning curve."""
+    """Folder of the adapters after a number of iterations, for the learning curve."""
     return run.path / "checkpoints" / "adapters" / f"after-{iteration:04d}"
 
 
 class _Recorder:
-    """Listens to the trainer: moves the bar, and saves samples, costs and adapters."""
+    """A listener of the trainer: updates the bar, and saves samples, costs and adapters."""
 
     def __init__(self, run: RunDirectory, model: Any, bar: Bar, keep_adapters: bool) -> None:
         self._run, self._model, self._bar = run, model, bar
@@ -220,7 +220,7 @@ class _Recorder:
 def _tested_graph(
     settings: Settings, result: TeamResult, own: Sequence[Edge]
 ) -> tuple[tuple[Edge, ...], str]:
-    """The graph to test the trained team on, and what it is called in tables."""
+    """The graph to test the trained team on, and its name in tables."""
     if settings.edges == "fixed":
         return tuple(own), "own DAG"
     if settings.edges == "learned":

@@ -1,7 +1,7 @@
 """Phone episodes in worker processes.
 
-A tiny network gains nothing from a second thread, so a second core is used by a second process.
-Each worker has a queue of its own, and goes on while the main process is busy.
+A tiny network gains nothing from a second thread, so a second process uses the second core.
+Each worker has its own queue and continues while the main process is busy.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 
 BATCH_SIZE = 64
-"""Episodes that are played together: enough to fill the batches of the model."""
+"""Number of episodes played concurrently: enough to fill the batches of the model."""
 _FAILED, _SOLVED = 2, 1
-"""Episodes of a batch that are kept whole."""
+"""Number of complete episodes kept of a batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,12 @@ class BatchResult:
 
     outcomes: tuple[float | None, ...]
     sample: tuple[Episode, ...]
-    """A few whole episodes, failed ones first."""
+    """A few complete episodes, failed ones first."""
     cost: Cost
 
 
 class WorkerPool:
-    """Worker processes. Use it in a ``with``; leaving it cancels what has not begun."""
+    """Worker processes, for a ``with`` statement. Leaving it cancels batches not yet started."""
 
     def __init__(self, processes: int) -> None:
         context = multiprocessing.get_context("spawn")
@@ -88,7 +88,7 @@ class WorkerPool:
 
         Args:
             batches: what to play.
-            limit: how many workers may be busy.
+            limit: maximum number of busy workers.
             done: called with the number of a batch and its results.
 
         Raises:
@@ -147,7 +147,7 @@ def _model(agent: str, adapters: str | None) -> LocalModel:
 
 
 def _enter() -> None:
-    """Set a worker up: one thread, no part in Ctrl-C, and no life after the main process."""
+    """Set up a worker: one thread, Ctrl-C ignored, and an exit when the main process ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:

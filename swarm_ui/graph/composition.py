@@ -11,11 +11,11 @@ from swarm_ui.node import Node
 
 G = TypeVar("G", bound=Dag)
 Part: TypeAlias = "Dag | Node | OpenGraph[Any]"
-"""What can stand on either side of ``>>``, alone or in a list."""
+"""What can be on either side of ``>>``, alone or in a list."""
 
 
 class OpenGraph(Generic[G]):
-    """A graph with open ends; the next part that is appended hears all of them.
+    """A graph with open ends; the next appended part receives the messages of all of them.
 
     ``graph >> [a, b]`` makes one and ``>> node`` closes it; until then it cannot run.
     """
@@ -24,7 +24,7 @@ class OpenGraph(Generic[G]):
 
     def __init__(self, graph: G, ends: Iterable[str]) -> None:
         self._graph = graph
-        #: names of the nodes without a listener
+        #: names of the nodes without successors
         self.ends = tuple(ends)
 
     @overload
@@ -40,7 +40,7 @@ class OpenGraph(Generic[G]):
     def __repr__(self) -> str:
         return f"OpenGraph('{self._graph.name}', open ends: {', '.join(self.ends)})"
 
-    if not TYPE_CHECKING:  # a type checker says by itself that a fan is no graph
+    if not TYPE_CHECKING:  # type checkers detect that a fan is not a graph
 
         def __getattr__(self, name: str) -> NoReturn:
             if name.startswith("_") or not hasattr(type(self._graph), name):
@@ -56,7 +56,7 @@ def then(graph: G, ends: Sequence[str], other: Sequence[Part] | OpenGraph[Any]) 
 @overload
 def then(graph: G, ends: Sequence[str], other: Dag | Node) -> G: ...
 def then(graph: G, ends: Sequence[str], other: Part | Sequence[Part]) -> G | OpenGraph[G]:
-    """A graph and what hears its ends: a part, or each of a list of them."""
+    """A graph followed by a part, or by a list of parts; each receives the messages of its ends."""
     parts = _parts(other)
     longer, tips = _append(graph, ends, parts)
     return OpenGraph(longer, tips) if parts is other or isinstance(other, OpenGraph) else longer
@@ -73,7 +73,7 @@ def start(like: G, other: Node | Sequence[Part]) -> tuple[G, tuple[str, ...]]:
 
 
 def _append(graph: G, ends: Sequence[str], parts: Sequence[Part]) -> tuple[G, tuple[str, ...]]:
-    """All as one graph, in which the first nodes of every part hear the ends; its open ends."""
+    """One graph in which the first nodes of every part follow the ends; and its open ends."""
     nodes, edges = dict(graph.nodes), list(graph.edges)
     when, fallbacks = dict(graph.when), dict(graph.fallbacks)
     tips: list[str] = []

@@ -32,7 +32,7 @@ from swarm_ui.node import Condition, Node
 class Dag(GraphNode):
     """Nodes and ordered edges, immutable; every operation returns a new one of the same class.
 
-    :class:`~swarm_ui.graph.graph.CollabGraph` adds what can be done with it.
+    :class:`~swarm_ui.graph.graph.CollabGraph` adds the operations.
     """
 
     def __init__(
@@ -49,11 +49,11 @@ class Dag(GraphNode):
         """
         Args:
             nodes: the nodes, each under its own ``id``; or a mapping that names them.
-            edges: (sender, listener) pairs. A closing node without any hears all agents.
+            edges: (sender, listener) pairs. A closing node without edges receives from all agents.
             output: the node whose message is the answer; ``None``: the only node without a
                 listener.
             rounds: how often each agent is called, at least 1.
-            name: the graph's own name, used where it stands as a node in another graph.
+            name: the graph's own name, used when it is a node of another graph.
             when: for some edges, which of the sender's messages travel over them. A node that
                 has incoming edges and receives no message is skipped, and so are its successors.
             fallbacks: for some nodes, a node that answers in their place when they fail.
@@ -115,7 +115,7 @@ class Dag(GraphNode):
 
     @property
     def predecessors(self) -> Mapping[str, tuple[str, ...]]:
-        """The senders of the messages that each node hears, in edge order."""
+        """The senders of the messages that each node receives, in edge order."""
         return self._heard
 
     heard = renamed_property("heard", "predecessors")
@@ -197,7 +197,7 @@ class Dag(GraphNode):
         """Without some edges, into votes too.
 
         Raises:
-            GraphError: there is no such edge, or a vote would be left without a node to hear.
+            GraphError: there is no such edge, or a vote would have no incoming edge left.
         """
         gone = dict.fromkeys(edges)
         there = frozenset(self._edges)
@@ -239,7 +239,7 @@ class Dag(GraphNode):
         return self._with(output=output)
 
     def named(self, name: str) -> Self:
-        """The same graph under another name, to stand in another graph."""
+        """The same graph under another name, for use as a node of another graph."""
         return self._with(name=name)
 
     def rename(self, names: Mapping[str, str]) -> Self:

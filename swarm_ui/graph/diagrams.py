@@ -73,7 +73,7 @@ def _dot(graph: Dag, path: str, names: ConditionNames) -> Iterator[str]:
 
 
 def _anchor(graph: Dag, name: str, *, first: bool) -> str:
-    """The node that stands for a name: inside a nested graph, its first one or its output."""
+    """The drawn node for a name; for a nested graph, its first node or its output."""
     node = graph.nodes[name]
     if not isinstance(node, Dag):
         return name
@@ -89,7 +89,7 @@ def _attributes(**values: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A DOT id. A backslash escapes nothing but a quote, and must not stand before the last one."""
+    """A DOT id. A backslash escapes only a quote, and must not precede the closing quote."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 

@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 class CollabGraph(Dag):
     """Nodes and ordered edges, immutable; every operation returns a new graph.
 
-    Each node speaks once a round; it hears its own message of the last round, then its
-    predecessors of this round in edge order. Closing nodes (votes) and all that follows them speak
-    once, after the last round. A graph is itself a node: it can stand in another graph.
+    Each node sends one message per round; it receives its own message of the last round, then its
+    predecessors of this round in edge order. Closing nodes (votes) and their successors run
+    once, after the last round. A graph is itself a node and can be nested in another graph.
 
     Examples:
         >>> from swarm_ui.nodes import function_node
@@ -56,7 +56,7 @@ class CollabGraph(Dag):
     # -- composing ----------------------------------------------------------------------------
 
     def compose(self, other: Dag | Node) -> Self:
-        """Both graphs as one: this one's output is heard by the other's first nodes (``>>``)."""
+        """Both graphs as one: the other's first nodes receive this one's output (``>>``)."""
         return then(self, (self._output,), other)
 
     @overload
@@ -64,7 +64,7 @@ class CollabGraph(Dag):
     @overload
     def __rshift__(self, other: Dag | Node) -> Self: ...
     def __rshift__(self, other: Part | Sequence[Part]) -> Self | OpenGraph[Self]:
-        """:meth:`compose`; a list fans out: ``graph >> [a, b] >> c`` has ``c`` hear both."""
+        """:meth:`compose`; a list fans out: ``graph >> [a, b] >> c`` gives ``c`` both messages."""
         return then(self, (self._output,), other)
 
     def __rrshift__(self, other: Node | Sequence[Part]) -> Self:
@@ -130,7 +130,7 @@ class CollabGraph(Dag):
         store: Store | None = None,
         on_event: OnEvent | None = None,
     ) -> RunStream:
-        """The events of a run while it goes on (``async for event in team.stream(screen)``).
+        """The events of a run while it is running (``async for event in team.stream(screen)``).
 
         ``on_event`` is called with them too.
         """
@@ -157,10 +157,10 @@ class CollabGraph(Dag):
         """Replay a recorded run with changes; only the calls that they affect are made again.
 
         With nothing different it makes no call and gives the same trace. Another graph may replay
-        the trace of this one: what hears other messages over its edges is asked again.
+        the trace of this one: nodes that receive other messages over its edges are called again.
 
         Args:
-            messages: by id, messages in place of recorded ones; a string is the content alone.
+            messages: replacements of recorded messages, by id; a string replaces only the content.
             without: ids of messages that are not delivered.
             prompts: by message id, another prompt text, or a function that changes the request.
             nodes: by name, another node, or the same with another model.
@@ -180,14 +180,14 @@ class CollabGraph(Dag):
     async def resample(
         self, trace: Trace, message: str, k: int, *, limits: Limits | None = None
     ) -> list[Trace]:
-        """``k`` traces in which one message (by id) was sampled anew, and what followed from it.
+        """``k`` traces in which one message (by id) was sampled again, with its consequences.
 
         See :func:`swarm_ui.engine.replay.resample`.
         """
         return await resample(self, trace, message, k, limits=limits)
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
-        """The graph as a node: its first nodes hear the inbox, its output is the answer."""
+        """The graph as a node: its first nodes receive the inbox, and its output is the answer."""
         return await nested(self, inbox, context)
 
     # -- ready-made teams ---------------------------------------------------------------------
@@ -204,8 +204,8 @@ class CollabGraph(Dag):
         """The paper's team: role-free agents ``agent_0 ...`` on a DAG, then a ``vote``.
 
         Args:
-            agents: how many, or a :class:`~swarm_ui.graph.team_spec.TeamSpec` that says all.
-            rounds: how often each agent speaks.
+            agents: number of agents, or a complete :class:`~swarm_ui.graph.team_spec.TeamSpec`.
+            rounds: number of messages of each agent.
             model: answers for all agents.
             options: more fields of the record, such as ``views="shuffle", vote="probability"``.
 
@@ -231,7 +231,7 @@ class CollabGraph(Dag):
         max_tokens: int = 256,
         timeout: float | None = None,
     ) -> Self:
-        """One agent alone, ``agent_0``: the control every team is compared with."""
+        """A single agent, ``agent_0``: the control for every team."""
         from swarm_ui.nodes.team import solo
 
         return solo(cls, model, adapter, temperature, view, max_tokens, timeout)
@@ -240,10 +240,11 @@ class CollabGraph(Dag):
     def chain(
         cls, nodes: Nodes, *, vote: Node | None = None, rounds: int = 1, name: str = "chain"
     ) -> Self:
-        """Each node hears the one before; the last answers.
+        """Each node receives from the one before; the last answers.
 
-        As in all shapes, a ``vote`` (or another node) in the end hears all of them and answers
-        instead. ``CollabGraph.chain([...]) >> node`` adds a node that hears the answer alone.
+        As in all shapes, a ``vote`` (or another node) at the end receives from all of them and
+        answers instead. ``CollabGraph.chain([...]) >> node`` adds a node that receives only the
+        answer.
         """
         return cls(*shapes.shaped(nodes, shapes.chain, vote), rounds=rounds, name=name)
 
@@ -257,14 +258,17 @@ class CollabGraph(Dag):
         rounds: int = 1,
         name: str = "star",
     ) -> Self:
-        """The hub hears all others and answers. To ask them first: ``hub >> [a, b] >> node``."""
+        """The hub receives from all others and answers.
+
+        For the opposite direction use ``hub >> [a, b] >> node``.
+        """
         return cls(*shapes.shaped([hub, *spokes], shapes.star, vote), rounds=rounds, name=name)
 
     @classmethod
     def debate(
         cls, nodes: Nodes, *, vote: Node | None = None, rounds: int = 1, name: str = "debate"
     ) -> Self:
-        """Each node hears all nodes before it in the order given."""
+        """Each node receives from all nodes before it in the given order."""
         return cls(*shapes.shaped(nodes, shapes.debate, vote), rounds=rounds, name=name)
 
     @classmethod
@@ -276,7 +280,7 @@ class CollabGraph(Dag):
         rounds: int = 1,
         name: str = "layered",
     ) -> Self:
-        """Each node hears all of the layer before: ``[[a], [b, c], [d]]``."""
+        """Each node receives from the whole previous layer: ``[[a], [b, c], [d]]``."""
         return cls(*shapes.shaped_layers(layers, vote), rounds=rounds, name=name)
 
     @classmethod
@@ -289,7 +293,7 @@ class CollabGraph(Dag):
         rounds: int = 1,
         name: str = "tree",
     ) -> Self:
-        """Leaves to root: each node hears its children, and the first, the root, answers."""
+        """Each node receives from its children; the first node is the root and answers."""
         shape = partial(shapes.tree, branching=branching)
         return cls(*shapes.shaped(nodes, shape, vote), rounds=rounds, name=name)
 
@@ -304,7 +308,7 @@ class CollabGraph(Dag):
         rounds: int = 1,
         name: str = "random",
     ) -> Self:
-        """A random DAG; without a vote, the last of the drawn order hears all left unheard."""
+        """A random DAG. Without a vote, its last node receives from all without successors."""
         return cls(*shapes.shaped_randomly(nodes, density, seed, vote), rounds=rounds, name=name)
 
     # -- other forms --------------------------------------------------------------------------
@@ -355,7 +359,7 @@ class CollabGraph(Dag):
             nodes: a node for each name; for a nested graph the graph itself, or its nodes by their
                 full names (``"team/agent_0"``).
             when: the functions, by the name of the condition or by edge.
-            fallbacks: by the name of the node they speak for.
+            fallbacks: by the name of the node that they replace after a failure.
 
         Raises:
             GraphError: one of them is missing, or the text is no structure.

@@ -279,7 +279,10 @@ def from_networkx(
 ) -> W:
     """See :meth:`swarm_ui.graph.graph.CollabGraph.from_networkx`."""
     if not digraph.is_directed():
-        raise GraphError("the edges of an undirected graph do not say who hears whom; direct it")
+        raise GraphError(
+            "the edges of an undirected graph do not say which node is the sender; use a "
+            "directed graph"
+        )
     members, fallbacks = _members(digraph, nodes)
     edges: list[tuple[float, Edge]] = []
     when: dict[Edge, Condition] = {}

@@ -28,18 +28,21 @@ Nodes = Iterable[Node] | Mapping[str, Node]
 
 
 def chain(names: Sequence[str]) -> tuple[Edge, ...]:
-    """Each hears the one before."""
+    """Each receives from the one before."""
     return tuple(pairwise(_distinct("chain", names)))
 
 
 def debate(names: Sequence[str]) -> tuple[Edge, ...]:
-    """Each hears all that stand before it in the order given."""
+    """Each receives from all names before it in the given order."""
     names = _distinct("debate", names)
     return tuple((sender, names[k]) for k in range(len(names)) for sender in names[:k])
 
 
 def star(names: Sequence[str]) -> tuple[Edge, ...]:
-    """The first is the hub and hears all others. The other way round: ``hub >> [a, b] >> vote``."""
+    """The first is the hub and receives from all others.
+
+    For the opposite direction use ``hub >> [a, b] >> vote``.
+    """
     names = _distinct("star", names)
     if len(names) < 2:
         raise GraphError(f"a star needs a hub and at least one other, got only '{names[0]}'")
@@ -47,7 +50,7 @@ def star(names: Sequence[str]) -> tuple[Edge, ...]:
 
 
 def tree(names: Sequence[str], branching: int = 2) -> tuple[Edge, ...]:
-    """The first is the root; each hears its children, at most ``branching``, filled level by level.
+    """The first is the root; each receives from up to ``branching`` children, level by level.
 
     With ``branching=2`` the second and third report to the first, the next four to those two.
     """
@@ -58,7 +61,7 @@ def tree(names: Sequence[str], branching: int = 2) -> tuple[Edge, ...]:
 
 
 def layered(layers: Iterable[Sequence[str]]) -> tuple[Edge, ...]:
-    """Each hears all of the layer before: ``[["a"], ["b", "c"], ["d"]]``."""
+    """Each receives from the whole previous layer: ``[["a"], ["b", "c"], ["d"]]``."""
     rows = _rows(layers)
     _distinct("layered graph", [name for row in rows for name in row])
     return tuple((s, listener) for low, high in pairwise(rows) for listener in high for s in low)
@@ -67,7 +70,7 @@ def layered(layers: Iterable[Sequence[str]]) -> tuple[Edge, ...]:
 def converging(names: Sequence[str], density: float, rng: random.Random) -> tuple[Edge, ...]:
     """A random DAG in which every path ends at the last of the drawn order.
 
-    The last one also hears every name that would have no listener, so it has more edges than
+    The last one also receives from every name without successors, so it has more edges than
     ``density`` says.
     """
     order = shuffled(_distinct("random graph", names), rng)
@@ -82,7 +85,7 @@ def converging(names: Sequence[str], density: float, rng: random.Random) -> tupl
 def shaped(
     nodes: Nodes, shape: Shape, vote: Node | None
 ) -> tuple[dict[str, Node], tuple[Edge, ...], str | None]:
-    """Nodes, edges and output of a shape; a vote hears all of it and answers."""
+    """Nodes, edges and output of a shape; a vote receives from all of it and answers."""
     members = named(nodes)
     edges = tuple(shape(list(members)))
     if vote is None:

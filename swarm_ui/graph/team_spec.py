@@ -32,7 +32,7 @@ class TeamSpec:
     temperatures: float | Sequence[float] = 0.0
     """One for all agents, or one for each."""
     views: Views | Sequence[AgentView] = "same"
-    """``"shuffle"`` shows each agent but the first the elements in an order of its own.
+    """With ``"shuffle"`` each agent except the first sees the elements in a different order.
     ``"window"`` shows each agent a part of the screen, the first the top. Or one view for each
     agent, such as ``windows(4, copies=2)`` of :mod:`swarm_ui.agent_view`. An agent that sees a
     part may abstain."""
@@ -41,7 +41,7 @@ class TeamSpec:
     vote_scope: Scope = "last"
     """Whether a majority vote counts the last round's proposals or those of all rounds."""
     ties: Ties = "seed"
-    """Of a majority vote. ``"top"``: the action nearest to the top of the screen wins."""
+    """Tie rule of a majority vote. ``"top"``: the action nearest to the top of the screen."""
     max_tokens: int = 256
     """Of each call."""
     timeout: float | None = None

@@ -38,7 +38,7 @@ def forward_edges(order: Sequence[str], density: float, rng: random.Random) -> t
 
 
 def predecessors(names: Iterable[str], edges: Iterable[Edge]) -> dict[str, tuple[str, ...]]:
-    """The senders that each name hears, in edge order."""
+    """The senders of each name, in edge order."""
     heard: dict[str, list[str]] = {name: [] for name in names}
     for sender, listener in edges:
         heard[listener].append(sender)
@@ -46,7 +46,7 @@ def predecessors(names: Iterable[str], edges: Iterable[Edge]) -> dict[str, tuple
 
 
 def topological(heard: Mapping[str, Sequence[str]]) -> list[str]:
-    """Names in topological order: each after those it hears; ties in the order given.
+    """Names in topological order: each after its senders; ties in the given order.
 
     Raises:
         GraphError: there is a cycle; the message shows it.
@@ -66,7 +66,7 @@ def topological(heard: Mapping[str, Sequence[str]]) -> list[str]:
         cycle = find_cycle({n: s for n, s in heard.items() if waiting[n] > 0}, waiting)
         raise GraphError(
             f"the edges form a cycle: {path(cycle)}. Messages within a round must flow one way; "
-            "remove one of these edges (a node hears its own message of the last round anyway)"
+            "remove one of these edges (a node receives its own message of the last round anyway)"
         )
     return order
 

@@ -23,7 +23,7 @@ class GraphNode:
 
 
 def closes(node: Node) -> bool:
-    """Whether a node speaks once, after the last round."""
+    """Whether a node runs once, after the last round."""
     return scope_of(node) is not None
 
 
@@ -105,7 +105,7 @@ def check_heard(members: Mapping[str, Node], edges: Iterable[Edge]) -> None:
     listeners = {listener for _, listener in edges}
     for name, node in members.items():
         if closes(node) and name not in listeners:
-            raise GraphError(f"'{name}' would hear nobody; remove that node instead")
+            raise GraphError(f"'{name}' would have no incoming edge; remove that node instead")
 
 
 def unknown(what: str, name: object, members: Mapping[str, Node]) -> str:
@@ -147,14 +147,14 @@ def electorate(members: Mapping[str, Node], edges: tuple[Edge, ...]) -> tuple[Ed
 
 
 def only_sink(members: Mapping[str, Node], edges: tuple[Edge, ...]) -> str:
-    """The only node without a listener."""
+    """The only node without successors."""
     speaking = {sender for sender, _ in edges}
     sinks = [name for name in members if name not in speaking]
     if len(sinks) > 1:
         told = ", ".join(sinks[:8]) + (f" and {len(sinks) - 8} more" if len(sinks) > 8 else "")
         raise GraphError(
-            f"say which node is the output: nobody hears {told}. Let a vote or another node "
-            "hear them, or name the output"
+            f"the output is ambiguous: no node receives the messages of {told}. Connect them to a "
+            "vote or another node, or set 'output'"
         )
     return sinks[0]
 
@@ -179,7 +179,7 @@ def check_conditions(
 def check_fallbacks(
     members: Mapping[str, Node], fallbacks: Mapping[str, Node]
 ) -> Mapping[str, Node]:
-    """The fallbacks, once each belongs to a node and can speak."""
+    """The fallbacks, after checking that each belongs to a node and is callable."""
     for name, node in fallbacks.items():
         if name not in members:
             raise GraphError(unknown("fallback for: node", name, members))

@@ -11,7 +11,7 @@ from swarm_ui.viz.svg import ticks
 
 _WIDTH, _HEIGHT = 560, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 14, 12, 42
-_NARROW = 5  # heat maps with no more columns than these stand side by side
+_NARROW = 5  # heat maps with no more columns than these are placed side by side
 COLOURS = 6
 """The number of line colours in the style sheet. Further series are dashed."""
 

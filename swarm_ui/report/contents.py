@@ -40,7 +40,7 @@ class ReportTable(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     columns: tuple[str, ...]
     rows: tuple[tuple[TableCell, ...], ...]
     note: str = ""
-    """Text below the table: what was measured and how."""
+    """Text below the table: the measure and the method."""
 
 
 class CurvePoint(msgspec.Struct, frozen=True):

@@ -226,7 +226,9 @@ def _summary(totals: RunTotals) -> str:
 
 
 def _iterations(lines: Sequence[Line]) -> list[Line]:
-    """The lines of iterations. A resumed run may repeat one; the last line of each counts."""
+    """One metrics line for each iteration.
+
+    A resumed run may have written several lines for an iteration; the last one is used."""
     found = {
         line["iteration"]: line
         for line in lines

@@ -144,7 +144,7 @@ def _finite(value: float) -> float | None:
 
 
 def _heard(call: Call, trace: Trace) -> list[int | str]:
-    """The indices of the messages it heard; ids of those that the trace lacks."""
+    """The indices of the messages it received; ids of those that are missing from the trace."""
     place = {message.id: k for k, message in enumerate(trace.messages)}
     return [place.get(id, id) for id in call.heard]
 

@@ -1,8 +1,8 @@
-"""Episodes: a policy acts in an environment until it is over. Many at the same time.
+"""Plays episodes: a policy acts in an environment until the end; many run concurrently.
 
-Whatever breaks around the agent (the environment, the model's endpoint) gives an episode without
-a success, ``success=None``, and the reason; it is never a reward of 0. What the user got wrong
-(:class:`ConfigError`) or forbade (:class:`BudgetExceeded`, with the episodes so far) is raised.
+If the environment or the endpoint of the model fails, the episode has ``success=None`` and the
+reason; this is never a reward of 0. Errors of the user (:class:`ConfigError`) and exhausted budgets
+(:class:`BudgetExceeded`, with the episodes so far) are raised.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ SOLVED = 1.0
 
 
 class Intervention(msgspec.Struct, frozen=True, kw_only=True):
-    """What an observer of a step has to say before it is executed."""
+    """The result of an intervention before a step is executed."""
 
     credit: tuple[tuple[float | None, ...], ...] | None = None
     """Credit of each message, ``[rounds, agents]``."""
     credit_source: str = ""
-    """Who gave it."""
+    """Name of the assigner of the credit."""
     rationale: tuple[str, ...] = ()
-    """Why: a text for each round."""
+    """Rationale of the credit: a text for each round."""
     execute: Action | None = None
-    """What to execute instead of the decision; ``None``: the decision."""
+    """Action to execute instead of the decision; ``None``: the decision itself."""
 
 
 class Intervene(Protocol):
-    """Sees each decision while the environment still stands where it was made."""
+    """Receives each decision while the environment is still in the state of that decision."""
 
     def __call__(
         self, index: int, trace: Trace, environment: Environment
@@ -61,7 +61,7 @@ class Intervene(Protocol):
 OnStep = Callable[[int, StepRecord], None]
 
 OnEpisode = Callable[[int, int, Episode], None]
-"""``(episodes done, episodes in all, the one just done)``."""
+"""``(finished episodes, all episodes, the episode that just finished)``."""
 
 
 @renamed_keywords(observe="intervention")
@@ -79,11 +79,11 @@ async def rollout(
     """One episode.
 
     Args:
-        environment: not closed here.
-        policy: what decides.
-        task, seed: of the episode; the decisions' seeds are derived from ``seed``.
+        environment: the environment; it is not closed.
+        policy: makes the decisions.
+        task, seed: task and seed of the episode; the decisions' seeds are derived from ``seed``.
         intervention: called with each decision before it is executed, to take a snapshot, to
-            give credit, or to replace the action (a guided rollout).
+            assign credit, or to replace the action (a guided rollout).
         on_step: called with each finished step.
         max_steps: truncates the episode, if the environment does not before.
         lap: called with the seconds of each reset and step of the environment.
@@ -130,7 +130,7 @@ async def _play(
     max_steps: int | None,
     lap: Lap | None,
 ) -> Failure | None:
-    """Act until the episode is over, filling ``steps``; returns the fault, if there was one."""
+    """Act until the episode ends, appending to ``steps``; returns the fault, if any."""
     observation = await _timed(lap, "reset", environment.reset(task=task, seed=seed))
     decide = policy.begin(task=task, seed=seed)
     while True:
@@ -167,7 +167,7 @@ async def _play(
 
 
 async def _timed(lap: Lap | None, what: Literal["reset", "step"], doing: Awaitable[T]) -> T:
-    """Tell how long the environment took, also if it broke."""
+    """Report the duration of an operation of the environment, also if it failed."""
     if lap is None:
         return await doing
     clock = asyncio.get_running_loop().time
@@ -179,10 +179,10 @@ async def _timed(lap: Lap | None, what: Literal["reset", "step"], doing: Awaitab
 
 
 def no_decision(trace: Trace) -> Failure | None:
-    """Why a decision did not come about for technical reasons; ``None`` if it did.
+    """The technical reason why there is no decision; ``None`` if there is one.
 
-    Agents that all talk nonsense have decided nothing, and that counts. Agents that all failed to
-    answer, or a vote that failed, are a fault: an unreachable endpoint is not a bad policy.
+    If no agent gives a valid reply, the episode counts as usual. If all agents failed to answer, or
+    the vote failed, that is a fault: an unreachable endpoint does not make a policy bad.
     """
     if trace.action is not None:
         return None
@@ -214,9 +214,9 @@ async def rollout_stream(
     """Play jobs in the environments of a pool; yields episodes in the order they finish.
 
     Args:
-        pool: how many at the same time, and what happens after a fault.
+        pool: the environments; also sets concurrency and the behaviour after a fault.
         policy: serves all episodes.
-        jobs: (task, seed) pairs, taken only as fast as they are played and their episodes taken.
+        jobs: (task, seed) pairs, read only as fast as the episodes are played and consumed.
         intervention, max_steps: see :func:`rollout`.
     """
     attempt = _attempt(policy, intervention, max_steps)
@@ -245,11 +245,11 @@ async def rollout_many(
         jobs: (task, seed) pairs.
         progress: called after each episode, in the order they end.
         intervention: see :func:`rollout`.
-        retry: play an episode that ended in a fault once more, in a fresh environment.
+        retry: play an episode with a fault once more, in a new environment.
         max_steps: see :func:`rollout`.
 
     Returns:
-        episodes in the order of ``jobs``. All environments are closed, also if it is cancelled.
+        episodes in the order of ``jobs``. All environments are closed, also after a cancellation.
     """
     if concurrency < 1:
         raise ConfigError(f"concurrency must be at least 1, got {concurrency}")

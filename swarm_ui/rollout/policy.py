@@ -1,4 +1,4 @@
-"""What acts in an environment: something that turns a screen into a decision, with its trace."""
+"""Policies, which turn a screen into a decision with its trace."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Policy(Protocol):
 
     @property
     def name(self) -> str:
-        """For tables: ``"base greedy"``, ``"trained team"``."""
+        """Name for tables, such as ``"base greedy"`` or ``"trained team"``."""
         ...
 
     def begin(self, *, task: str, seed: int) -> Decide:
-        """What decides in one episode; holds whatever the episode needs remembered."""
+        """Makes the decisions of one episode, and holds the state of the episode."""
         ...
 
 
@@ -63,11 +63,11 @@ class GraphPolicy:
 
 
 class LoopEscapePolicy:
-    """Decides in one way, and in another when the episode comes back to a screen already seen.
+    """Uses one policy, and another one when a screen of the episode occurs again.
 
-    With a greedy agent first and the same agent behind a shuffled view second it costs one call a
-    step; the control that a team must be shown beside, because part of what a vote gains is only
-    the escape from loops.
+    With a greedy agent and, for repeated screens, the same agent with a shuffled view, it costs one
+    call per step. It is a control for teams, because part of the gain of a vote is only the escape
+    from loops.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class LoopEscapePolicy:
     def greedy(
         cls, model: ChatModel, *, adapter: str | None = None, max_tokens: int = 256
     ) -> LoopEscapePolicy:
-        """One greedy agent that looks through a shuffled view when a screen comes back."""
+        """One greedy agent that uses a shuffled view when a screen occurs again."""
         usual = CollabGraph.solo(model, adapter=adapter, max_tokens=max_tokens)
         stuck = CollabGraph.solo(model, adapter=adapter, max_tokens=max_tokens, view="shuffle")
         return cls(usual, stuck, name="greedy, loop guard")
@@ -107,11 +107,11 @@ class LoopEscapePolicy:
 
 
 class SlidingWindowPolicy:
-    """One agent that sees a window of the screen and scrolls on to the next when it passes.
+    """One agent that sees a window of the screen, and moves to the next one when it abstains.
 
-    It starts at the top, stays where it acted, and goes on at the top after the last window; a
-    pass costs a step, and it carries no notes from one window to the next. The control that a team
-    of agents with a window each must be shown beside.
+    It starts at the top, stays where it acted, and returns to the top after the last window; an
+    abstention costs a step, and nothing is remembered from one window to the next. It is the
+    control for a team of agents with one window each.
     """
 
     def __init__(
@@ -152,8 +152,8 @@ class SlidingWindowPolicy:
 class Cascade:
     """Asks one agent, and the rest of the team only when it is unsure.
 
-    The first agent's answer is taken into the team's run, so nothing is asked twice and the
-    team's decisions are exactly those it would have made without the cascade.
+    The first agent's answer is reused in the run of the team, so no call is made twice, and the
+    decisions of the team are exactly those without the cascade.
     """
 
     def __init__(
@@ -167,15 +167,15 @@ class Cascade:
     ) -> None:
         """
         Args:
-            team: its first agent must hear nobody.
-            threshold: the team is asked if the first agent's proposal is less probable than this.
-            first: the agent asked first; ``None``: the first that hears nobody.
+            team: its first agent must have no incoming edge.
+            threshold: the team is called if the first agent's proposal is less probable than this.
+            first: the agent called first; ``None``: the first without incoming edges.
         """
         alone = [agent for agent in team.agents if not team.predecessors[agent]]
         self._first = alone[0] if first is None else first
         if self._first not in alone:
             raise ConfigError(
-                f"a cascade starts with an agent that hears nobody ({', '.join(alone)}), "
+                f"a cascade starts with an agent without incoming edges ({', '.join(alone)}), "
                 f"not '{self._first}'"
             )
         self._team, self._threshold = team, threshold

@@ -1,4 +1,4 @@
-"""Many environments at the same time: replaced when they break, timed, never left open."""
+"""A pool of concurrent environments, which are replaced after faults, timed, and always closed."""
 
 from __future__ import annotations
 
@@ -30,24 +30,27 @@ Job = tuple[str, int]
 MakeEnvironment = Callable[[], Environment | Awaitable[Environment]]
 
 Lap = Callable[[Literal["reset", "step"], float], None]
-"""Told what an environment was asked to do, and the seconds that it took."""
+"""Called with the operation of an environment and its duration in seconds."""
 
 Attempt = Callable[[Environment, str, int, Lap], Awaitable[Episode]]
 """Plays one episode: ``(environment, task, seed, lap) -> episode``."""
 
 
 class Restarts(msgspec.Struct, frozen=True, kw_only=True):
-    """What happens after a fault. The environment that had it is always closed and replaced."""
+    """What happens after a fault. The environment with the fault is always closed and replaced."""
 
     retries: int = 1
     """How often an episode that ended in a fault is played again, in the new environment."""
     limit: int | None = None
-    """Most replacements in a row, without a whole episode in between; then the place in the pool
-    is given up, and if all are, the jobs that are left get the fault. ``None``: no limit."""
+    """Maximum number of consecutive replacements without a completed episode in between.
+
+    After that, the place in the pool is no longer used. If no usable place remains, the remaining
+    jobs get the fault. ``None``: no limit.
+    """
     backoff: float = 0.0
-    """Seconds before the first replacement; doubled before each further one in a row."""
+    """Seconds to wait before the first replacement; doubled for each consecutive one."""
     longest: float = 60.0
-    """Most seconds before a replacement."""
+    """Maximum number of seconds to wait before a replacement."""
 
     def pause(self, replaced: int) -> float:
         """Seconds to wait before a replacement, after ``replaced`` others in a row."""
@@ -55,7 +58,7 @@ class Restarts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
-    """How long something took, in seconds; all 0 if it never happened."""
+    """The distribution of durations in seconds; all 0 if there were none."""
 
     count: int = 0
     mean: float = 0.0
@@ -66,7 +69,7 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, seconds: Iterable[float]) -> Spread:
-        """Percentiles are values that occurred: the smallest with so many at or below it."""
+        """Statistics of durations. Percentiles are observed values (the nearest-rank method)."""
         values = sorted(seconds)
         n = len(values)
         if n == 0:
@@ -77,7 +80,7 @@ class Spread(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EnvironmentTiming(msgspec.Struct, frozen=True, kw_only=True):
-    """What one place in a pool did, over all the environments that stood in it."""
+    """Counts and durations of one place in a pool, over all environments that occupied it."""
 
     place: int
     episodes: int
@@ -89,15 +92,15 @@ class EnvironmentTiming(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EnvironmentPool:
-    """Up to ``size`` environments, which play one episode each at the same time::
+    """Up to ``size`` environments, each of which plays one episode at a time::
 
         async with EnvironmentPool(PhoneEnvironment, 64) as pool:
             async for episode in rollout_stream(pool, policy, jobs):
                 ...
         print(pool.timings[0].step.p95)
 
-    Environments are made when they are first needed, kept from one stream to the next, and closed
-    when the block is left, however it is left.
+    Environments are created when they are first needed, reused by later streams, and closed
+    when the block is left, also after an exception.
     """
 
     def __init__(
@@ -105,9 +108,9 @@ class EnvironmentPool:
     ) -> None:
         """
         Args:
-            make: called when a place needs an environment; a coroutine function will do.
-            size: most environments at the same time.
-            restarts: what happens after a fault; by default an episode is played once more.
+            make: called when a place needs an environment; may be a coroutine function.
+            size: maximum number of concurrent environments.
+            restarts: what happens after a fault; by default the episode is played again once.
         """
         if size < 1:
             raise ConfigError(f"EnvironmentPool: 'size' must be at least 1, got {size}")
@@ -116,26 +119,28 @@ class EnvironmentPool:
 
     @property
     def timings(self) -> tuple[EnvironmentTiming, ...]:
-        """Of every place, so far."""
+        """The counts and durations of every place so far."""
         return tuple(seat.timing() for seat in self._seats)
 
     async def episodes(
         self, attempt: Attempt, jobs: Iterable[Job] | AsyncIterable[Job], *, actor: str = ""
     ) -> AsyncGenerator[tuple[int, Episode], None]:
-        """Play all jobs; yields each one's number and episode, in the order they finish.
+        """Play all jobs; yields the number and the episode of each job in the order they finish.
 
-        Jobs are taken one by one as places become free, and no place goes on while ``size``
-        finished episodes wait to be taken: jobs may be an endless generator. A fault gives its
-        episode and touches no other; any other error ends all and is raised, after the episodes
-        that were finished before it.
+        A job is taken when a place becomes free, and no place continues while ``size`` finished
+        episodes wait for the caller, so ``jobs`` may be an infinite generator. A fault affects
+        only its own episode. Any other exception ends the stream and is raised after the
+        episodes that were finished before it.
 
         Args:
             attempt: plays one episode.
             jobs: what to play.
-            actor: named in episodes that could not begin.
+            actor: policy name for episodes that could not start.
         """
         if self._tasks:
-            raise ConfigError("this pool is playing already: one stream of episodes at a time")
+            raise ConfigError(
+                "this pool is already in use: it runs one stream of episodes at a time"
+            )
         source = _Source(jobs)
         ready: asyncio.Queue[tuple[int, Episode] | BaseException | None] = asyncio.Queue(
             len(self._seats)
@@ -157,10 +162,10 @@ class EnvironmentPool:
             await self._stop()
 
     async def close(self) -> None:
-        """Cancel what is being played and close every environment; may be called twice.
+        """Cancel running episodes and close every environment; may be called twice.
 
         Raises:
-            EnvironmentFault: one could not be closed; the others are.
+            EnvironmentFault: an environment could not be closed; all others are closed.
         """
         await self._stop()
         faults = []
@@ -181,7 +186,7 @@ class EnvironmentPool:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # What ended the block matters more than what then failed to close.
+        # An exception from the block takes precedence over a failure to close.
         with contextlib.suppress(*(() if error is None else (EnvironmentFault,))):
             await self.close()
 
@@ -193,7 +198,10 @@ class EnvironmentPool:
         ready: asyncio.Queue[tuple[int, Episode] | BaseException | None],
         actor: str,
     ) -> None:
-        """Play in one place until there are no jobs; the last place that is given up goes on."""
+        """Play jobs in one place until none remain or the place has reached its limit.
+
+        If all places have reached it, they take the remaining jobs and give them the fault.
+        """
         try:
             while seat.fit or not any(other.fit for other in self._seats):
                 numbered = await source.next()
@@ -214,7 +222,7 @@ class EnvironmentPool:
 
 
 class _Source:
-    """Jobs one by one, numbered, for several takers."""
+    """Numbers the jobs and hands them out one at a time to several places."""
 
     def __init__(self, jobs: Iterable[Job] | AsyncIterable[Job]) -> None:
         self._plain: Iterator[Job] | None = None
@@ -242,16 +250,16 @@ class _Source:
 
 
 class _Seat:
-    """One environment at a time, made when first needed and replaced after a fault."""
+    """A place in the pool: one environment at a time, replaced after a fault."""
 
     def __init__(self, place: int, make: MakeEnvironment, restarts: Restarts) -> None:
         self.place = place
         self.fit = True
-        """Whether the place has not been given up."""
+        """False after the limit of consecutive replacements."""
         self._make, self._restarts = make, restarts
         self._environment: Environment | None = None
         self._name = self._fault = ""
-        self._row = 0  # faults since the last whole episode
+        self._row = 0  # faults since the last completed episode
         self._episodes = self._faults = self._replaced = 0
         self._made = False
         self._laps: dict[Literal["reset", "step"], array[float]] = {
@@ -260,7 +268,7 @@ class _Seat:
         }
 
     async def play(self, attempt: Attempt, task: str, seed: int, actor: str) -> Episode:
-        """One episode, again after a fault as often as the rules of the pool say."""
+        """Play one episode. After a fault it is played again, at most ``retries`` times."""
         for _ in range(1 + self._restarts.retries):
             try:
                 environment = await self._ready()
@@ -302,8 +310,8 @@ class _Seat:
     async def _ready(self) -> Environment:
         if not self.fit:
             raise EnvironmentFault(
-                f"the environment was replaced {self._restarts.limit} times in a row and given "
-                f"up; its last fault: {self._fault}"
+                f"the environment was replaced {self._restarts.limit} times in a row "
+                f"without success; its last fault: {self._fault}"
             )
         if self._environment is None:
             if self._made:
@@ -323,7 +331,7 @@ class _Seat:
         self._fault = str(fault)
         limit = self._restarts.limit
         self.fit = limit is None or self._row <= limit
-        # The episode already tells what broke; a broken world may well fail to close too.
+        # The episode already contains the fault; closing a broken environment may fail too.
         with contextlib.suppress(EnvironmentFault):
             await self.leave()
 

@@ -1,16 +1,16 @@
-"""Stores: runs in them survive a crash, and go on from where they were.
+"""Stores: runs in them survive a crash and can be continued.
 
     with DirectoryStore("runs") as store:
         trace = await team.run(screen, run_id="tuesday/7", store=store)
 
-:class:`DirectoryStore` has one readable file a run; :class:`SQLiteStore` has any number of runs in
-one file. They mean the same.
+:class:`DirectoryStore` writes one readable file for each run; :class:`SQLiteStore` keeps any number
+of runs in one file. Both behave in the same way.
 
-Each call is written as soon as it is over, and only then do its listeners start. Started again
-under its name, a run takes what was written, word for word, and makes the other calls: those that
-were under way when it was stopped, even if an answer had come that was not written yet. A failed
-call that left a tombstone is a call that was made. What is not written stays the caller's: the same
-nodes, models and prompts must be there again; only names, edges, seed and screen are compared.
+Each call is written when it has finished, and its successors start only after that. A run
+that is started again under its name reuses the written calls unchanged and makes the others. These
+include calls that were in progress when it was stopped, even if an answer had arrived but was not
+written yet. A failed call that left a tombstone is not repeated. The caller must provide the same
+nodes, models and prompts again; only names, edges, seed and screen are compared.
 """
 
 from __future__ import annotations

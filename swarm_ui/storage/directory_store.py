@@ -32,22 +32,25 @@ from swarm_ui.storage.run_lines import Past, first_line, is_end, may_begin, read
 from swarm_ui.storage.run_lock import claim, file_name
 from swarm_ui.storage.write_batches import Batches
 
-_THREADS = 16  # runs that wait for the disk at the same time; file systems commit them together
+_THREADS = (
+    16  # number of runs that wait for the disk concurrently; file systems commit them together
+)
 
 
 class DirectoryStore:
-    """Keeps each run in a file of its own, ``<name>-<hash>.jsonl``, to which lines are appended.
+    """Keeps each run in a separate file, ``<name>-<hash>.jsonl``, to which lines are appended.
 
     A call that was written survives ``kill -9`` at any moment. With ``fsync`` it also survives a
-    power cut, as far as the disk keeps its word; without, the last seconds before a power cut may
-    be lost, and their calls are made again. A line that was cut off counts as not written.
+    power cut, if the disk honours it; without it, the last seconds before a power cut may
+    be lost, and their calls are made again. A truncated line counts as not written.
 
     With ``fsync`` calls are written in a thread, and those of a run that end while the disk is
     busy share the next write, so that neither the event loop nor other runs wait for the disk.
 
-    A run is open once: opening it a second time, from another process too, is refused until the
-    first is over or dead. This needs ``flock``; on systems without (Windows), and on network file
-    systems that do not pass it on, only a second opening by the same store object is noticed.
+    A run can be open only once: opening it a second time, also from another process, is an error
+    until the first run has finished or its process has died. This needs ``flock``; on systems
+    without it (Windows), and on network file systems that do not support it, only a second opening
+    by the same store object is detected.
 
     Examples:
         ``with DirectoryStore("runs") as store: team.run_sync(screen, run_id="mon", store=store)``
@@ -56,19 +59,19 @@ class DirectoryStore:
     def __init__(self, folder: str | os.PathLike[str], *, fsync: bool = True) -> None:
         """
         Args:
-            folder: made if missing.
+            folder: folder of the store; created if it does not exist.
             fsync: wait for the disk after each call. That adds half a millisecond to a call on a
-                virtual disk and a few on others, little beside a model's answer; without, it is
-                some 15 microseconds.
+                virtual disk and a few on others, which is little compared with the call of a
+                model. Without it, a write takes about 15 microseconds.
 
         Raises:
-            ConfigError: the folder cannot be made.
+            ConfigError: the folder cannot be created.
         """
         self._folder = Path(folder)
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise ConfigError(f"cannot make the store '{self._folder}': {error}") from error
+            raise ConfigError(f"cannot create the store '{self._folder}': {error}") from error
         self._fsync = fsync
         self._lock = threading.Lock()
         self._open: set[str] = set()
@@ -89,7 +92,7 @@ class DirectoryStore:
         return sorted(found, key=lambda run: (run.begun, run.name))
 
     def read(self, run: str) -> RunRecord:
-        """A run without running it, also while it goes on.
+        """Read a run without executing it, also while it is running.
 
         Raises:
             ConfigError: there is no run of that name.
@@ -109,7 +112,7 @@ class DirectoryStore:
         return RunRecord(head=head, calls=tuple(past.spoken.values()), finished=past.finished)
 
     def delete(self, run: str) -> None:
-        """Forget a run. Raises ``ConfigError`` if there is none of that name, or it is open."""
+        """Delete a run. Raises ``ConfigError`` if there is no run of that name, or it is open."""
         path = self._path(run)
         if not path.exists():
             raise no_run(run, str(self._folder))
@@ -120,7 +123,7 @@ class DirectoryStore:
             file.close()
 
     def close(self) -> None:
-        """Finish what is being written. A run that still goes on ends with its next call."""
+        """Finish pending writes. A run that is still active fails at its next call."""
         self._closed = True
         self._pool.shutdown()
 
@@ -161,7 +164,7 @@ class DirectoryStore:
                 self._open.discard(name)
 
     def _take_up(self, head: Head) -> LineJournal:
-        """Open a run's file and read it, or begin it."""
+        """Open and read a run's file, or create it."""
         where = str(self._path(head.run))
         first = first_line(head, now())
         try:
@@ -178,7 +181,7 @@ class DirectoryStore:
 
 
 class _File:
-    """The lines of one run on their way into its file."""
+    """Writes the lines of one run to its file."""
 
     def __init__(self, store: DirectoryStore, file: FileIO, name: str, where: str, size: int):
         self._store, self._name, self._where = store, name, where
@@ -200,7 +203,7 @@ class _File:
             raise not_kept(self._where, error) from error
 
     def put(self, lines: list[bytes]) -> None:
-        """All of these lines, or none. Raises ``OSError``, and then always again."""
+        """Write all of these lines or none. After an ``OSError`` every later call fails too."""
         if self._broken is not None:
             raise self._broken
         try:
@@ -231,7 +234,7 @@ def _load(file: FileIO, head: Head, where: str) -> tuple[int, Past]:
 
 
 def _summary(path: Path) -> KeptRun | None:
-    """What a list shows of a file; ``None`` if its run is about to begin, or was just deleted."""
+    """The list entry of a file; ``None`` if its run has not started yet or was just deleted."""
     try:
         with path.open("rb") as file:
             first = file.readline()

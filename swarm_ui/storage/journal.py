@@ -1,4 +1,4 @@
-"""One run of a store: what was written before, and writing on; and whether it is the same run."""
+"""One run of a store: reads earlier calls, writes new ones, and checks the identity of the run."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def now() -> datetime.datetime:
 def check_name(run: str) -> None:
     """Raises ``ConfigError`` if a run has no name: all of these would be one run."""
     if not run:
-        raise ConfigError("a run that is kept in a store needs a name of its own: run='...'")
+        raise ConfigError("a run that is saved in a store needs a unique name: run='...'")
 
 
 def is_open(run: str, where: str) -> ConfigError:
@@ -120,8 +120,8 @@ def check_same(old: Head, new: Head, where: str) -> None:
     if old.version != new.version:
         differences.append(f"version {old.version} instead of {new.version}")
     raise ConfigError(
-        f"the run {new.run!r} in {where} was begun with {', '.join(differences)}. "
-        f"Go on with what it was begun with, choose another name, or delete({new.run!r}) it"
+        f"the run {new.run!r} in {where} was started with {', '.join(differences)}. "
+        f"Use the original arguments, choose another name, or delete({new.run!r}) it"
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class MappedLines:
-    """The lines of a file; where they stand is found when they are first needed.
+    """The lines of a file; their positions are determined when they are first needed.
 
     What is appended to the file later is not seen. The file must not be cut meanwhile.
     """

@@ -1,7 +1,7 @@
-"""Where runs that must survive a crash keep what was said: the protocol of all stores.
+"""The protocol of stores, which save the messages of runs so that they survive a crash.
 
-A run with a store writes each call as soon as it is over, and only then do its listeners start.
-Started again under the same name it takes every call that was written and makes the others.
+A run with a store writes each finished call, and its successors start only after that.
+A run that is started again under the same name reuses the written calls and makes the others.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Spoken = tuple[Message, Call]
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
-    """What makes two runs of the same name the same run."""
+    """The properties that two runs of the same name must share to be the same run."""
 
     version: int = 1
     run: str
@@ -31,20 +31,20 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeptRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run as the list of a store shows it."""
+    """A run in the list of a store."""
 
     name: str
     calls: int
-    """Calls written; one that was made again, because it heard something else, counts again."""
+    """Number of written calls; a call that was repeated with another inbox counts again."""
     finished: bool
-    """Whether the run came to its end; a run that was stopped, or goes on now, did not."""
+    """Whether the run finished; false if it was stopped or is still running."""
     begun: datetime.datetime
     written: datetime.datetime
     """When something was last written."""
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What a store knows of a run, read without running it."""
+    """The stored information about a run, read without executing it."""
 
     head: Head
     calls: tuple[Spoken, ...]
@@ -61,21 +61,21 @@ class Journal(Protocol):
         ...
 
     async def write(self, message: Message, call: Call) -> None:
-        """Keep a call. It is safe when this returns.
+        """Save a call. It is on disk when this returns.
 
-        If it is cancelled, the call may or may not be kept, whole in either case.
+        After a cancellation the call is either saved completely or not at all.
 
         Raises:
-            ConfigError: it cannot be kept; nothing of it counts as written.
+            ConfigError: the call cannot be saved.
         """
         ...
 
     async def finish(self) -> None:
-        """Note that the run came to its end."""
+        """Record that the run has finished."""
         ...
 
     def close(self) -> None:
-        """Let others open the run. Waits for a write that is under way."""
+        """Release the run, so that it can be opened again. Waits for a write in progress."""
         ...
 
 
@@ -86,15 +86,15 @@ class Store(Protocol):
         """The journal of a run, new or found.
 
         Raises:
-            ConfigError: a run of that name is there with another graph, seed or screen, or it
-                is open elsewhere, or it cannot be written.
-            TraceError: what is there cannot be read.
+            ConfigError: a run of that name exists with another graph, seed or screen, is open
+                elsewhere, or cannot be written.
+            TraceError: the stored run cannot be read.
         """
         ...
 
 
 def hears_the_same(call: Call, inbox: Sequence[Message], past: Mapping[str, Spoken]) -> bool:
-    """Whether a recorded call heard exactly these messages, word for word."""
+    """Whether a recorded call received exactly these messages."""
     if len(call.heard) != len(inbox):
         return False
     for heard, message in zip(call.heard, inbox, strict=True):

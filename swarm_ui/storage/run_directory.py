@@ -1,17 +1,17 @@
-"""A run's directory: everything a run wrote, in places that do not change.
+"""A run's directory: everything that a run writes, under fixed paths.
 
     runs/20250131-142530-phone/
     ├── config.json      settings, versions, machine
-    ├── status.json      where the run stands; what --resume reads
-    ├── metrics.jsonl    one line a measurement
+    ├── status.json      progress of the run; --resume reads it
+    ├── metrics.jsonl    one line for each measurement
     ├── traces/*.jsonl   episodes
     ├── adapters/        LoRA adapters in peft's format
-    ├── edges/           learned or drawn edges
+    ├── edges/           learned or sampled edges
     ├── plots/
     └── report.html
 
-Files are replaced whole or appended to by whole lines, so that a run killed at any moment leaves
-a directory that can be read and resumed.
+Files are replaced as a whole or grow by whole lines, so that a run killed at any moment leaves a
+directory that can be read and resumed.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ class RunDirectory:
     def create(
         cls, path: Path | None, *, name: str = "run", config: Mapping[str, object]
     ) -> RunDirectory:
-        """Make the directory and write ``config.json``.
+        """Create the directory and write ``config.json``.
 
         Args:
-            path: where; ``None``: ``runs/<date>-<name>``, made unique.
-            name: what the run is called in its default path and its configuration.
+            path: the directory; ``None``: ``runs/<date>-<name>``, made unique.
+            name: name of the run in its default path and its configuration.
             config: settings, JSON-able (or paths); see :func:`without_secrets`.
 
         Raises:
@@ -94,7 +94,7 @@ class RunDirectory:
 
     @classmethod
     def open_existing(cls, path: Path) -> RunDirectory:
-        """Take up a run that was begun before.
+        """Open the directory of an existing run.
 
         Raises:
             ConfigError: there is no run there, or another version wrote it.
@@ -136,11 +136,11 @@ class RunDirectory:
         return settings if isinstance(settings, dict) else {}
 
     def status(self) -> dict[str, object]:
-        """Where the run stands; empty if nothing was finished yet."""
+        """The progress of the run; empty if nothing has finished yet."""
         return self._document("status.json") if (self.path / "status.json").exists() else {}
 
     def set_status(self, status: Mapping[str, object]) -> None:
-        """Replace the status; write it last, after everything it speaks of is on disk."""
+        """Replace the status; write it last, after everything that it refers to is on disk."""
         write_atomic(self.path / "status.json", _pretty({**status, "written": _now().isoformat()}))
 
     def log(self, measurement: Mapping[str, object]) -> None:
@@ -153,7 +153,7 @@ class RunDirectory:
         return [_record(path, line) for line in whole_lines(path)]
 
     def write_episodes(self, name: str, episodes: Sequence[Episode]) -> Path:
-        """Write ``traces/<name>.jsonl`` whole, one episode a line; returns its path."""
+        """Write ``traces/<name>.jsonl`` as a whole, one episode on each line; returns its path."""
         path = self.traces / f"{name}.jsonl"
         write_jsonl(path, episodes)
         return path

@@ -1,13 +1,13 @@
-"""How a run is written: one line of JSON for its head, one for each call, one for its end.
+"""The file format of a run: one line of JSON for its head, one for each call, one for its end.
 
     {"swarm_ui_run":1,"begun":"2025-01-31T14:25:30Z","head":{...}}
     {"message":{...},"call":{...}}
     {"finished":"2025-01-31T14:26:02Z"}
 
-What is read back is exactly what was written. JSON has no word for lone surrogates (a cut-off
-emoji in a model's reply) and for numbers that are not finite (the log-probability of what cannot
-be said), so a line that needs one begins with ``{"escaped":true,``: there a backslash in a string
-is doubled, ``\\\\ud83d`` is a surrogate, and the whole string ``\\\\-inf`` a number.
+Reading returns exactly what was written. JSON cannot represent lone surrogates (a truncated emoji
+in a model's reply) and numbers that are not finite (the log-probability of an impossible reply). A
+line that contains one begins with ``{"escaped":true,``: there a backslash in a string is
+doubled, ``\\\\ud83d`` is a surrogate, and the whole string ``\\\\-inf`` a number.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Named(msgspec.Struct, frozen=True):
 
 
 class _Beginning(msgspec.Struct, frozen=True):
-    """As much of the first line as a list shows."""
+    """The part of the first line that a list shows."""
 
     swarm_ui_run: int
     begun: datetime.datetime
@@ -76,7 +76,7 @@ _decode_said = msgspec.json.Decoder(_Said).decode
 
 
 class Past:
-    """The calls of a run, read from its lines; the later of two with one id counts."""
+    """The calls of a run, read from its lines; of two calls with one id, the later is used."""
 
     __slots__ = ("finished", "spoken")
 
@@ -85,7 +85,7 @@ class Past:
         self.finished = False
 
     def read(self, lines: Iterable[bytes], where: str, start: int) -> None:
-        """Take in lines; ``where`` and the number of the first are for the error.
+        """Read lines; ``where`` and the number of the first line are used in errors.
 
         Raises:
             TraceError: a line is neither a call nor the end of a run.
@@ -107,18 +107,26 @@ class Past:
                     "those after it away, and their calls are made again; or delete the run"
                 ) from error
             self.finished = False
-            # Out and in again: the order is that of the last writing.
+            # Remove and insert again, so that the order is that of the last write.
             self.spoken.pop(said.message.id, None)
             self.spoken[said.message.id] = (said.message, said.call)
 
 
 def first_line(head: Head, begun: datetime.datetime) -> bytes:
-    """Raises ``ConfigError`` if the head has what cannot be written."""
+    """The first line of a run's file, with its head.
+
+    Raises:
+        ConfigError: the head contains a value that cannot be written as JSON.
+    """
     return _checked(First(LINES_VERSION, begun, head), First, f"run {head.run!r}")
 
 
 def call_line(message: Message, call: Call) -> bytes:
-    """Raises ``ConfigError`` if the call has what cannot be written."""
+    """The line of a call.
+
+    Raises:
+        ConfigError: the call contains a value that cannot be written as JSON.
+    """
     return _checked(_Said(message, call), _Said, f"what node '{call.node}' answered ({message.id})")
 
 
@@ -158,7 +166,7 @@ def escape(text: str) -> str:
 
 
 def unescape(text: str) -> str:
-    """What :func:`escape` was given."""
+    """The inverse of :func:`escape`."""
     return _ESCAPE.sub(_plain_character, text)
 
 
@@ -179,7 +187,10 @@ def _read(line: bytes, type: type[T], where: str) -> T:
 
 
 def _checked(value: Any, type: type[T], what: str) -> bytes:
-    """The line, if it can be read again: better to stop now than when the run is to go on."""
+    """The line, after checking that it can be read again.
+
+    An error now is better than one when the run is resumed.
+    """
     try:
         line = _written(value)
         _decode(line, type)

@@ -39,7 +39,7 @@ def claim(path: Path) -> FileIO | None:
         except BaseException:
             file.close()
             raise
-        file.close()  # deleted between opening and locking: what is there now is another one
+        file.close()  # deleted between opening and locking: the path now has another file
 
 
 def _is_at(file: FileIO, path: Path) -> bool:

@@ -33,7 +33,7 @@ from swarm_ui.storage.run_lines import Past, escape, first_line, read_first, une
 from swarm_ui.storage.run_lock import claim, file_name
 from swarm_ui.storage.write_batches import Batches
 
-_MARK = 0x73776172  # "swar": tells our files from others
+_MARK = 0x73776172  # "swar": identifies our files
 _VERSION = 1
 _SCHEMA = (
     # AUTOINCREMENT: a deleted run's number is never given again.
@@ -57,14 +57,15 @@ class SQLiteStore:
     """Keeps any number of runs in one SQLite file, also for several processes at once.
 
     A call that was written survives ``kill -9`` at any moment. With ``fsync`` it also survives a
-    power cut, as far as the disk keeps its word; without, the last calls before a power cut may be
-    lost, and are made again. Calls are written in a thread, and all that end while the disk is
-    busy, in whatever run, share the next transaction.
+    power cut, if the disk honours it; without it, the last calls before a power cut may be
+    lost, and are made again. Calls are written in a thread, and all calls that finish while
+    the disk is busy share the next transaction, also those of different runs.
 
-    Beside the file lie SQLite's own ``-wal`` and ``-shm`` and a folder ``-locks``, which has a file
-    for each open run: a run is open once, until it is over or its process is dead (``flock``; on
-    systems without, only a second opening by the same store object is noticed). The write-ahead
-    log needs a local disk, not a network file system. Do not use a store in a forked process.
+    Next to the file are SQLite's own ``-wal`` and ``-shm`` files and a folder ``-locks`` with a
+    file for each open run. A run can be open only once, until it has finished or its process has
+    died (``flock``; on systems without it, only a second opening by the same store object is
+    detected). The write-ahead log needs a local disk, not a network file system. Do not use a
+    store in a forked process.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class SQLiteStore:
     ) -> None:
         """
         Args:
-            path: of the file, made if missing.
+            path: path of the file; created if it does not exist.
             fsync: wait for the disk after each transaction.
             patience: seconds to wait while another process writes.
 
@@ -92,7 +93,7 @@ class SQLiteStore:
         except BaseException:
             self._db.close()
             raise
-        # One thread: SQLite lets one write at a time, and a batch is the faster the fuller it is.
+        # One thread: SQLite allows one writer at a time, and large batches are more efficient.
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="swarm-ui-store")
         self._batches = Batches(self._pool, self._commit)
         self._end = weakref.finalize(self, _end, self._pool, self._db)
@@ -120,7 +121,7 @@ class SQLiteStore:
         ]
 
     def read(self, run: str) -> RunRecord:
-        """A run without running it, also while it goes on.
+        """Read a run without executing it, also while it is running.
 
         Raises:
             ConfigError: there is no run of that name.
@@ -137,7 +138,7 @@ class SQLiteStore:
         return RunRecord(head=head, calls=tuple(past.spoken.values()), finished=past.finished)
 
     def delete(self, run: str) -> None:
-        """Forget a run. Raises ``ConfigError`` if there is none of that name, or it is open."""
+        """Delete a run. Raises ``ConfigError`` if there is no run of that name, or it is open."""
         with self._claimed(run) as file, self._readable(), closing(self._connect()) as db:
             try:
                 with _transaction(db):
@@ -150,7 +151,7 @@ class SQLiteStore:
                 self._give_free(file, file_name(run))
 
     def close(self) -> None:
-        """Finish what is being written. A run that still goes on ends with its next call."""
+        """Finish pending writes. A run that is still active fails at its next call."""
         self._closed = True
         self._pool.shutdown()
         self._end()
@@ -179,7 +180,7 @@ class SQLiteStore:
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
-        """Turns what SQLite says into what the user can do."""
+        """Converts errors of SQLite to errors with a remedy."""
         try:
             yield
         except sqlite3.OperationalError as error:
@@ -223,7 +224,7 @@ class SQLiteStore:
         self._open.discard(name)
 
     def _take_up(self, head: Head) -> LineJournal:
-        """Find a run or begin it, and read what it has; in the writing thread."""
+        """Find or create a run and read its calls, in the writing thread."""
         run, begun = head.run, now()
         first = first_line(head, begun)
         with self._claimed(run) as file, self._readable():
@@ -257,7 +258,7 @@ class _Row(NamedTuple):
 
 
 class _Rows:
-    """The lines of one run on their way into the table."""
+    """Writes the lines of one run to the table."""
 
     def __init__(self, store: SQLiteStore, run: int, file: FileIO, name: str) -> None:
         self._store, self._run, self._file, self._name = store, run, file, name
@@ -281,7 +282,7 @@ class _Rows:
 
 
 def _prepare(db: sqlite3.Connection, path: Path, fsync: bool, patience: float) -> None:
-    """Make the tables, or see that they are ours."""
+    """Create the tables, or check that they are those of a store."""
     with _transaction(db):
         (mark,) = db.execute("PRAGMA application_id").fetchone()
         (version,) = db.execute("PRAGMA user_version").fetchone()
@@ -290,7 +291,9 @@ def _prepare(db: sqlite3.Connection, path: Path, fsync: bool, patience: float) -
             for statement in _SCHEMA:
                 db.execute(statement)
         elif mark != _MARK:
-            raise TraceError(f"{path}: a database of something else; choose another path")
+            raise TraceError(
+                f"{path}: this SQLite database was not created by swarm-ui; choose another path"
+            )
         elif version != _VERSION:
             raise TraceError(
                 f"{path}: a store of version {version}; this release reads {_VERSION}. "
@@ -342,5 +345,5 @@ def _time(seconds: float) -> datetime.datetime:
 
 
 def _end(pool: ThreadPoolExecutor, db: sqlite3.Connection) -> None:
-    pool.shutdown(wait=False)  # nothing is under way: who writes holds the store
+    pool.shutdown(wait=False)  # no write is in progress: a writer holds the store
     db.close()

@@ -37,7 +37,7 @@ class Batches(Generic[T]):
         """Commit an item.
 
         Returns:
-            what to await, and what is set once the item's batch is over, however it ended.
+            a future to await, and an event that is set when the batch has finished or failed.
 
         Raises:
             RuntimeError: the pool is shut down.

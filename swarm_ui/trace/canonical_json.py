@@ -85,7 +85,7 @@ def _every(rule: _Rule) -> _Rule:
         new: list[Any] = []
         try:
             for value in values:
-                new.append(rule(value))  # in a loop: its length says where a value is wrong
+                new.append(rule(value))  # in a loop: its length locates a wrong value
         except Unwritable as error:
             raise error.within(f"[{len(new)}]") from None
         same = all(a is b for a, b in zip(new, values, strict=True))

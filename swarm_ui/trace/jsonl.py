@@ -22,11 +22,11 @@ fault              Failure?        null     what broke around the agents
 seconds            float           0        wall time, s
 StepRecord                                  one step of an episode
 trace              Trace           -        the decision
-executed           Action?         null     what was really executed
+executed           Action?         null     the action that was executed
 reward             float           0
 terminated         bool            false    the task is over
 truncated          bool            false    the step limit was reached
-note               str             ""       what the environment says
+note               str             ""       note of the environment
 credit             [[float?]]?     null     credit of messages [round][agent]; null: unscored
 credit_source      str             ""       who gave it; "": not known
 rationale          [str]           []       why, in the words of who gave it: a text for each round
@@ -34,7 +34,7 @@ Trace                                       one decision
 version            int             1        as of the line
 run                str             -        name of the run
 seed               int             -        of the run
-observation        Observation     -        the screen, the goal, what was done before
+observation        Observation     -        the screen, the goal, the past actions
 agents             [str]           -        names of the agents: columns of matrices
 rounds             int             -
 edges              [[str, str]]    []       sender and listener
@@ -43,8 +43,8 @@ messages           [Message]       []       each stored once, referred to by id
 calls              [Call]          []       as many as messages, in the same order
 skipped            [str]           []       ids of messages that were never asked for
 ballot             {str: float}    {}       weight of each proposal, by the action's JSON
-action             Action?         null     the decision; null: nobody proposed a valid one
-Message                                     what one node said in one round
+action             Action?         null     the decision; null: there was no valid proposal
+Message                                     the message of one node in one round
 id                 str             -        "sender:round"; nested: "team:1/agent_0:0"
 sender             str             -        name of the node
 round              int             -        from 0
@@ -58,7 +58,7 @@ Call                                        how a message came about
 message            str             -        its id
 node               str             -        name of the node
 round              int             -        from 0
-heard              [str]           []       ids of the messages it heard, in order
+heard              [str]           []       ids of the messages it received, in order
 order              [int]?          null     screen index of each element as shown; null: as is
 prompt             str             ""       exact prompt as the model read it; "": no model
 reply              str             ""       what the model replied
@@ -72,7 +72,7 @@ ballot             {str: float}?   null     weights, if the node voted
 started            float           0        s since the run began
 ended              float           0        s since the run began
 error              Failure?        null     why the call failed; its message is a tombstone
-rescued            Failure?        null     why the node failed, if its fallback spoke for it
+rescued            Failure?        null     why the node failed, if its fallback answered
 Failure                                     in files of older versions: a text
 kind               str             -        one of :data:`swarm_ui.errors.FailureKind`
 message            str             -
@@ -161,10 +161,10 @@ _LINES = msgspec.json.Decoder(_Line)
 
 
 def write_jsonl(path: Anywhere, records: Iterable[Episode | Trace]) -> None:
-    """Write a file anew. Atomic: after a crash there is the old file or the new one, whole.
+    """Write or replace a file. Atomic: after a crash it is either the complete old or new file.
 
     Raises:
-        TraceError: a record holds what JSON cannot, such as an infinite number; says where.
+        TraceError: a record has a value that JSON cannot represent, such as infinity.
     """
     target = Path(path)
     with replacing(target) as file:
@@ -205,7 +205,7 @@ def iter_jsonl(path: Anywhere, kind: type[Any] = Episode) -> Iterator[Any]:
         kind: ``Episode`` or ``Trace``, as the file was written.
 
     Raises:
-        TraceError: a line is cut off, of another version or not such a record; says which.
+        TraceError: a line is truncated, of another version, or not such a record.
     """
     decoder = msgspec.json.Decoder(kind)
     source = Path(path)

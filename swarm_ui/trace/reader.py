@@ -5,7 +5,7 @@
         episode.success, len(episode.steps)
         episode.steps[9000].trace.action       # one step is
 
-The file is mapped into memory, not read into it: what is not looked at is never kept.
+The file is mapped into memory, not read into it: records that are not accessed are never kept.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class _Unread(msgspec.Struct, frozen=True, kw_only=True):
-    """An episode with its steps as they stand in the file."""
+    """An episode with its steps as they are stored in the file."""
 
     version: int = TRACE_VERSION
     environment: str
@@ -99,7 +99,7 @@ class RecordFile(Sequence[T_co], Generic[T_co]):
     """The records of a file, each decoded when it is asked for, and not kept.
 
     Lines are found when they are first needed. What was appended after the file was opened is not
-    seen; nobody may cut the file meanwhile. Make one with :func:`open_jsonl`.
+    seen; the file must not be truncated meanwhile. Make one with :func:`open_jsonl`.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class RecordFile(Sequence[T_co], Generic[T_co]):
         """One record, or a list of some.
 
         Raises:
-            TraceError: a line is cut off, of another version or not such a record; says which.
+            TraceError: a line is truncated, of another version, or not such a record.
             ValueError: the file was closed.
         """
         if isinstance(index, slice):

@@ -32,7 +32,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     node: str
     round: int
     heard: tuple[str, ...] = ()
-    """Ids of the messages it heard, in the order it heard them."""
+    """Ids of the messages it received, in the order of its inbox."""
     order: tuple[int, ...] | None = None
     """Screen index of each element as shown to this agent; ``None``: the screen's own order."""
     prompt: str = ""
@@ -53,7 +53,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     error: MaybeFailure = None
     """Why the call failed; its message is then a tombstone."""
     rescued: MaybeFailure = None
-    """Why the node itself failed, if its fallback spoke in its name."""
+    """Why the node itself failed, if its fallback answered."""
 
     def __post_init__(self) -> None:
         if self.error is None and self.rescued is None:
@@ -74,7 +74,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     agents: tuple[str, ...]
     rounds: int
     edges: tuple[Edge, ...] = ()
-    """Edges messages travelled over (sender, listener)."""
+    """Edges that carried a message, as (sender, receiver)."""
     edge_logprob: float | None = None
     """Log-probability (nats) of these edges under the distribution they were drawn from, written
     before anything ran; ``None`` if they were fixed."""
@@ -133,7 +133,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return View(self.observation, call.order)
 
     def decision(self, call: Call) -> Decision:
-        """The exact context of a call, rebuilt: own view of the screen and what was heard."""
+        """The exact context of a call, rebuilt: own view of the screen and received messages."""
         view = self.view(call)
         heard = tuple(hear(self.message(id), view, listener=call.node) for id in call.heard)
         return Decision(observation=view.observation, heard=heard, partial=view.partial)
@@ -146,7 +146,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One step of an episode: the decision, what it led to, and the credit given later."""
+    """One step of an episode: the decision, its result, and the credit assigned later."""
 
     trace: Trace
     executed: Action | None = None
@@ -185,7 +185,7 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def hear(message: Message, view: View, *, listener: str) -> Heard:
-    """A message as the listener hears it, its action in the listener's own indices."""
+    """A message as the receiver sees it, with its action in the receiver's own indices."""
     action = None if message.action is None else view.told(message.action)
     return Heard(
         sender=message.sender,

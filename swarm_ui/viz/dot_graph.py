@@ -73,7 +73,7 @@ def _collectors(
     closing: Sequence[str],
     joined: set[Edge],
 ) -> None:
-    """Draw a frame around all agents and an arrow from it to each node that hears them all."""
+    """Draw a frame around all agents and an arrow from it to each node that receives from all."""
     inside = [place[name] for name in graph.agents if name in place]
     x, y = min(a for a, _ in inside) - 11, min(b for _, b in inside) - 11
     wide, high = max(a for a, _ in inside) + 11 - x, max(b for _, b in inside) + 11 - y
@@ -94,7 +94,7 @@ def shown_in_order(graph: Dag, shown: set[str]) -> list[str]:
 
 
 def _columns(graph: Dag, depth: Mapping[str, int]) -> list[list[str]]:
-    """Names by column. A name stands near its predecessors."""
+    """Names by column. A name is placed near its predecessors."""
     found: list[list[str]] = [[] for _ in range(max(depth.values()) + 1)]
     for name in list(graph.nodes)[:_MOST_DOTS]:
         found[depth[name]].append(name)
@@ -119,7 +119,7 @@ def _places(
 ) -> tuple[dict[str, Point], float, Point]:
     """The place of each dot, the radius of the dots, and the size of the picture.
 
-    Names in ``apart`` stand a little further right.
+    Names in ``apart`` are placed a little further right.
     """
     most = max(map(len, columns))
     down = min(26.0, _HIGHEST / most)

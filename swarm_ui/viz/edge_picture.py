@@ -133,7 +133,7 @@ def _tooltip(edge: Edge, chance: float, chosen: bool) -> str:
 def _arc(start: int, end: int, step: float, size: float, line: float) -> tuple[str, Point]:
     """The curve of an arc and its middle.
 
-    Arcs to the right stand above the line, arcs to the left below it. A longer arc is higher.
+    Arcs to the right are above the line, arcs to the left below it. A longer arc is higher.
     """
     ahead = end > start
     side = 1 if ahead else -1

@@ -1,4 +1,4 @@
-"""A graph as a picture: who hears whom, layered from left to right."""
+"""A graph as a picture: nodes and edges, in layers from left to right."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ MOST_BOXES, MOST_LINES = 40, 400
 """More nodes or edges than that are drawn as dots."""
 _EXPANDED = 40  # nested graphs are opened if no more nodes than these result in all
 _DEEP = 3  # levels of nested graphs that are opened
-_MOST_SEPARATE = 6  # more agents than these share one arrow to a node that hears them all
+_MOST_SEPARATE = (
+    6  # more agents than these share one arrow to a node that receives from all of them
+)
 _MARGIN, _TITLE, _LONGEST = 14.0, 22.0, 170.0
 
 
@@ -64,7 +66,7 @@ class _Sketch(NamedTuple):
     layout: Layout
     inside: Mapping[str, _Sketch]
     collectors: tuple[str, ...]
-    """Closing nodes that hear all agents along one arrow."""
+    """Closing nodes that receive from all agents; one arrow is drawn for all edges."""
     framed: bool
     """Whether there is a frame around the agents."""
     width: float

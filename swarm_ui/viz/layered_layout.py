@@ -65,7 +65,7 @@ def layered(
 
     Args:
         column: the column of each name; ties are broken by the order of the names.
-        links: pairs of names; the second stands in a later column.
+        links: pairs of names; the second is in a later column.
         size: width and height of each box.
         gap: between columns and between boxes.
     """

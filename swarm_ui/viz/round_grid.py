@@ -1,4 +1,5 @@
-"""Calls of several rounds: a column per round, a row per agent, then the closing calls."""
+"""Calls of several rounds: a column per round, a row per agent, then a column for the calls
+after the last round (votes and their successors)."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ def grid(drawing: PanelDrawing) -> tuple[float, float]:
     reach = _reach(panel, rows)
     place, size = _boxes(drawing, rows, max(reach.values(), default=0.0))
     column = {id: k for id, (k, _) in place.items()}
-    # A damaged file may say that a call heard a later round.
+    # In a damaged file, a call may have received messages of a later round.
     heard = [link for link in panel.heard if column[link[0]] <= column[link[1]]]
     box = {id: b for id, (_, b) in place.items()}
     bottom = drawing.y + size[1]
@@ -44,7 +45,7 @@ def grid(drawing: PanelDrawing) -> tuple[float, float]:
 
 
 def _rows(panel: Panel) -> dict[str, int]:
-    """The row of each agent, below the agents that it hears within a round."""
+    """The row of each agent, below the agents from which it receives within a round."""
     cells = panel.cells
     names = list(dict.fromkeys([*panel.agents, *(c.name for c in cells.values())]))
     names = [name for name in names if name in panel.agents]

@@ -44,7 +44,7 @@ class Panel:
 
     @property
     def heard(self) -> list[Edge]:
-        """Pairs of message ids: the message that was heard, and the one that it influenced."""
+        """Pairs of message ids: the received message, and the message that it influenced."""
         return [
             (heard, cell.id)
             for cell in self.cells.values()

@@ -126,14 +126,14 @@ def test_another_model_answers_in_a_replay(shell: Shell) -> None:  # noqa: F811
     done = shell("replay r --model script:wrong.txt --json")
     assert done.json["asked"] == 2 and "off" in done.json["after"]
     shown = shell("replay r --model script:wrong.txt")
-    assert "the decision is another; 2 of 3 calls were made again" in shown.out
+    assert "the decision is different; 2 of 3 calls were made again" in shown.out
 
 
 def test_replay_says_what_there_is_not(shell: Shell) -> None:  # noqa: F811
     shell(TEAM)
     for line, said in (
-        ("replay r -e 9", "has 1 episodes, not 9"),
-        ("replay r -s 9", "has 1 steps, not 9"),
+        ("replay r -e 9", "has 1 episodes, so there is no episode 9"),
+        ("replay r -s 9", "has 1 steps, so there is no step 9"),
         ("replay r --cut agent_1>agent_0", "there is no such edge"),
         ("replay r --say nonsense", "expected ID=TEXT"),
         ("replay r --say nobody:0=x", "it has agent_0:0, agent_1:0"),

@@ -408,10 +408,10 @@ def test_one_object_for_two_runs_is_refused_before_a_call_is_made(lab: Lab, seco
     async def both() -> None:
         first = asyncio.create_task(graph.run(BLANK, run_id="r", on_event=spans))
         await asyncio.sleep(1)
-        with pytest.raises(ConfigError, match="Make a new Spans for every run"):
+        with pytest.raises(ConfigError, match="Create a new Spans object for every run"):
             await graph.run(BLANK, run_id=second, on_event=spans)
         await first  # is not disturbed
-        with pytest.raises(ConfigError, match="Make a new Spans for every run"):
+        with pytest.raises(ConfigError, match="Create a new Spans object for every run"):
             await graph.run(BLANK, run_id=second, on_event=spans)
 
     in_virtual_time(both())

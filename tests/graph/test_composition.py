@@ -48,7 +48,7 @@ def test_a_cycle_is_an_error_that_shows_its_path() -> None:
         ("ab", [("a", "a")], "b", 1, "cycle: a -> a"),
         ("ab", [("a", "b"), ("a", "b")], "b", 1, "given twice"),
         ("ab", [], "z", 1, "output 'z' is not in the graph"),
-        ("ab", [], None, 1, "nobody hears a, b"),
+        ("ab", [], None, 1, "no node receives the messages of a, b"),
         ("ab", [("a", "b")], "b", 0, "rounds must be at least 1"),
         ("", [], None, 1, "at least one node"),
         ([" a"], [], None, 1, "name"),
@@ -329,7 +329,7 @@ def test_a_team_votes_together_and_new_edges_leave_the_vote_alone() -> None:
 
 def test_a_vote_is_never_left_with_nobody_to_hear() -> None:
     alone = team(agents=1)
-    with pytest.raises(GraphError, match="'vote' would hear nobody"):
+    with pytest.raises(GraphError, match="'vote' would have no incoming edge"):
         alone.without_edge("agent_0", "vote")
 
 

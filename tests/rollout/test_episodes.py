@@ -317,5 +317,5 @@ def test_a_cascade_asks_the_team_only_when_the_first_is_unsure() -> None:
 
 def test_a_cascade_starts_with_somebody_who_hears_nobody() -> None:
     team = CollabGraph.collaborative(2, model=HashModel(), edges=[("agent_1", "agent_0")])
-    with pytest.raises(ConfigError, match=r"hears nobody \(agent_1\), not 'agent_0'"):
+    with pytest.raises(ConfigError, match=r"without incoming edges \(agent_1\), not 'agent_0'"):
         Cascade(team, first="agent_0")

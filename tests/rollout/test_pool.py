@@ -227,7 +227,7 @@ def test_a_place_is_given_up_after_so_many_replacements_in_a_row() -> None:
     assert len(worlds.made) == 6 and worlds.open == 0
     assert str(episodes[0].fault) == "EnvironmentFault: the emulator is gone"
     assert str(episodes[-1].fault) == (
-        "EnvironmentFault: the environment was replaced 2 times in a row and given up; its last "
+        "EnvironmentFault: the environment was replaced 2 times in a row without success; its last "
         "fault: EnvironmentFault: the emulator is gone"
     )
     assert all(t.given_up and t.restarts == 2 for t in pool.timings)
@@ -305,7 +305,7 @@ def test_leaving_a_stream_or_the_pool_leaves_no_task_and_no_environment() -> Non
         async with EnvironmentPool(worlds, 3) as pool:
             stream = rollout_stream(pool, POLICY, jobs(1, 50, 50))
             await anext(stream)
-            with pytest.raises(ConfigError, match="playing already"):
+            with pytest.raises(ConfigError, match="already in use"):
                 await collect(pool, jobs(1))
             await stream.aclose()
             assert [e.seed for e in await collect(pool, jobs(2))] == [2]

@@ -206,7 +206,7 @@ def test_another_run_of_the_same_name_is_refused(store: Stores) -> None:
     longer = to_json(CollabGraph([Named(n) for n in "abc"], [("a", "b"), ("b", "c")]))
     flat = msgspec.structs.replace(SCREEN, elements=())
     for change, words in (
-        ({"seed": 2}, "the run 'r' in .* was begun with the seed 1 instead of 2"),
+        ({"seed": 2}, "the run 'r' in .* was started with the seed 1 instead of 2"),
         ({"graph": longer}, r"another graph \(nodes with nothing more instead of c \(Named\); "
          r"edges with nothing more instead of b -> c; output 'b' instead of 'c'\)"),
         ({"observation": BLANK}, r"another screen \(the goal 'open settings' instead of ''\)"),
@@ -282,7 +282,7 @@ async def test_a_run_is_open_in_one_process_until_that_is_dead(kind: str, tmp_pa
 
 
 def test_a_run_without_a_name_and_one_that_is_not_there(store: Stores) -> None:
-    with pytest.raises(ConfigError, match="needs a name of its own"):
+    with pytest.raises(ConfigError, match="needs a unique name"):
         write(store, head(""))
     with pytest.raises(ConfigError, match=r"there is no run 'r' in .*; runs\(\) lists"):
         store.read("r")

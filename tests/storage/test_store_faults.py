@@ -202,7 +202,7 @@ def test_a_file_of_something_else_is_left_alone(tmp_path: Path) -> None:
         with pytest.raises(TraceError, match="not a run of a store: move the file away"):
             GRAPH.run_sync(BLANK, run_id="r", store=store)
         assert only(tmp_path).read_bytes() == b"my shopping list"
-    with pytest.raises(ConfigError, match="cannot make the store"):
+    with pytest.raises(ConfigError, match="cannot create the store"):
         DirectoryStore(only(tmp_path))
 
 
@@ -214,7 +214,9 @@ def test_a_database_that_is_none_or_another(tmp_path: Path) -> None:
     path.unlink()
     other = sqlite3.connect(path)
     other.execute("CREATE TABLE shopping (item TEXT)")
-    with pytest.raises(TraceError, match="a database of something else; choose another path"):
+    with pytest.raises(
+        TraceError, match="this SQLite database was not created by swarm-ui; choose another path"
+    ):
         SQLiteStore(path)
     other.close()
     with pytest.raises(SwarmError, match="unable to open database file"):

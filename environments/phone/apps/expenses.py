@@ -1,4 +1,4 @@
-"""Expenses: what was bought, for how much, in which category."""
+"""The expenses app: items, amounts and categories."""
 
 from __future__ import annotations
 

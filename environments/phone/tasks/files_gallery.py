@@ -80,7 +80,7 @@ def _similar(sampler: Sampler, device: Device) -> Goal:
 
 
 def _missing(sampler: Sampler, device: Device) -> Goal:
-    """The file is in another folder than the goal says."""
+    """The file is not in the folder that the goal names."""
     _, row = add_file(sampler, device, "documents")
     words = {"name": row["name"], "folder": "downloads"}
     return Goal(words=words, look=(ROOT, folder("downloads")), infeasible=True)

@@ -124,7 +124,7 @@ def deletion_texts(table: Table) -> tuple[str, str]:
 
 
 def toggle(name: str, split: TemplateSplit, table: Table) -> Template:
-    """Toggle the switch of a record; the goal text has its new ``state``."""
+    """Toggle the switch of a record; the goal text can use the new state as ``{state}``."""
     field = table.switches[0].name
 
     def make(sampler: Sampler, device: Device) -> Goal:

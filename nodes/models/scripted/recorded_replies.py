@@ -120,7 +120,7 @@ def _traces(recorded: Recorded) -> Iterator[Trace]:
 
 
 def _decision(trace: Trace, call: Call) -> Decision | None:
-    """The context of a call; ``None`` if the trace does not hold all messages that it heard."""
+    """The context of a call; ``None`` if messages that it received are missing from the trace."""
     try:
         return trace.decision(call)
     except KeyError:

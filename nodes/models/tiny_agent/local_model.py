@@ -31,7 +31,7 @@ __all__ = ["BASE_AGENT", "Counters", "LocalModel"]
 
 _REPLY_TOKENS = 20
 BASE_AGENT = Path(__file__).parent / "base_agent"
-"""The checkpoint that ships with the library."""
+"""The checkpoint that is shipped with the library."""
 
 
 class LocalModel(InProcessModel[Encoded]):
@@ -102,7 +102,7 @@ class LocalModel(InProcessModel[Encoded]):
         return cls(network, tokenizer, constrained=constrained)
 
     def with_words(self, more: Sequence[str], *, seed: int = 0) -> LocalModel:
-        """A copy without adapters that knows more words, for further training.
+        """A copy without adapters and with a larger vocabulary, for further training.
 
         The embeddings of the new words are drawn with the standard deviation of the known ones; all
         other weights are those of this agent. Until it is trained, it answers prompts without a new

@@ -12,7 +12,7 @@ thousand parameters. This tokenizer converts them:
   restores case and punctuation.
 - If ``"<pass>"`` is among the extra words, an agent that sees a part of the screen can abstain. It
   can also repeat a colleague's action on an element that it does not see, and the prompt names
-  colleagues whose names are words too. The agent that ships does not have this word.
+  colleagues whose names are words too. The shipped agent does not have this word.
 
 Prompt: ``goal <ui> title [role] <on> <in> label #0 … <h> last actions <m> heard … <act>``.
 """

@@ -31,7 +31,7 @@ _TRIAL = "on-trial"
 class LoraNetwork:
     """A network and its adapters; every row of a batch can use another adapter.
 
-    **Versions.** ``"agent_2@7"`` always stands for the same weights. Weights change in place, and
+    **Versions.** ``"agent_2@7"`` always refers to the same weights. Weights change in place, and
     only inside :meth:`activate`. It makes a copy when it is entered. The copy answers as version 7,
     and under the plain name, until the training ends. If the weights have changed by then, they are
     version 8 from then on, and the copy is deleted unless it is leased. Loading and unloading keep

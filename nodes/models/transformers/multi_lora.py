@@ -87,7 +87,7 @@ class LoraRouting:
 
 
 class _RoutedForward:
-    """A layer's forward: the base layer's, and what the adapters add to it."""
+    """The forward method of a layer: the base layer's output plus the outputs of the adapters."""
 
     __slots__ = ("_adapters", "_base", "_concatenated", "_routing")
 

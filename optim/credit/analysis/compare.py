@@ -72,7 +72,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     messages: int
     """Messages that any assigner scored."""
     reference: str
-    """Name of the assigner that is taken as right; empty: none is."""
+    """Name of the assigner that is used as the reference; empty: none."""
     sides: tuple[Side, ...]
     ranks: tuple[tuple[float | None, ...], ...]
     """Rank correlation of each pair, over the messages that both scored; ``None`` if one of them

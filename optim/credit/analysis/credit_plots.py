@@ -21,7 +21,7 @@ def plot_reliability(reports: Sequence[Calibration], path: Path) -> None:
     number of messages; bars are 95 % intervals.
 
     Args:
-        reports: with a reference; those without bins are left out.
+        reports: reports made with a reference; those without bins are left out.
         path: ``.png`` or ``.svg``.
     """
     figure, (axes,) = new_figure(8.0, 4.6)

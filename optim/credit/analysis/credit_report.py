@@ -48,8 +48,8 @@ async def compare_recorded(
 ) -> CreditReport:
     """Compare all assigners that can judge these episodes.
 
-    The outcome, new screens and agreement need the episodes alone. Recorded credit is compared
-    where there is some.
+    Credit from the outcome, new screens and agreement needs only the episodes. Recorded credit
+    is compared if there is any.
 
     Args:
         episodes: recorded ones.
@@ -58,7 +58,7 @@ async def compare_recorded(
         graph: the team that made the decisions. With it and a scripted critic, counterfactual and
             Shapley credit are compared, which ask the team again.
         assigners: more assigners.
-        reference: name of the assigner that says what is right; default: the scripted critic, or
+        reference: name of the assigner used as the reference; default: the scripted critic, or
             else the recorded credit.
 
     Raises:

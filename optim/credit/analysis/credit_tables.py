@@ -48,7 +48,7 @@ def _comparison_table(comparison: Comparison) -> Table:
 
 
 def _judgement_table(comparison: Comparison) -> Table:
-    """How well each tells right from wrong; one row an assigner, numbered as in the others."""
+    """How well each assigner separates right from wrong; one row each, numbered as elsewhere."""
     said = f"says {comparison.reference}" if comparison.reference else "no reference"
     table = _table(
         f"What they tell apart, AUC with 95 % intervals over episodes ({said})",

@@ -1,4 +1,4 @@
-"""Credit from an environment that grades actions, and credit from the outcome alone."""
+"""Credit from an environment that grades actions, and credit from the outcome only."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class LLMCritic:
             max_tokens: the maximum length of a reply.
             cache: readable replies by exact prompt. Give one to share it or to store it.
             schema: send a JSON schema that names every agent, for servers with structured output.
-            budget: of the critic alone, in addition to the model's own; may be shared.
+            budget: a budget for the critic only, in addition to the model's own; may be shared.
 
         Raises:
             ConfigError: the threshold is not in [0, 1].

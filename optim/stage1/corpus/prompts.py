@@ -71,7 +71,10 @@ object that maps every item's name to its score."""
 
 
 def screen_text(observation: Observation) -> str:
-    """The screen without goal and history, in a block that its own texts cannot close."""
+    """The screen without goal and history, in a delimited block.
+
+    Texts on the screen are escaped, so they cannot end the block.
+    """
     plain = context(msgspec.structs.replace(observation, goal="", history=()))
     return plain[plain.index("On the screen, as") :]
 

@@ -1,10 +1,10 @@
 """A corpus on disk.
 
     corpus/
-    ├── corpus.json     settings, models, what is held out, versions
+    ├── corpus.json     settings, models, held-out tasks, versions
     ├── samples.jsonl   one sample a line
     ├── journal.jsonl   one finished walk a line: number of samples, and what was dropped and why
-    └── calls.jsonl     calls to models, so that none is made, or paid, twice
+    └── calls.jsonl     calls to models, so that no call is made or paid for twice
 
 The samples of a walk are written first and its line of the journal after them. If a ``kill -9``
 leaves samples without this line, they are removed when the corpus is opened again, and the walk is
@@ -44,7 +44,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     config: CorpusConfig
     held_out: HeldOut
     packages: dict[str, str] = {}
-    """Versions when the corpus was begun."""
+    """Versions when the corpus was created."""
 
 
 class JournalEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -240,8 +240,8 @@ def _compare(before: Header, now: Header, folder: Path) -> None:
         old, new = getattr(before, field), getattr(now, field)
         if old != new:
             raise ConfigError(
-                f"the corpus '{folder}' was begun with another '{field}' ({_short(old)}) than now "
-                f"({_short(new)}); use the same settings, or choose another folder: export and "
+                f"the corpus '{folder}' was created with another '{field}' ({_short(old)}, now "
+                f"{_short(new)}); use the same settings, or choose another folder: export and "
                 "fine-tuning accept several"
             )
 

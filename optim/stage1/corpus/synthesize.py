@@ -62,7 +62,7 @@ async def synthesize(
         report: called after each walk.
 
     Returns:
-        what the corpus contains now, and what was dropped.
+        the contents of the corpus, and the dropped samples.
 
     Raises:
         ConfigError: a job is of a held-out task, or the folder was made with other settings. No

@@ -10,7 +10,7 @@ from swarm_ui.errors import ConfigError
 
 
 class FinetuneConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """How a model is trained on a corpus, in all stages unless a setting says otherwise."""
+    """Training settings for a model on a corpus, in all stages unless overridden."""
 
     method: Literal["lora", "full"] = "lora"
     rank: int = 16

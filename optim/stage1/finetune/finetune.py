@@ -131,7 +131,7 @@ def _begin(plan: Plan, out: Path, group: PartialState) -> None:
         for field in ("model", "samples", "config"):
             if getattr(before, field) != getattr(plan, field):
                 raise ConfigError(
-                    f"'{out}' was begun with another '{field}': {getattr(before, field)!r}, now "
+                    f"'{out}' was started with another '{field}': {getattr(before, field)!r}, now "
                     f"{getattr(plan, field)!r}; use the same, or choose another folder"
                 )
     elif out.exists() and any(out.iterdir()):

@@ -66,7 +66,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def processes() -> accelerate.PartialState:
-    """The group of processes that ``accelerate launch`` started; without it, this process alone."""
+    """The group of processes that ``accelerate launch`` started; without it, only this process."""
     return accelerate.PartialState(cpu=not torch.accelerator.is_available())
 
 

@@ -1,4 +1,4 @@
-"""Samples for agents that each see a window of a long screen, may abstain, and hear colleagues.
+"""Samples for agents that each see a window of a long screen, may abstain, and get messages.
 
 The correct reply of an agent is: a correct action that its window shows; otherwise a correct action
 that a colleague proposed; otherwise to abstain. Colleagues make errors, and some are always wrong,
@@ -145,7 +145,7 @@ class WindowStream:
 
 
 def window_sample(screen: LabelledScreen, rng: random.Random, mix: WindowMix) -> ActionSample:
-    """What one agent of a simulated team sees and hears, and its correct reply."""
+    """The view and the inbox of one agent of a simulated team, and its correct reply."""
     n = mix.agents
     copies, weights = zip(*mix.copies, strict=True)
     chosen = rng.choices(copies, weights)[0]

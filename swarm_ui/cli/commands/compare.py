@@ -21,7 +21,7 @@ def compare(
 ) -> int:
     """Compare two runs episode by episode: A minus B, with a paired 95 % interval.
 
-    Only episodes that both played, and that no fault masked in either, are compared.
+    Only episodes that both runs played without a fault are compared.
     Example: [bold]swarm-ui compare runs/team runs/one-agent[/]
     """
     output = Output(machine=json)

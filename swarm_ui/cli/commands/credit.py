@@ -20,13 +20,13 @@ from swarm_ui.errors import ConfigError
 
 def credit(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="a run's folder, or a trace file")],
-    env: Annotated[str | None, typer.Option(metavar="MODULE:NAME", help="what makes the "
+    env: Annotated[str | None, typer.Option(metavar="MODULE:NAME", help="factory of the "
                    "environment; default: the phone, if the run was played there")] = None,
-    replay: Annotated[bool, flags.declare("--replay", panel="", help="also counterfactual and "
-                      "Shapley credit, which call the team again")] = False,
+    replay: Annotated[bool, flags.declare("--replay", help="also counterfactual and Shapley "
+                      "credit, which call the models again", panel="")] = False,
     assigners: Annotated[list[str] | None, typer.Option(metavar="MODULE:NAME", help="function that "
                          "returns more assigners; repeatable")] = None,
-    reference: Annotated[str, typer.Option(metavar="NAME", help="assigner that says what is right; "
+    reference: Annotated[str, typer.Option(metavar="NAME", help="assigner used as the reference; "
                          "default: the scripted critic, or else the recorded credit")] = "",
     episodes: Annotated[int | None, typer.Option("--episodes", "-n", metavar="N", min=1,
                         help="only the first N")] = None,

@@ -1,4 +1,4 @@
-"""``swarm-ui doctor``: what is installed, and what to do about missing parts."""
+"""``swarm-ui doctor``: what is installed, and how to install missing parts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _MARKS = {"ok": ("ok", "green"), "missing": ("MISSING", "bold red"), "absent": (
 def doctor(
     url: flags.Url = None,
     model: Annotated[
-        str | None, flags.declare("--model", "-m", value="NAME", help="that --url should serve",
+        str | None, flags.declare("--model", "-m", value="NAME",
+                                 help="model that --url should serve",
                                  panel="")
     ] = None,
     key_env: Annotated[
@@ -30,7 +31,7 @@ def doctor(
     ] = None,
     json: flags.Json = False,
 ) -> int:  # fmt: skip
-    """Say what is installed and reachable, and what to do about what is not.
+    """Report what is installed and reachable, and how to install what is missing.
 
     Keys are never shown. Example: [bold]swarm-ui doctor --need train --need web[/]
     """

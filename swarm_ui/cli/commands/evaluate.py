@@ -22,7 +22,7 @@ from swarm_ui.experiment.runs import (
 def evaluate(arguments: flags.Arguments) -> int:
     """Measure success over splits and seeds, with 95 % intervals.
 
-    Each seed draws episodes of its own; equal settings give equal episodes, so two runs can be
+    Each seed selects its own episodes. Equal settings give equal episodes, so runs can be
     compared. Example: [bold]swarm-ui eval phone --split parameters --split apps -n 100[/]
     """
     output, directory = arguments.output, None

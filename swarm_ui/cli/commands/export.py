@@ -1,4 +1,4 @@
-"""``swarm-ui export``: what a run holds, in forms that other programs read."""
+"""``swarm-ui export``: exports parts of a run to formats of other programs."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ What = Literal["adapters", "episodes", "pairs", "edges", "mermaid", "graphviz"]
 
 def export(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="a run's folder")],
-    what: Annotated[What, typer.Argument(help="what to take out of it")],
+    what: Annotated[What, typer.Argument(help="what to export")],
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="PATH",
-                   help="file, for adapters a folder; none: standard output")] = None,
+                   help="file (for adapters: folder); default: standard output")] = None,
     solved: Annotated[
         bool, flags.declare("--solved", help="only episodes that were solved", panel="")
     ] = False,
     force: flags.Force = False,
     json: flags.Json = False,
 ) -> int:  # fmt: skip
-    """Take adapters, episodes, pairs, edges or a drawing out of a run.
+    """Export adapters, episodes, pairs, edges or a drawing of a run.
 
-    LoRA adapters come in peft's format, episodes and preference pairs as JSON lines (pairs in
-    TRL's form), edges as JSON, the team as Mermaid or Graphviz.
+    LoRA adapters are written in peft's format, episodes and preference pairs as JSON lines (pairs
+    in TRL's format), edges as JSON, and the team as Mermaid or Graphviz.
 
     Example: [bold]swarm-ui export runs/demo mermaid[/]
     """

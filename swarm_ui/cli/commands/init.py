@@ -1,4 +1,4 @@
-"""``swarm-ui init``: a configuration file to start from."""
+"""``swarm-ui init``: writes a commented configuration file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ split = ""                # phone: parameters, templates, apps, validation, trai
                           # miniwob: reference, blind, all; empty: the first of these
 episodes = 0              # how many; 0: 20, or one a named task
 seed = 0                  # of the choice of episodes; equal settings give equal episodes
-# max_steps = 30          # cut an episode off after so many
+# max_steps = 30          # maximum number of steps of an episode
 data = ""                 # mind2web: folder of your copy
 screenshots = false       # a PNG in every observation, for models with vision
 
@@ -73,7 +73,8 @@ steps = 35                # of the optimiser, each adapter, each iteration
 
 
 def init(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="where; - : standard output")]
+    path: Annotated[Path, typer.Argument(metavar="FILE",
+                                         help="file to write; - for standard output")]
     = Path("swarm-ui.toml"),
     force: flags.Force = False,
 ) -> int:  # fmt: skip

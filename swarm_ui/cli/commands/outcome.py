@@ -1,4 +1,4 @@
-"""What ``run`` and ``eval`` share: playing, the tables at the end, the exit code, dry runs."""
+"""Code shared by ``run`` and ``eval``: playing, final tables, exit codes and dry runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from swarm_ui.storage.run_directory import RunDirectory
 
 
 class Stopped(Exception):
-    """A run was interrupted; what it had done is saved."""
+    """A run was interrupted; the finished part is saved."""
 
     def __init__(self, run: Path, resume: str, cause: BaseException | None = None) -> None:
         super().__init__(f"saved in {run}; go on with: {resume}")
@@ -36,7 +36,10 @@ class Stopped(Exception):
 
 
 def load_model(config: Config, out: Output) -> Any:
-    """A model of this process, loaded where no event loop delays Ctrl-C; ``None``: another."""
+    """Load an in-process model outside the event loop, which would delay Ctrl-C.
+
+    Returns ``None`` for other models.
+    """
     if kind_of(config.model) not in IN_PROCESS:
         return None
     with out.busy(f"loading {config.model.name} …"):
@@ -46,10 +49,10 @@ def load_model(config: Config, out: Output) -> Any:
 def play(
     evaluation: runs.EvaluationRun, directory: RunDirectory | None, out: Output
 ) -> tuple[RunDirectory, Results]:
-    """Play what is left of a run. ``directory``: of the run that is resumed; ``None``: a new one.
+    """Play the remaining episodes of a run. ``directory``: the resumed run; ``None``: a new run.
 
     Raises:
-        Stopped: it was interrupted, or the model's budget is used up.
+        Stopped: the run was interrupted, or the model's budget is used up.
     """
     run = directory or asyncio.run(runs.begin(evaluation))
     resume = f"swarm-ui {evaluation.command} --resume {run.path}"
@@ -95,7 +98,7 @@ def show_outcome(
 
 
 def show_plan(evaluation: runs.EvaluationRun, out: Output, run: RunDirectory | None = None) -> None:
-    """Say what would be played, or what is left of ``run``."""
+    """Report which episodes would be played, or which episodes of ``run`` remain."""
     config = evaluation.config
     trials = [
         trial

@@ -1,4 +1,4 @@
-"""``swarm-ui replay``: a recorded decision run again with changes."""
+"""``swarm-ui replay``: runs a recorded decision again with changes."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ def _repeatable(name: str, value: str, help: str) -> flags.Option:
                  typer.Argument(metavar="TRACE", help="a run's folder, or a trace file"),
                  default=inspect.Parameter.empty),
     flags.Option("episode", int, typer.Option("--episode", "-e", metavar="N", min=1,
-                                              help="which of the file"), default=1),
+                                              help="number of the episode in the file"), default=1),
     flags.Option("step", int, typer.Option("--step", "-s", metavar="N", min=1,
-                                           help="which decision of it"), default=1),
-    _repeatable("say", "ID=TEXT", "this message says something else; repeatable"),
-    _repeatable("without", "ID", "nobody hears this message; repeatable"),
-    _repeatable("add", "A>B", "one more edge; repeatable"),
-    _repeatable("cut", "A>B", "one edge fewer; repeatable"),
+                                           help="number of the decision in it"), default=1),
+    _repeatable("say", "ID=TEXT", "replace the text of this message; repeatable"),
+    _repeatable("without", "ID", "deliver this message to no node; repeatable"),
+    _repeatable("add", "A>B", "add this edge; repeatable"),
+    _repeatable("cut", "A>B", "remove this edge; repeatable"),
     flags.MODEL,
     flags.URL,
-    flags.Option("again", bool, flags.declare("--again", help="ask every agent again", panel=""),
+    flags.Option("again", bool, flags.declare("--again", help="call every agent again", panel=""),
                  default=False),
     flags.CONFIG,
     flags.SET,
     flags.Option("out", Path | None, typer.Option("--out", "-o", metavar="FILE",
-                                                  help="write the new trace: JSON lines")),
+                                                  help="JSON lines file for the new trace")),
     flags.JSON,
 )  # fmt: skip
 def replay(arguments: flags.Arguments) -> int:
-    """Run one recorded decision again with something changed; only what hears the change is asked.
+    """Run one recorded decision again with a change; only the affected calls are made again.
 
-    With no change, nothing is asked and the decision is the same. Without --say, ids are listed.
+    Without a change no model is called and the decision is the same. Message ids are listed.
     Example: [bold]swarm-ui replay runs/demo -e 2 -s 3 --cut 'agent_0>agent_1'[/]
     """
     output, out = arguments.output, arguments["out"]
@@ -65,7 +65,7 @@ def replay(arguments: flags.Arguments) -> int:
     done = asyncio.run(replay_decision(*where, changes, arguments.draft()))
     output.show(_table(done))
     same = done.before.action == done.after.action
-    verdict = "the decision is the same" if same else "the decision is another"
+    verdict = "the decision is the same" if same else "the decision is different"
     output.show(
         Text(f"{verdict}; {done.requests} of {len(done.after.calls)} calls were made again")
     )
@@ -84,7 +84,7 @@ def _table(done: Replayed) -> Table:
     """Every message before and after; messages that differ are bold."""
     made = table(
         f"{done.before.observation.goal}", ["message", "before", "after"],
-        caption="Bold: it says something else.",
+        caption="Bold: the message has changed.",
     )  # fmt: skip
     for column in made.columns[1:]:
         column.justify = "left"

@@ -1,4 +1,4 @@
-"""``swarm-ui run``: act in one task, or in a suite of them."""
+"""``swarm-ui run``: agents act in one task or in a suite."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from swarm_ui.experiment.runs import (
     flags.CONFIG, flags.SET, flags.OUT, flags.CONCURRENCY, flags.FAIL_UNDER, *flags.ENDING,
 )  # fmt: skip
 def run(arguments: flags.Arguments) -> int:
-    """Act in one task, or in a suite of them; keep every episode and write a report.
+    """Run agents on one task or a suite; save every episode and write a report.
 
     Example: [bold]swarm-ui run phone contacts-add --agents 4 --vote probability --views shuffle[/]
     """

@@ -1,4 +1,4 @@
-"""``swarm-ui synthesize``: data for the base agent, stage 1."""
+"""``swarm-ui synthesize``: writes training data for stage 1."""
 
 from __future__ import annotations
 
@@ -28,21 +28,22 @@ Level = Literal["questions", "pages", "devices", "steps"]
 
 
 def synthesize(
-    level: Annotated[Level, typer.Argument(help="what is made up")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="JSON lines")],
+    level: Annotated[Level, typer.Argument(help="kind of samples")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE",
+                                      help="JSON lines file to write")],
     count: Annotated[int, typer.Option("--count", "-n", metavar="N", min=1,
-                                       help="samples; steps: episodes")] = 100,
-    env: Annotated[str, typer.Option(metavar="ENV", help="steps: an environment with an expert",
+                                       help="number of samples (for steps: of episodes)")] = 100,
+    env: Annotated[str, typer.Option(metavar="ENV", help="for steps: an environment with an expert",
                                      autocompletion=flags.one_of(*ENVIRONMENTS))]
     = "phone",
     task: Annotated[list[str] | None, typer.Option("--task", metavar="NAME",
-                    help="steps: only this one; repeatable")] = None,
+                    help="for steps: only this task; repeatable")] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="equal seeds give equal samples")] = 0,
     force: flags.Force = False,
     json: flags.Json = False,
     quiet: flags.Quiet = False,
 ) -> int:  # fmt: skip
-    """Make up samples for stage 1, as chats in JSON lines.
+    """Generate samples for stage 1, as chats in JSON lines.
 
     Questions about screens, one-step instructions on invented pages or devices, or the steps of
     an environment's expert on training episodes.
@@ -79,7 +80,7 @@ def _size(text: str) -> str:
 
 
 def _invented(level: Level, count: int, seed: int, bar: Bar) -> Iterator[dict[str, Any]]:
-    """Samples of one kind, of invented screens."""
+    """Samples of one kind, on invented screens."""
     from swarm_ui.nodes.models.tiny_agent.vocabulary import GENERAL_WORDS
     from swarm_ui.optim.stage1.synthesis.curriculum import Mix, Stream
     from swarm_ui.optim.stage1.synthesis.screens import QuestionSample
@@ -99,7 +100,7 @@ def _invented(level: Level, count: int, seed: int, bar: Bar) -> Iterator[dict[st
 
 
 async def _steps(place: EnvironmentSection, count: int, bar: Bar) -> list[dict[str, Any]]:
-    """What the expert of an environment does, episode by episode."""
+    """The steps of an environment's expert, episode by episode."""
     lines: list[dict[str, Any]] = []
     done = 0
     async with open_environment(place) as opened:

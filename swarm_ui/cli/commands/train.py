@@ -20,9 +20,9 @@ from swarm_ui.experiment.teams import team_size
     *flags.ENDING,
 )  # fmt: skip
 def train(arguments: flags.Arguments) -> int:
-    """Train a team: roll out, give credit, update each agent's adapter and the edges, repeat.
+    """Train a team by rollouts, credit assignment, and updates of the adapters and edges.
 
-    Checkpoints make it safe to stop at any moment.
+    Training can be interrupted at any time and resumed from a checkpoint.
     Example: [bold]swarm-ui train phone --iterations 2 --rollouts 24[/]
     """
     output = arguments.output

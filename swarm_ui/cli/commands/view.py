@@ -20,13 +20,13 @@ def view(
         bool, flags.declare("--rebuild", help="write the report again", panel="")
     ] = False,
     show: Annotated[
-        bool, flags.declare("--open/--no-open", help="in the browser", panel="")
+        bool, flags.declare("--open/--no-open", help="open the report in the browser", panel="")
     ] = True,
     json: flags.Json = False,
 ) -> int:  # fmt: skip
-    """Open the report of a run; write it first where there is none.
+    """Open the report of a run; create it first if it does not exist.
 
-    The report is one HTML file that loads nothing from elsewhere.
+    The report is one self-contained HTML file.
     Example: [bold]swarm-ui view runs/demo[/]
     """
     output = Output(machine=json)
@@ -39,7 +39,7 @@ def view(
 
 
 def _report(run: Path, rebuild: bool) -> Path:
-    """The report's path, once it is written."""
+    """Write the report if necessary; returns its path."""
     from swarm_ui.experiment.reporting import evaluation_report, trace_report, training_report
     from swarm_ui.experiment.results import existing_results
     from swarm_ui.report import write_report

@@ -54,7 +54,7 @@ class DemoRun:
         return agent_folder(self.settings)
 
     def describe(self, labels: Sequence[str], splits: dict[str, str]) -> None:
-        """Say what is simulated or scripted, and what each split holds out."""
+        """Print what is simulated or scripted, and what each split holds out."""
         self.results.labels, self.results.splits = tuple(labels), {**splits}
 
     def train_base_agent(self) -> None:
@@ -74,7 +74,7 @@ class DemoRun:
         part.rename(self.agent)
 
     async def train(self, model: Any, environment: TrainingEnvironment) -> TrainedTeam:
-        """Stage 2: train the team, and note what that cost."""
+        """Stage 2: train the team and record the cost."""
         from swarm_ui.experiment.training import rollout_cost, train_team
 
         settings, run = self.settings, self.directory
@@ -87,7 +87,7 @@ class DemoRun:
         return trained
 
     async def play_on_pages(self, model: Any, trials: Sequence[Trial], binary: Path) -> None:
-        """Play what is left of some trials on real pages, in this process."""
+        """Play the remaining episodes of some trials on real pages, in this process."""
         trials = self.evaluator.left(trials)
         if not trials:
             return
@@ -122,7 +122,7 @@ class DemoRun:
 async def alongside(
     aside: Coroutine[Any, Any, None], main: Coroutine[Any, Any, TrainedTeam]
 ) -> TrainedTeam:
-    """Run both and return what ``main`` returns; the first error ends both and is raised."""
+    """Run both and return the result of ``main``; the first error stops both and is raised."""
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(aside)
@@ -133,7 +133,7 @@ async def alongside(
 
 
 def open_run(request: Request) -> DemoRun:
-    """Check what the run needs; then make its directory, or resume it.
+    """Check the requirements of the run, then create its directory or resume it.
 
     Raises:
         ConfigError: ``--resume`` names no run of this script, or something is missing.
@@ -174,7 +174,7 @@ def check_out(path: Path | None) -> None:
 
 
 def agent_folder(settings: Settings) -> Path:
-    """Folder of the base agent that is named, or of the one that ships."""
+    """Folder of the named base agent, or of the shipped one."""
     if settings.agent is not None:
         return Path(settings.agent)
     from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT

@@ -1,4 +1,4 @@
-"""The ways in which the demo runs: it learns on the phone or on web pages, or only evaluates."""
+"""The modes of the demo: training on the phone, training on web pages, or evaluation only."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _curve_trials(run: DemoRun) -> list[Trial]:
 
 
 async def _try_pages(run: DemoRun, model: Any, trained: TrainedTeam) -> None:
-    """Base agent and trained team on real pages, where there is a browser."""
+    """Evaluate the base agent and the trained team on real pages, if a browser is installed."""
     settings, results = run.settings, run.results
     if not settings.web_episodes:
         return
@@ -168,7 +168,7 @@ async def _try_pages(run: DemoRun, model: Any, trained: TrainedTeam) -> None:
 def _in_page_order(arm: Arm) -> Arm:
     """A trained arm that sees the page's own order.
 
-    On pages, unlike on the phone, the order has a meaning (a caption stands before its field).
+    On pages, unlike on the phone, the order has a meaning (a caption precedes its field).
     """
     if not arm.trained:
         return arm
@@ -193,7 +193,7 @@ class _Place(NamedTuple):
 
 @asynccontextmanager
 async def _place(settings: Settings, judge: OpenAIModel | None) -> AsyncIterator[_Place]:
-    """The environment of the run, ready to act in."""
+    """The opened environment of the run."""
     critic: CreditAssigner | None = None if judge is None else LLMCritic(judge)
     source = "none" if critic is None else critic.name
     if settings.env == "phone":
@@ -223,7 +223,7 @@ async def _place(settings: Settings, judge: OpenAIModel | None) -> AsyncIterator
 
 @asynccontextmanager
 async def _acting_model(run: DemoRun) -> AsyncIterator[tuple[Any, OpenAIModel | None]]:
-    """The model that acts, and the model that gives credit, if one is named."""
+    """The model that acts, and the model that assigns credit, if one is named."""
     settings = run.settings
     if not settings.over_endpoint:
         from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel

@@ -37,7 +37,7 @@ class Request(NamedTuple):
     settings: Settings
     out: Path | None
     resume: Path | None
-    """With it, ``settings`` says nothing: the run has its own."""
+    """The run to resume. It has its own settings, so ``settings`` is ignored."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -51,7 +51,7 @@ def parse(arguments: Sequence[str] | None = None) -> Request:
     """Read the command line. Exits with code 2 and one line if it is wrong, as argparse does.
 
     Raises:
-        ConfigError: options that do not go together.
+        ConfigError: the options contradict each other.
     """
     given = vars(_parser().parse_args(arguments))
     out, resume = given.pop("out", None), given.pop("resume", None)
@@ -59,7 +59,7 @@ def parse(arguments: Sequence[str] | None = None) -> Request:
         if given or out is not None:
             extra = ["--" + name.replace("_", "-") for name in (*given, *(["out"] if out else []))]
             raise ConfigError(
-                f"--resume goes on with the run's own settings: leave out {', '.join(extra)}"
+                f"--resume continues a run with its own settings: leave out {', '.join(extra)}"
             )
         return Request(Settings(), None, resume)
     base = defaults(
@@ -87,9 +87,9 @@ def _parser() -> argparse.ArgumentParser:
     run = parser.add_argument_group("the run")
     run.add_argument("--quick", action="store_true", help="a short run (under 90 s)")
     run.add_argument("--out", type=Path, metavar="RUN", help="run directory (default: runs/...)")
-    run.add_argument("--resume", type=Path, metavar="RUN", help="go on with an interrupted run")
-    run.add_argument("--seed", type=int, help="of everything random (default: 0)")
-    run.add_argument("--processes", type=int, help="for the evaluation (default: 2, or the cores)")
+    run.add_argument("--resume", type=Path, metavar="RUN", help="continue an interrupted run")
+    run.add_argument("--seed", type=int, help="seed of all random choices (default: 0)")
+    run.add_argument("--processes", type=int, help="evaluation processes (default: min(2, cores))")
     world = parser.add_argument_group("where the agents act")
     world.add_argument(
         "--env", choices=ENVIRONMENTS, help="phone: simulated, in process (default); miniwob: real "
@@ -101,7 +101,9 @@ def _parser() -> argparse.ArgumentParser:
         f"{full.episodes_test}; miniwob: of each task, 4; endpoint and androidworld: 12)",
     )  # fmt: skip
     agent = parser.add_argument_group("the base agent")
-    agent.add_argument("--agent", metavar="FOLDER", help="another base agent than the one shipped")
+    agent.add_argument(
+        "--agent", metavar="FOLDER", help="base agent to use instead of the shipped one"
+    )
     agent.add_argument(
         "--from-scratch", action="store_true", help="train it first, by stage 1 (minutes)"
     )
@@ -110,17 +112,17 @@ def _parser() -> argparse.ArgumentParser:
     served.add_argument("--base-url", metavar="URL", help="OpenAI-compatible, up to /v1; the key "
                         "comes from OPENAI_API_KEY")  # fmt: skip
     served.add_argument("--model", metavar="NAME", help="the model that acts")
-    served.add_argument("--critic-model", metavar="NAME", help="a model that gives the credit")
-    served.add_argument("--max-calls", type=int, metavar="N", help="stop after so many requests")
+    served.add_argument("--critic-model", metavar="NAME", help="the model that assigns credit")
+    served.add_argument("--max-calls", type=int, metavar="N", help="maximum number of requests")
     return parser
 
 
 def _team(parser: argparse.ArgumentParser, full: Settings) -> None:
     team = parser.add_argument_group("the team and its learning")
-    team.add_argument("--agents", type=int, help=f"in the team (default: {full.agents})")
-    team.add_argument("--rounds", type=int, help=f"of talk (default: {full.rounds})")
+    team.add_argument("--agents", type=int, help=f"number of agents (default: {full.agents})")
+    team.add_argument("--rounds", type=int, help=f"message rounds (default: {full.rounds})")
     team.add_argument(
-        "--density", type=float, help=f"chance that two agents are joined (default: {full.density})"
+        "--density", type=float, help=f"probability of an edge (default: {full.density})"
     )
     team.add_argument(
         "--edges", choices=EDGES, help="redrawn each iteration (default), fixed, or learned"
@@ -129,16 +131,18 @@ def _team(parser: argparse.ArgumentParser, full: Settings) -> None:
         "--method", choices=METHODS, help="chosen actions only (default), or preferences"
     )
     team.add_argument(
-        "--iterations", type=int, help=f"of stage 2 (default: {full.iterations}; 0: no training)"
+        "--iterations",
+        type=int,
+        help=f"iterations of stage 2 (default: {full.iterations}; 0: no training)",
     )
     team.add_argument(
         "--episodes", type=int, help=f"rollouts in each iteration (default: {full.episodes})"
     )
     team.add_argument(
-        "--rehearsal", type=float, metavar="SHARE", help="of each update that repeats stage-1 "
-        f"lessons, against forgetting (default: {full.rehearsal})",
+        "--rehearsal", type=float, metavar="SHARE", help="share of each update that repeats "
+        f"stage-1 lessons, against forgetting (default: {full.rehearsal})",
     )  # fmt: skip
     team.add_argument(
-        "--critic-noise", type=float, metavar="SHARE", help="of the scripted critic's verdicts "
-        f"that are turned round (default: {full.critic_noise})",
+        "--critic-noise", type=float, metavar="SHARE", help="share of the scripted critic's "
+        f"verdicts that are inverted (default: {full.critic_noise})",
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Every environment that an experiment can name, and what an experiment must know of it."""
+"""The environments that an experiment can name, with their specifications."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def environment_findings(
 
     Args:
         section: the choice.
-        splits: these instead of the section's.
+        splits: used instead of the section's splits.
     """
     if section.name not in ENVIRONMENTS and ":" not in section.name:
         near = get_close_matches(section.name, ENVIRONMENTS, n=1)

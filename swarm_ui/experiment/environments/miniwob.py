@@ -35,7 +35,7 @@ from swarm_ui.trace.records import Episode
 
 PAGES = 8
 LINGER = 0.004
-"""Seconds a forward waits for more requests, which come over a socket here."""
+"""Seconds that a forward pass waits for more requests, which arrive over a socket here."""
 SPLIT = "web"
 TITLE = "real MiniWoB++ pages"
 
@@ -74,7 +74,7 @@ SPEC = EnvironmentSpec(
 
 
 def checked_browser() -> Path:
-    """Raises ``ConfigError`` if pages cannot be shown here, and says what is missing."""
+    """Raises ``ConfigError``, with what is missing, if pages cannot be opened on this machine."""
     try:
         import websockets  # noqa: F401
     except ImportError as error:
@@ -94,13 +94,13 @@ def check_tasks(settings: Settings) -> None:
 
 
 def training_jobs(settings: Settings, count: int, rng: random.Random) -> list[Job]:
-    """Episodes to learn from: their seeds are not those of tests."""
+    """Training episodes; their seeds are not used in tests."""
     names = settings.tasks or REFERENCE_TASKS
     return random_training_jobs(EnvironmentSection(), names, count, rng)
 
 
 def test_jobs(tasks: Sequence[str], each: int) -> list[Job]:
-    """``each`` episodes of every task; always the same."""
+    """``each`` episodes of every task, the same in every run."""
     return [
         (task, random.Random(derive(1, "web", task, k)).choice(TEST_SEEDS))
         for task in tasks
@@ -117,7 +117,7 @@ async def play_pages(
     """Play jobs, each task on one page, so that few pages are loaded; in the order of ``jobs``.
 
     Args:
-        done: given each task's episodes when they are over.
+        done: called with the finished episodes of each task.
     """
     waiting = list(dict.fromkeys(task for task, _ in jobs))
     played: dict[Job, Episode] = {}

@@ -1,4 +1,4 @@
-"""The embedded phone: which episodes train and which test, and its scripted critic."""
+"""The embedded phone: training and test episodes, and the scripted critic."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from swarm_ui.rollout.pool import Job
 
 SUITES = ("core", "extended")
 TEST_DRAW = 1
-"""Seed of the choice of test episodes: the same for every run, so that runs can be compared."""
+"""Seed for choosing test episodes: the same for every run, so that runs can be compared."""
 CONCURRENCY = 128
 SPLITS = {
     "parameters": "simulated phone: known templates, new parameters",
@@ -101,7 +101,7 @@ SPEC = EnvironmentSpec(
 def draw_training_jobs(
     names: Sequence[str], count: int, rng: random.Random, *, suite: str = "core"
 ) -> list[Job]:
-    """Episodes to learn from. ``names``: only these tasks; empty: those of the suite."""
+    """Training episodes. ``names``: only these tasks; empty: all tasks of the suite."""
     from swarm_ui.environments.phone import TRAIN_SEEDS, draw_jobs, tasks
 
     split = "train" if suite == "core" else "extended_train"
@@ -110,12 +110,12 @@ def draw_training_jobs(
 
 
 def label(credit: str) -> str:
-    """What stands below every table of phone results. ``credit``: who gave it."""
+    """The note below every table of phone results. ``credit``: the source of the credit."""
     return f"{_LABEL}; credit: {credit}"
 
 
 def check_tasks(settings: Settings) -> None:
-    """Raises ``ConfigError`` if ``--tasks`` names one that stage 2 does not train on."""
+    """Raises ``ConfigError`` if ``--tasks`` names a task that is not a stage 2 training task."""
     from swarm_ui.environments.phone import tasks
 
     known = tasks("train")
@@ -125,7 +125,7 @@ def check_tasks(settings: Settings) -> None:
 
 
 def training_jobs(settings: Settings, count: int, rng: random.Random) -> list[Job]:
-    """Episodes to learn from."""
+    """Training episodes."""
     return draw_training_jobs(settings.tasks, count, rng)
 
 
@@ -144,7 +144,7 @@ def test_jobs(settings: Settings) -> dict[str, list[Job]]:
 
 
 def validation_jobs(settings: Settings) -> list[Job]:
-    """Episodes of the learning curve: neither training's nor the test's."""
+    """Episodes of the learning curve, which are neither training nor test episodes."""
     from swarm_ui.environments.phone import VALIDATION_SEEDS, draw_jobs, tasks
 
     names = settings.tasks or tasks("train")
@@ -152,7 +152,7 @@ def validation_jobs(settings: Settings) -> list[Job]:
 
 
 def scripted_critic(settings: Settings) -> CreditAssigner:
-    """The critic that knows the simulated task, with ``critic_noise`` of wrong verdicts."""
+    """The critic that knows the simulated task; ``critic_noise`` is its share of wrong verdicts."""
     from swarm_ui.environments.phone import PhoneEnvironment
     from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 

@@ -1,4 +1,4 @@
-"""What an experiment must know of an environment."""
+"""The specification of an environment for experiments."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ class OpenEnvironment:
     max_concurrency: int | None = None
     """How many episodes can be played at the same time; ``None``: any number."""
     jobs: Callable[[EnvironmentSection], list[Job]] | None = None
-    """Chooses the test episodes, where only the opened data set can."""
+    """Chooses the test episodes, if that requires the opened data set."""
     score: Callable[[Sequence[Episode]], tuple[Measure, ...]] | None = None
-    """The benchmark's own measures, where it has some."""
+    """The benchmark's own measures, if it has any."""
 
     async def tasks(self) -> Sequence[str]:
         """The tasks that the environment itself lists."""
         environment = await self.one()
         try:
-            if hasattr(environment, "start"):  # its tasks are known in a process of its own
+            if hasattr(environment, "start"):  # its tasks are known only in a separate process
                 await environment.start()
             return cast(Sequence[str], environment.tasks)
         finally:
@@ -71,27 +71,27 @@ class EnvironmentSpec:
 
     name: str
     label: str
-    """What stands below tables of its results."""
+    """The note below tables of its results."""
     open: Callable[[EnvironmentSection], AbstractAsyncContextManager[OpenEnvironment]]
-    """Opens it; what it needs is shut down at the end."""
+    """Opens the environment; its resources are closed at the end."""
     splits: tuple[str, ...] = ()
-    """The first is the default, a test; empty: it has none."""
+    """The splits; the first is the default, a test split. Empty if there are none."""
     tasks: Callable[[EnvironmentSection], Sequence[str]] | None = None
-    """All tasks of a split, where they are known without a device."""
+    """All tasks of a split, if they are known without a device."""
     known_tasks: Callable[[], Sequence[str]] | None = None
-    """Every task that can be named, where they are known without a device."""
+    """Every task that can be named, if the tasks are known without a device."""
     findings: Callable[[EnvironmentSection], Iterator[Finding]] = no_findings
     """Mistakes in a configuration, and what is missing on this machine."""
     test_jobs: Callable[[EnvironmentSection], list[Job]] | None = None
     """Chooses the test episodes; ``None``: each task in turn, with random test seeds."""
     training_jobs: TrainingJobs = random_training_jobs
     critic: Callable[[int], CreditAssigner] | None = None
-    """A critic that knows the environment, by seed; ``None``: credit by outcome."""
+    """Creates, from a seed, a critic that knows the environment; ``None``: credit by outcome."""
 
     def all_findings(
         self, section: EnvironmentSection, splits: Sequence[str] = ()
     ) -> Iterator[Finding]:
-        """All mistakes in a configuration. ``splits``: these instead of the section's."""
+        """All mistakes in a configuration. ``splits``: used instead of the section's splits."""
         for split in splits or (section.split,):
             if split and split not in self.splits:
                 has = f"it has {', '.join(self.splits)}" if self.splits else "it has none"
@@ -105,7 +105,7 @@ class EnvironmentSpec:
                 yield ("environment", "tasks"), mistake
 
     def unknown_task(self, task: str) -> str:
-        """What to say of a task that does not exist; empty if it does, or if that is not known."""
+        """The error text for an unknown task; empty if it exists or if that cannot be told."""
         known = self.known_tasks() if self.known_tasks is not None else (task,)
         if task in known:
             return ""
@@ -116,7 +116,7 @@ class EnvironmentSpec:
     async def task_names(
         self, section: EnvironmentSection, environment: OpenEnvironment
     ) -> tuple[str, ...]:
-        """The tasks that are asked for, or all of the split."""
+        """The requested tasks, or all tasks of the split."""
         if section.tasks:
             return section.tasks
         if self.tasks is not None:
@@ -124,7 +124,7 @@ class EnvironmentSpec:
         return tuple(await environment.tasks())
 
     async def jobs(self, section: EnvironmentSection, environment: OpenEnvironment) -> list[Job]:
-        """The test episodes that are asked for; equal settings give equal ones."""
+        """The requested test episodes; equal settings give equal episodes."""
         choose = self.test_jobs or environment.jobs
         if choose is not None:
             return choose(section)

@@ -190,7 +190,7 @@ def test_stages_done_are_not_done_again(
     monkeypatch.setattr(stage_module, "DPOTrainer", None)
     results = finetune(model, corpus, tuned, config=quick(method="full"))
     assert [result.steps for result in results] == [2, 2, 2, 2]
-    with pytest.raises(ConfigError, match="begun with another 'config'"):
+    with pytest.raises(ConfigError, match="started with another 'config'"):
         finetune(model, corpus, tuned, config=quick(method="full", seed=1))
 
 

@@ -36,7 +36,7 @@ PROGRAMS: Mapping[str, Program] = {**FILE_PROGRAMS, **ACTIVITY, **SYSTEM}
 
 
 class Adb:
-    """The adb program, connected to one handset. It has no state of its own."""
+    """The adb program, connected to one handset. It is stateless."""
 
     def __init__(self, handset: Handset) -> None:
         self.handset = handset

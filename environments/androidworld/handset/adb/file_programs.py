@@ -129,7 +129,7 @@ def _copy(handset: Handset, source: str, target: str, recursive: bool) -> None:
         raise AdbFailure(f"cp: {source}: No such file or directory")
     if entry.data is None and not recursive:
         raise AdbFailure(f"cp: Skipped dir '{source}'")
-    # 'FOLDER/.' stands for the contents of the folder.
+    # 'FOLDER/.' means the contents of the folder.
     if handset.files.is_folder(goal) and not source.endswith("/."):
         goal = f"{goal}/{name(place)}"
     handset.copy(place, goal)

@@ -160,7 +160,7 @@ def _editor(package: str, handset: Handset, widget: Widget, box: Box) -> Node:
 
 
 def _row(package: str, widget: Widget, box: Box, touchable: bool, long_clickable: bool) -> Node:
-    """A row that takes the touches, with its texts as child nodes."""
+    """A row that handles touches itself and has its texts as child nodes."""
     left, top, right, bottom = box
     middle = (top + bottom) // 2
     edge = right - 160 if widget.role == "switch" else right - 24
