@@ -43,7 +43,7 @@ async def test_a_page_that_crashes_during_a_step_is_a_fault() -> None:
         await env.reset(task="click-test", seed=1)
         assert env.page is not None
         step = asyncio.create_task(env.step(WAIT))
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.02)
         with pytest.raises(EnvironmentFault):
             await env.page.call("Page.crash")
         with pytest.raises(EnvironmentFault, match="crashed"):
@@ -55,7 +55,7 @@ async def test_a_killed_browser_is_a_fault_and_the_next_reset_starts_another() -
         env, other = browser.environments
         await asyncio.gather(*(e.reset(task="click-test", seed=1) for e in (env, other)))
         step = asyncio.create_task(env.step(WAIT))
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.02)
         first = browser.pid
         assert first is not None
         os.kill(first, signal.SIGKILL)
