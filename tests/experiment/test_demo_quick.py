@@ -31,7 +31,9 @@ ARMS = ["base-greedy", "base-vote", "trained-greedy", "trained-vote", "trained-t
 def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run directory of ``--quick``."""
     folder = tmp_path_factory.mktemp("quick")
-    done = demo("--quick", "--out", folder / "run", cwd=folder)
+    # One process: this one was forked with torch imported, the next would import it again.
+    fewer = ["--episodes", 12, "--episodes-test", 24, "--processes", 1]
+    done = demo("--quick", *fewer, "--out", folder / "run", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == f"report: {folder / 'run' / 'report.html'}"
     assert done.stderr == ""
