@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from swarm_ui.engine.events import Aborted, Finished, OnEvent
 from swarm_ui.engine.limits import Limits
@@ -27,6 +27,18 @@ from swarm_ui.storage.protocol import Head, Spoken, Store
 from swarm_ui.trace.records import Trace
 
 T = TypeVar("T")
+
+
+class RunOptions(TypedDict, total=False):
+    """Keyword arguments of :func:`execute` that every way to run a graph takes."""
+
+    seed: int
+    run_id: str
+    edge_logprob: float | None
+    limits: Limits | None
+    cached: Trace | None
+    store: Store | None
+    on_event: OnEvent | None
 
 
 async def execute(
@@ -95,16 +107,12 @@ async def _finish(
         if isinstance(error, SwarmError):
             error.partial = current.trace(edge_logprob)
         if session.on_event is not None:
-            session.on_event(_aborted(error, session))
+            at = session.clock() - session.start
+            session.on_event(Aborted(run=session.run, error=Failure.of(error), at=at))
         raise
     finally:
         session.deadlines.stop()
         session.release(held)
-
-
-def _aborted(error: BaseException, session: RunContext) -> Aborted:
-    """The last event of a run that raised this error."""
-    return Aborted(run=session.run, error=Failure.of(error), at=session.clock() - session.start)
 
 
 def _given(trace: Trace, seed: int, observation: Observation) -> dict[str, Spoken]:
