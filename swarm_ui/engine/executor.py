@@ -116,17 +116,15 @@ async def _finish(
 
 
 def _given(trace: Trace, seed: int, observation: Observation) -> dict[str, Spoken]:
-    for what, got, expected in (
-        ("seed", trace.seed, seed),
-        ("screen", trace.observation, observation),
-    ):
-        if got != expected:
-            told = f": {got} instead of {expected}" if what == "seed" else ""
-            raise ConfigError(
-                f"the given trace '{trace.run}' was made with another {what}{told}; "
-                f"run with the trace's own {what}, or without it"
-            )
-    return recorded(trace)
+    if trace.seed == seed and trace.observation == observation:
+        return recorded(trace)
+    what, told = "screen", ""
+    if trace.seed != seed:
+        what, told = "seed", f": {trace.seed} instead of {seed}"
+    raise ConfigError(
+        f"the given trace '{trace.run}' was made with another {what}{told}; "
+        f"run with the trace's own {what}, or without it"
+    )
 
 
 def recorded(trace: Trace) -> dict[str, Spoken]:
@@ -152,17 +150,17 @@ async def nested(graph: Dag, inbox: Sequence[Message], context: NodeContext) -> 
     )
     await inner.finish()
     answer, ballot = inner.answer(), inner.ballot()
-    skipped = tuple([id for k in sorted(inner.skipped) for id in inner.skipped[k]])
+    calls, skipped = tuple(inner.spoken()), inner.skipped_ids()
     if answer is None:
         nobody = f"nothing reached the output '{graph.output}' of '{context.node}'"
-        return NodeReply(error=nobody, inner=tuple(inner.spoken()), skipped=skipped)
+        return NodeReply(error=nobody, inner=calls, skipped=skipped)
     return NodeReply(
         content=answer.content,
         action=answer.action,
         error=answer.error,
         logprob=answer.logprob,
         ballot=ballot or None,
-        inner=tuple(inner.spoken()),
+        inner=calls,
         skipped=skipped,
     )
 

@@ -347,6 +347,10 @@ class RunState:
         call = self._calls[self._plan.final]
         return {} if call is None or call.ballot is None else call.ballot
 
+    def skipped_ids(self) -> tuple[str, ...]:
+        """Ids of the skipped calls, by call number."""
+        return tuple([id for k in sorted(self.skipped) for id in self.skipped[k]])
+
     def trace(self, edge_logprob: float | None) -> Trace:
         """The trace of the run so far."""
         pairs = self.spoken()
@@ -361,7 +365,7 @@ class RunState:
             edge_logprob=edge_logprob,
             messages=tuple([message for message, _ in pairs]),
             calls=tuple([call for _, call in pairs]),
-            skipped=tuple([id for k in sorted(self.skipped) for id in self.skipped[k]]),
+            skipped=self.skipped_ids(),
             ballot=self.ballot(),
             action=None if answer is None else answer.action,
         )
