@@ -58,7 +58,7 @@ class CollabGraph(Dag):
 
     def compose(self, other: Dag | Node) -> Self:
         """Both graphs as one: the other's first nodes receive this one's output (``>>``)."""
-        return then(self, (self._output,), other)
+        return then(self, (self.output,), other)
 
     @overload
     def __rshift__(self, other: Sequence[Part] | OpenGraph[Any]) -> OpenGraph[Self]: ...
@@ -66,7 +66,7 @@ class CollabGraph(Dag):
     def __rshift__(self, other: Dag | Node) -> Self: ...
     def __rshift__(self, other: Part | Sequence[Part]) -> Self | OpenGraph[Self]:
         """:meth:`compose`; a list fans out: ``graph >> [a, b] >> c`` gives ``c`` both messages."""
-        return then(self, (self._output,), other)
+        return then(self, (self.output,), other)
 
     def __rrshift__(self, other: Node | Sequence[Part]) -> Self:
         return then(*start(self, other), self)
@@ -342,10 +342,10 @@ class CollabGraph(Dag):
         return scrolling(self._repr_svg_())
 
     def __repr__(self) -> str:
-        names = list(self._nodes)
+        names = list(self.nodes)
         told = ", ".join(names if len(names) < 8 else [*names[:6], f"... {len(names) - 6} more"])
-        ways = f", {len(self._when)} of them conditional" if self._when else ""
+        ways = f", {len(self.when)} of them conditional" if self.when else ""
         return (
-            f"CollabGraph('{self._name}': {told}; {len(self._edges)} edges{ways}; "
-            f"output '{self._output}', {self._rounds} round{'s' * (self._rounds > 1)})"
+            f"CollabGraph('{self.name}': {told}; {len(self.edges)} edges{ways}; "
+            f"output '{self.output}', {self.rounds} round{'s' * (self.rounds > 1)})"
         )
