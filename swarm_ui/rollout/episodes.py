@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Literal, Protocol, TypeVar
 
 import msgspec
@@ -140,8 +141,7 @@ async def _play(
         if broken is not None:
             return broken
         guidance = None if intervention is None else await intervention(index, trace, environment)
-        if guidance is None:
-            guidance = Intervention()
+        guidance = guidance or Intervention()
         executed = guidance.execute or trace.action or WAIT
         step = await _timed(lap, "step", environment.step(executed))
         full = max_steps is not None and index + 1 >= max_steps and not step.terminated
@@ -275,15 +275,5 @@ async def rollout_many(
 
 
 def _attempt(policy: Policy, intervention: Intervene | None, max_steps: int | None) -> Attempt:
-    async def attempt(environment: Environment, task: str, seed: int, lap: Lap) -> Episode:
-        return await rollout(
-            environment,
-            policy,
-            task=task,
-            seed=seed,
-            intervention=intervention,
-            max_steps=max_steps,
-            lap=lap,
-        )
-
-    return attempt
+    play = partial(rollout, policy=policy, intervention=intervention, max_steps=max_steps)
+    return lambda environment, task, seed, lap: play(environment, task=task, seed=seed, lap=lap)

@@ -52,6 +52,7 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.traces, self.adapters, self.edges, self.plots = (path / f for f in _FOLDERS)
 
     @classmethod
     def create(
@@ -113,22 +114,6 @@ class RunDirectory:
         for folder in _FOLDERS:
             (path / folder).mkdir(exist_ok=True)
         return run
-
-    @property
-    def traces(self) -> Path:
-        return self.path / "traces"
-
-    @property
-    def adapters(self) -> Path:
-        return self.path / "adapters"
-
-    @property
-    def edges(self) -> Path:
-        return self.path / "edges"
-
-    @property
-    def plots(self) -> Path:
-        return self.path / "plots"
 
     def config(self) -> dict[str, object]:
         """The settings the run was created with. Raises ``ConfigError`` if unreadable."""

@@ -22,6 +22,7 @@ import msgspec
 
 from swarm_ui.errors import ConfigError, TraceError
 from swarm_ui.message import Message
+from swarm_ui.observation import Observation
 from swarm_ui.storage.protocol import Head, Spoken
 from swarm_ui.trace.records import Call
 
@@ -155,9 +156,58 @@ def read_name(line: bytes, where: str) -> tuple[str, datetime.datetime]:
     return found.head.run, found.begun
 
 
-def plain(head: Head) -> Head:
-    """A head as it is read back: lists become tuples, 1 becomes 1.0 where a float belongs."""
-    return _decode(_written(head), Head)
+def check_same(old: Head, new: Head, where: str) -> None:
+    """Raises ``ConfigError`` that names the difference, if these are two different runs."""
+    new = _decode(_written(new), Head)  # as it is read back: lists become tuples
+    if old == new:
+        return
+    differences = [f"the name {old.run!r} instead of {new.run!r}"] if old.run != new.run else []
+    if old.seed != new.seed:
+        differences.append(f"the seed {old.seed} instead of {new.seed}")
+    if old.graph != new.graph:
+        differences.append(f"another graph ({_graphs(old.graph, new.graph)})")
+    if old.observation != new.observation:
+        differences.append(f"another screen ({_screens(old.observation, new.observation)})")
+    if old.version != new.version:
+        differences.append(f"version {old.version} instead of {new.version}")
+    raise ConfigError(
+        f"the run {new.run!r} in {where} was started with {', '.join(differences)}. "
+        f"Use the original arguments, choose another name, or delete({new.run!r}) it"
+    )
+
+
+def _graphs(old: str, new: str) -> str:
+    was, now = (msgspec.json.decode(text, type=dict[str, Any]) for text in (old, new))
+    parts = []
+    for key in {**was, **now}:
+        before, after = was.get(key), now.get(key)
+        if before == after:
+            continue
+        if not isinstance(before, list) or not isinstance(after, list):
+            parts.append(f"{key} {before!r} instead of {after!r}")
+            continue
+        gone = [_short(each) for each in before if each not in after]
+        added = [_short(each) for each in after if each not in before]
+        parts.append(
+            f"{key} with {', '.join(gone) or 'nothing more'} instead of "
+            f"{', '.join(added) or 'nothing more'}"
+            if gone or added
+            else f"{key} in another order"
+        )
+    return "; ".join(parts)
+
+
+def _short(part: Any) -> str:
+    if isinstance(part, dict):
+        return f"{part.get('id')} ({part.get('kind')})"
+    return " -> ".join(map(str, part)) if isinstance(part, list) else str(part)
+
+
+def _screens(old: Observation, new: Observation) -> str:
+    if old.goal != new.goal:
+        return f"the goal {old.goal!r} instead of {new.goal!r}"
+    fields = [f for f in old.__struct_fields__ if getattr(old, f) != getattr(new, f)]
+    return f"other {', '.join(fields)}"
 
 
 def escape(text: str) -> str:

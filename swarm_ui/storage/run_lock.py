@@ -14,7 +14,9 @@ except ImportError:  # not a POSIX system
 
 
 def claim(path: Path) -> FileIO | None:
-    """Open a file to read and append, made if missing, so that no other process can claim it.
+    """Open a file to read and append so that no other process can claim it.
+
+    The file and its folder are made if they are missing.
 
     Closing the file gives it free, and so does the end of the process, ``kill -9`` too; a process
     forked from it holds it as well. Without ``fcntl`` (Windows) there is no lock.
@@ -25,6 +27,7 @@ def claim(path: Path) -> FileIO | None:
     Raises:
         OSError: it cannot be opened.
     """
+    path.parent.mkdir(exist_ok=True)
     while True:
         file = FileIO(path, "a+")
         try:
@@ -36,7 +39,7 @@ def claim(path: Path) -> FileIO | None:
                     return None
             if _is_at(file, path):
                 return file
-        except BaseException:
+        except BaseException:  # re-raised: an interrupt must not leave the file locked
             file.close()
             raise
         file.close()  # deleted between opening and locking: the path now has another file
