@@ -12,6 +12,7 @@ import asyncio
 import copy
 from collections import deque
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 from typing import Any
 
 from swarm_ui.errors import ConfigError, MissingExtra
@@ -22,7 +23,6 @@ BLOCKING = frozenset({"CodeWriting", "FileAnalyse", "GenerateQuery", "UnitestGen
                       "WebSearch"})  # fmt: skip
 
 _REPLACED = frozenset({"inputs", "memory", "outputs", "predecessors", "successors"})
-_PLAIN = frozenset({bool, bytes, float, int, str, type(None)})
 
 
 def check_is(value: Any, kind: str) -> None:
@@ -33,12 +33,7 @@ def check_is(value: Any, kind: str) -> None:
         ConfigError: it is another kind of object.
     """
     try:
-        if kind == "Node":
-            from swarm.graph.node import Node as expected
-        elif kind == "Graph":
-            from swarm.graph.graph import Graph as expected
-        else:
-            from swarm.graph.swarm import Swarm as expected
+        expected = getattr(import_module(f"swarm.graph.{kind.lower()}"), kind)
     except ImportError as error:
         raise MissingExtra("gptswarm", "GPTSwarm interop", error.name or "swarm") from error
     if not isinstance(value, expected):
@@ -112,24 +107,21 @@ def private_copies(operations: Sequence[Any], failures: Failures) -> list[Any]:
 
 def _own(value: Any, known: dict[int, Any]) -> Any:
     """A copy of nested containers; other objects are shared."""
-    if type(value) in _PLAIN:
-        return value
     if id(value) in known:
         return known[id(value)]
-    twin: Any = value
-    if isinstance(value, dict | list | set | deque | bytearray):
-        twin = known[id(value)] = copy.copy(value)
-    elif isinstance(value, tuple) and type(value) is tuple:
+    if type(value) is tuple:
         return tuple(_own(item, known) for item in value)
+    if not isinstance(value, dict | list | set | deque | bytearray):
+        return value
+    twin: Any = copy.copy(value)
+    known[id(value)] = twin
+    items: Iterable[tuple[Any, Any]] = ()
     if isinstance(value, dict):
-        _refill(twin, value.items(), known)
+        items = value.items()
     elif isinstance(value, list | deque):
-        _refill(twin, enumerate(value), known)
-    return twin
-
-
-def _refill(twin: Any, items: Iterable[tuple[Any, Any]], known: dict[int, Any]) -> None:
+        items = enumerate(value)
     for key, item in items:
         own = _own(item, known)
         if own is not item:
             twin[key] = own
+    return twin

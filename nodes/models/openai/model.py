@@ -14,16 +14,10 @@ from swarm_ui.budget import Budget
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.message import Usage
 from swarm_ui.model import ChatMessage, Completion, Request
+from swarm_ui.nodes.models.openai import request_body
 from swarm_ui.nodes.models.openai.endpoint import OPENAI_URL, ChatCall, Endpoint
 from swarm_ui.nodes.models.openai.failures import AttemptFailure, RequestRejected
 from swarm_ui.nodes.models.openai.replies import ChatReply
-from swarm_ui.nodes.models.openai.request_body import (
-    messages,
-    prompt_tokens,
-    schema_format,
-    shares,
-    usage_of,
-)
 from swarm_ui.nodes.models.openai.served_adapters import ServedAdapters
 from swarm_ui.nodes.models.openai.settings import (
     ChatOptions,
@@ -215,10 +209,7 @@ class OpenAIModel:
 
     def lease(self, adapter: str) -> str:
         """The served name of an adapter at this moment; requests may name it until released.
-
-        Raises:
-            ModelError: there is no such adapter.
-        """
+        Raises ``ModelError`` if there is no such adapter."""
         return self._adapters.lease(adapter)
 
     def release(self, version: str) -> None:
@@ -281,8 +272,9 @@ class OpenAIModel:
             unsupported |= {field}
 
     def _completions(self, request: Request, call: ChatCall, reply: ChatReply) -> list[Completion]:
-        usage = usage_of(reply, call.most)
+        usage = request_body.usage_of(reply, call.most)
         self._usage += usage
+        shares = request_body.shares(usage, reply.answers)
         return [
             Completion(
                 text=answer.text,
@@ -292,20 +284,20 @@ class OpenAIModel:
                 model=reply.model or call.model,
                 adapter=None if request.adapter is None else call.model,
             )
-            for answer, share in zip(reply.answers, shares(usage, reply.answers), strict=True)
+            for answer, share in zip(reply.answers, shares, strict=True)
         ]
 
     def _call(
         self, request: Request, n: int, unsupported: frozenset[str], *, stream: bool
     ) -> ChatCall:
-        """The request as it is sent, without the fields that the server does not support."""
+
         options = self._options
         chat = self._chat(request, schema_in_prompt="response_format" in unsupported)
         prompt = transcript(chat)
         served = self._adapters.find(request.adapter)
         body: dict[str, object] = {
             "model": served,
-            "messages": messages(chat),
+            "messages": request_body.messages(chat),
             "temperature": request.temperature,
             "seed": request.seed,
             options.token_field: request.max_tokens,
@@ -317,12 +309,12 @@ class OpenAIModel:
         if stream and "stream_options" not in unsupported:
             body["stream_options"] = {"include_usage": True}
         if request.json_schema is not None and "response_format" not in unsupported:
-            body["response_format"] = schema_format(request.json_schema, self._endpoint.where)
+            schema = request_body.schema_format(request.json_schema, self._endpoint.where)
+            body["response_format"] = schema
         if options.extra_body:
             body["extra_body"] = options.extra_body
-        most = Usage(
-            prompt_tokens=prompt_tokens(chat, prompt), completion_tokens=n * request.max_tokens
-        )
+        asked = request_body.prompt_tokens(chat, prompt)
+        most = Usage(prompt_tokens=asked, completion_tokens=n * request.max_tokens)
         price = self._prices.get(served) or self._prices.get(self.name)
         return ChatCall(body, most, prompt, served, price)
 
