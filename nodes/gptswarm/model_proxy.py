@@ -18,8 +18,6 @@ TEMPERATURE = 0.2
 class CallUsage:
     """The prompts and the usage of the operations of one call."""
 
-    __slots__ = ("completions", "loop", "prompts", "requests", "seed")
-
     def __init__(self, context: NodeContext) -> None:
         self.loop = asyncio.get_running_loop()
         self.seed = context.seed

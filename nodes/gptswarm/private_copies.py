@@ -1,9 +1,8 @@
 """Private copies of GPTSwarm's operations, so that one operation can serve many runs at a time.
 
 A GPTSwarm ``Node`` stores inputs, outputs and its own state as attributes, and writes to a memory
-that the whole process shares. GPTSwarm deep-copies the graph for every run, with the language
-models, the prompts and the whole memory. Here a call gets a shallow copy with its own containers
-and its own empty memory; objects that are not containers stay shared.
+that the whole process shares. Here a call gets a shallow copy with its own containers and its own
+empty memory; objects that are not containers stay shared.
 """
 
 from __future__ import annotations
@@ -26,12 +25,8 @@ _REPLACED = frozenset({"inputs", "memory", "outputs", "predecessors", "successor
 
 
 def check_is(value: Any, kind: str) -> None:
-    """Check that a value is a GPTSwarm ``Node``, ``Graph`` or ``Swarm``.
-
-    Raises:
-        MissingExtra: GPTSwarm, or something it needs, is not installed.
-        ConfigError: it is another kind of object.
-    """
+    """Check that a value is a GPTSwarm ``Node``, ``Graph`` or ``Swarm``. Raises ``MissingExtra`` if
+    GPTSwarm, or something it needs, is not installed, and ``ConfigError`` for other objects."""
     try:
         expected = getattr(import_module(f"swarm.graph.{kind.lower()}"), kind)
     except ImportError as error:
