@@ -67,13 +67,12 @@ def import_graph(
 
 def names_of(operations: Iterable[Any], prefix: str = "") -> dict[int, str]:
     """A name for each operation by its ``id()``: its class, and a number if there are several."""
-    by_kind: dict[str, list[Any]] = {}
-    for operation in operations:
-        by_kind.setdefault(type(operation).__name__, []).append(operation)
+    listed = list(operations)
+    kinds = [type(operation).__name__ for operation in listed]
+    numbers = [f".{kinds[:k].count(kind)}" for k, kind in enumerate(kinds)]
     return {
-        id(operation): f"{prefix}{kind}" + (f".{number}" if len(alike) > 1 else "")
-        for kind, alike in by_kind.items()
-        for number, operation in enumerate(alike)
+        id(operation): f"{prefix}{kind}" + (number if kinds.count(kind) > 1 else "")
+        for operation, kind, number in zip(listed, kinds, numbers, strict=True)
     }
 
 

@@ -217,11 +217,8 @@ class OpenAIModel:
         self._adapters.release(version)
 
     async def check(self) -> tuple[str, ...]:
-        """Ask once, quickly, which models are served; empty if the endpoint keeps no list.
-
-        Raises:
-            ModelError: there is no answer, the key is refused, or the model is not served.
-        """
+        """Ask once, quickly, which models are served; empty if the endpoint keeps no list. Raises
+        ``ModelError`` if there is no answer, the key is refused, or the model is not served."""
         served = await self._endpoint.served(_CHECK_SECONDS)
         if served is None or self.name in served:
             return served or ()

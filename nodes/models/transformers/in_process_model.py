@@ -227,10 +227,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
 
     def encode(self, decision: Decision, reply: str) -> tuple[list[int], list[int]]:
         """Token ids of the prompt as the model reads it, and of a JSON reply with its end token.
-
-        Raises:
-            ModelError: the reply is not a valid action, or the prompt is too long.
-        """
+        Raises ``ModelError`` if the reply is not a valid action, or the prompt is too long."""
         prompt = self._read(Request(decision=decision))
         ids = self._reply(prompt, reply)
         if ids is None:

@@ -84,11 +84,8 @@ class LoraNetwork:
     def add_adapter(
         self, name: str, rank: int = 16, alpha: float = 32, copy_from: str | None = None
     ) -> None:
-        """A new LoRA adapter; it changes nothing at first, or is a copy of another one.
-
-        Raises:
-            ConfigError: the name exists or cannot be used, or ``copy_from`` does not exist.
-        """
+        """A new LoRA adapter; it changes nothing at first, or is a copy of another one. Raises
+        ``ConfigError`` if the name exists or cannot be used, or ``copy_from`` does not exist."""
         self._check_not_training()
         self._check_new(name)
         if copy_from is not None:
