@@ -1,8 +1,7 @@
 """The outputs of GPTSwarm operations as the content of our messages.
 
-GPTSwarm passes dictionaries by reference: ``{"operation": ..., "task": ..., "output": ...}`` and
-more. Our messages are text, which a trace can store and a replay can read. So the dictionaries are
-written as JSON under one key; any other message counts as the ``output`` of its sender.
+GPTSwarm passes dictionaries by reference. Our messages are text, so the dictionaries are written
+as JSON under one key; any other message counts as the ``output`` of its sender.
 """
 
 from __future__ import annotations

@@ -70,10 +70,7 @@ class OpenAIModel:
         options: fields of the request.
         adapter_names: served name of each adapter, read at every call; ``None``: an adapter is
             served under its own name, as in vLLM.
-        deprecated: the former keywords ``rate_limit``, ``period``, ``tokens_per_minute``,
-            ``concurrency``, ``timeout``, ``retries``, ``backoff``, ``longest_wait``, ``jitter``,
-            ``max_calls``, ``max_tokens_total``, ``max_cost``, ``prices``, ``extra_body``,
-            ``logprobs``, ``vision``, ``token_field`` and ``render``. Each of them warns.
+        deprecated: the fields of the records, as they were named in version 0.1. Each warns.
 
     Raises:
         ConfigError: a name or the key is empty, or the budget limits money and has no price for
@@ -94,14 +91,13 @@ class OpenAIModel:
         adapter_names: Mapping[str, str] | None = None,
         **deprecated: Any,
     ) -> None:
-        if not model.strip():
-            raise ConfigError("OpenAIModel: model must be the name of a served model, got ''")
-        if not api_key_env.strip():
-            raise ConfigError("OpenAIModel: api_key_env must name a variable, got an empty name")
-        if api_key is not None and not api_key.strip():
-            raise ConfigError(
-                "OpenAIModel: api_key is empty; leave it out to read the key from the environment"
-            )
+        for wanted, given in (
+            ("model must be the name of a served model", model),
+            ("api_key_env must name an environment variable", api_key_env),
+            ("api_key must be a key (leave it out to read it from the environment)", api_key),
+        ):
+            if given is not None and not given.strip():
+                raise ConfigError(f"OpenAIModel: {wanted}, got an empty text")
         limits, retry, budget, self._options = with_deprecated(
             limits or RateLimits(), retry or RetryPolicy(), budget, options or ChatOptions(),
             deprecated,

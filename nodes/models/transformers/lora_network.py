@@ -253,13 +253,9 @@ class LoraNetwork:
         return [p for weights in self._weights[name].values() for p in weights[:2]]  # type: ignore[misc]
 
     def lease(self, adapter: str) -> str:
-        """The exact version that answers under a name now, kept until :meth:`release`.
-
-        Leases are counted; a request may name the version (``"agent_2@7"``) as its adapter.
-
-        Raises:
-            ModelError: there is no such adapter or version.
-        """
+        """The exact version that answers under a name now, kept until :meth:`release`. Leases are
+        counted; a request may name the version (``"agent_2@7"``) as its adapter. Raises
+        ``ModelError`` if there is no such adapter or version."""
         return self._versions.lease(adapter)
 
     def release(self, version: str) -> None:
@@ -305,8 +301,7 @@ class LoraNetwork:
         network = self._network
         parameters = self.adapter_parameters(name)
         network.set_adapter(name)
-        for parameter in network.parameters():
-            parameter.requires_grad_(False)
+        network.requires_grad_(False)
         for parameter in parameters:
             parameter.requires_grad_(True)
         outermost = name not in self._training
