@@ -21,20 +21,10 @@ if TYPE_CHECKING:
     from swarm_ui.nodes.models.transformers.causal_model import CausalModel
 
 __all__ = [
-    "BASE_AGENT",
-    "AgentNode",
-    "CausalModel",
-    "ChatOptions",
-    "FunctionNode",
-    "LocalModel",
-    "MajorityVote",
-    "OpenAIModel",
-    "ProbabilityVote",
-    "RateLimits",
-    "RetryPolicy",
-    "ScriptedModel",
+    "BASE_AGENT", "AgentNode", "CausalModel", "ChatOptions", "FunctionNode", "LocalModel",
+    "MajorityVote", "OpenAIModel", "ProbabilityVote", "RateLimits", "RetryPolicy", "ScriptedModel",
     "function_node",
-]
+]  # fmt: skip
 
 _LAZY = {
     "BASE_AGENT": "tiny_agent.local_model",

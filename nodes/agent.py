@@ -13,7 +13,6 @@ from swarm_ui.errors import ModelError
 from swarm_ui.message import Message
 from swarm_ui.model import ChatModel, Completion, Decision, Request, StreamingModel
 from swarm_ui.node import NodeContext, NodeReply
-from swarm_ui.observation import Observation
 from swarm_ui.trace.records import hear
 
 
@@ -39,30 +38,22 @@ class AgentNode:
         decision = Decision(observation=view.observation, heard=heard, partial=view.partial)
         request = context.final(self.model, self.request(decision, seed=context.seed))
         request = msgspec.structs.replace(request, run=context.run)
+        completions: list[Completion] = []
         if context.streaming and isinstance(self.model, StreamingModel):
-            completion = await self._streamed(self.model, request, context)
+            async for piece in self.model.stream(request):
+                if isinstance(piece, Completion):
+                    completions = [piece]
+                else:
+                    context.tell(piece)  # an event of the run
+            if not completions:
+                raise ModelError(f"model '{self.model.name}' ended a stream without a completion")
         else:
             completions = await self.model.generate([request])
-            if len(completions) != 1:
-                raise ModelError(
-                    f"model '{self.model.name}' gave {len(completions)} completions for 1 request"
-                )
-            completion = completions[0]
-        return self._reply(completion, view, decision, request)
-
-    async def _streamed(
-        self, model: StreamingModel, request: Request, context: NodeContext
-    ) -> Completion:
-        """The completion; its pieces are events of the run."""
-        completion: Completion | None = None
-        async for piece in model.stream(request):
-            if isinstance(piece, Completion):
-                completion = piece
-            else:
-                context.tell(piece)
-        if completion is None:
-            raise ModelError(f"model '{model.name}' ended a stream without a completion")
-        return completion
+        if len(completions) != 1:
+            raise ModelError(
+                f"model '{self.model.name}' gave {len(completions)} completions for 1 request"
+            )
+        return self._reply(completions[0], view, decision, request)
 
     def look(self, context: NodeContext) -> View:
         """The agent's view of the screen, which is the same in every round of a decision."""
@@ -93,7 +84,9 @@ class AgentNode:
             if not view.partial or _known(shown, decision):
                 action = view.to_screen(shown)
             if action is None:
-                error = _unknown_element(shown, view.observation)
+                count, targets = len(view.observation.elements), _targets(shown)
+                wrong = next((index for index in targets if index >= count), targets[0])
+                error = f"there is no element {wrong}; the screen shows {count}"
         return NodeReply(
             content=completion.text,
             action=action,
@@ -118,10 +111,3 @@ def _known(action: Action, decision: Decision) -> bool:
 def _targets(action: Action) -> list[int]:
     """The elements of an action (a drag has two)."""
     return [index for index in (action.index, action.to_index) if index is not None]
-
-
-def _unknown_element(action: Action, shown: Observation) -> str:
-    count = len(shown.elements)
-    targets = _targets(action)
-    wrong = next((index for index in targets if index >= count), targets[0])
-    return f"there is no element {wrong}; the screen shows {count}"

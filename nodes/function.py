@@ -47,14 +47,10 @@ class FunctionNode:
 
 @overload
 def function_node(function: NodeFunction, /) -> FunctionNode: ...
-
-
 @overload
 def function_node(
     *, id: str | None = None, timeout: float | None = None
 ) -> Callable[[NodeFunction], FunctionNode]: ...
-
-
 def function_node(
     function: NodeFunction | None = None, /, *, id: str | None = None, timeout: float | None = None
 ) -> FunctionNode | Callable[[NodeFunction], FunctionNode]:

@@ -36,24 +36,16 @@ def collaborative(kind: type[G], team: TeamSpec, model: ChatModel) -> G:
         edges = random_dag(names, team.density, random.Random(team.seed))
     elif callable(edges):
         edges = edges(names)
+    each = zip(names, spoken, map(float, warmth), seen, strict=True)
     nodes: list[Node] = [
-        AgentNode(
-            name,
-            model,
-            adapter=spoken[k],
-            temperature=float(warmth[k]),
-            view=seen[k],
-            max_tokens=team.max_tokens,
-            timeout=team.timeout,
-        )
-        for k, name in enumerate(names)
+        AgentNode(name, model, adapter, heat, view, team.max_tokens, team.timeout)
+        for name, adapter, heat, view in each
     ]
     nodes.append(_vote(team.vote, team.vote_scope, team.ties, model))
     return kind(nodes, edges, output="vote", rounds=team.rounds)
 
 
 def _views(views: Views | Sequence[AgentView], agents: int) -> Sequence[AgentView]:
-    """The view of each agent."""
     if views == "same":
         return ["same"] * agents
     if views == "shuffle":

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, fsum
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -18,16 +18,16 @@ from swarm_ui.message import Message, abstains
 from swarm_ui.model import Request, ScoringModel
 from swarm_ui.node import ModelNode, NodeContext, NodeReply, Scope, Source, Ties
 
+T = TypeVar("T")
 _POINTING = frozenset({"click", "double_tap", "long_press", "input_text", "select"})
-
-NO_PROPOSAL = NodeReply(error="nobody proposed a valid action", ballot={})
-ALL_PASSED = NodeReply(content=Abstain().json(), ballot={})
-"""All agents abstained, so the vote abstains. This is not a failure; the step has no effect."""
 
 
 def _nothing(inbox: Sequence[Message]) -> NodeReply:
-    """The reply of a vote without proposals."""
-    return ALL_PASSED if inbox and all(abstains(message) for message in inbox) else NO_PROPOSAL
+    """The reply of a vote without proposals. If all agents abstained, the vote abstains: that is
+    not a failure, and the step has no effect."""
+    if inbox and all(abstains(message) for message in inbox):
+        return NodeReply(content=Abstain().json(), ballot={})
+    return NodeReply(error="nobody proposed a valid action", ballot={})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,74 +83,57 @@ class ProbabilityVote:
             return _nothing(inbox)
         acts = candidates(proposals)
         if len(acts) == 1:
+            voters = [message for message in inbox if message.action is not None]
+            # An unknown probability counts 1.
+            chances = fsum(1.0 if m.logprob is None else exp(m.logprob) for m in voters)
             key = next(iter(acts))
-            return _decided(acts, {key: _agreed(inbox)}, key)
+            return _decided(acts, {key: chances}, key)
         sources = [context.source(message) for message in inbox]
         weights = await _weigh(acts, [s for s in sources if s.call.error is None], context)
         return _decided(acts, weights, winner(weights, by_seed(context.run_seed)))
 
 
-def _agreed(inbox: Sequence[Message]) -> float:
-    """Sum of the probabilities of the proposals; an unknown probability counts 1."""
-    return fsum(
-        1.0 if message.logprob is None else exp(message.logprob)
-        for message in inbox
-        if message.action is not None
-    )
-
-
-class _ScoringCall:
-    """The actions that one model scores, for each agent that uses the model."""
-
-    def __init__(self, model: ScoringModel) -> None:
-        self.model = model
-        self.keys: list[ActionKey] = []
-        self.requests: list[Request] = []
-        self.replies: list[str] = []
-
-    async def ask(self) -> list[float]:
-        scores = await self.model.score(self.requests, self.replies)
-        if len(scores) != len(self.keys):
-            raise ModelError(
-                f"model '{self.model.name}' gave {len(scores)} scores for {len(self.keys)} replies"
-            )
-        return scores
+async def _scores(
+    model: ScoringModel, questions: Sequence[tuple[ActionKey, Request, str]]
+) -> list[tuple[ActionKey, float]]:
+    _, requests, replies = zip(*questions, strict=True)
+    scores = await model.score(requests, replies)
+    if len(scores) != len(questions):
+        raise ModelError(
+            f"model '{model.name}' gave {len(scores)} scores for {len(questions)} replies"
+        )
+    return [(key, score) for (key, _, _), score in zip(questions, scores, strict=True)]
 
 
 async def _weigh(
     acts: Mapping[ActionKey, Action], sources: Sequence[Source], context: NodeContext
 ) -> dict[ActionKey, float]:
     """Summed probability of each act; one scoring call per model, all models concurrently."""
-    asked: dict[int, _ScoringCall] = {}
+    asked: dict[int, tuple[ScoringModel, list[tuple[ActionKey, Request, str]]]] = {}
     for source in sources:
         node, model = _scorer(source)
-        questions = asked.setdefault(id(model), _ScoringCall(model))
         request = context.pinned(model, node.request(source.decision))
         request = msgspec.structs.replace(request, run=context.run)
-        for key, action in acts.items():
-            shown = source.view.from_screen(action)
-            if shown is not None:
-                questions.keys.append(key)
-                questions.requests.append(request)
-                questions.replies.append(shown.json())
+        seen = ((key, source.view.from_screen(action)) for key, action in acts.items())
+        asked.setdefault(id(model), (model, []))[1].extend(
+            (key, request, shown.json()) for key, shown in seen if shown is not None
+        )
     found: dict[ActionKey, list[float]] = {key: [] for key in acts}
-    scores = await _together([questions.ask() for questions in asked.values()])
-    for questions, logprobs in zip(asked.values(), scores, strict=True):
-        for key, logprob in zip(questions.keys, logprobs, strict=True):
-            found[key].append(exp(logprob))
+    for key, logprob in await _together([_scores(*each) for each in asked.values() if each[1]]):
+        found[key].append(exp(logprob))
     # fsum is exact, so the weights do not depend on the order of the agents.
     return {key: fsum(probabilities) for key, probabilities in found.items()}
 
 
-async def _together(questions: Sequence[Coroutine[None, None, list[float]]]) -> list[list[float]]:
-    if len(questions) == 1:
-        return [await questions[0]]
+async def _together(calls: Sequence[Coroutine[None, None, list[T]]]) -> list[T]:
+    if len(calls) == 1:
+        return await calls[0]
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(question) for question in questions]
+            tasks = [group.create_task(call) for call in calls]
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from None
-    return [task.result() for task in tasks]
+    return [each for task in tasks for each in task.result()]
 
 
 def _scorer(source: Source) -> tuple[ModelNode, ScoringModel]:
@@ -192,8 +175,7 @@ def candidates(proposals: Sequence[Action]) -> dict[ActionKey, Action]:
 
 
 def top_of_screen(acts: Mapping[ActionKey, Action], seed: int) -> TieRule[ActionKey]:
-    """Tie rule: the action on the first element of the screen; those without an element come last.
-    Remaining ties are broken by the seed."""
+    """The tie rule ``"top"``; remaining ties are broken by the seed."""
 
     def pick(tied: Sequence[ActionKey]) -> ActionKey:
         places = {key: acts[key].index for key in tied}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -69,14 +68,12 @@ def import_graph(
 def names_of(operations: Iterable[Any], prefix: str = "") -> dict[int, str]:
     """A name for each operation by its ``id()``: its class, and a number if there are several."""
     listed = list(operations)
-    total = Counter(type(operation).__name__ for operation in listed)
-    seen: Counter[str] = Counter()
-    names: dict[int, str] = {}
-    for operation in listed:
-        kind = type(operation).__name__
-        names[id(operation)] = f"{prefix}{kind}" + (f".{seen[kind]}" if total[kind] > 1 else "")
-        seen[kind] += 1
-    return names
+    kinds = [type(operation).__name__ for operation in listed]
+    numbers = [f".{kinds[:k].count(kind)}" for k, kind in enumerate(kinds)]
+    return {
+        id(operation): f"{prefix}{kind}" + (number if kinds.count(kind) > 1 else "")
+        for operation, kind, number in zip(listed, kinds, numbers, strict=True)
+    }
 
 
 def edges_among(operations: Iterable[Any], names: Mapping[int, str]) -> list[Edge]:
@@ -144,20 +141,17 @@ class ImportedSwarm:
         Raises:
             GraphError: an edge is not a potential edge, or is given twice.
         """
-        joined = nx.DiGraph()
+        joined = nx.DiGraph(self.graph.edges)
         joined.add_nodes_from(self.graph.nodes)
-        joined.add_edges_from(self.graph.edges)
-        taken: list[Edge] = []
-        given: set[Edge] = set()
-        for edge in edges:
+        taken, given = [], list(edges)
+        for number, edge in enumerate(given):
+            sender, listener = edge
             if edge not in self.potential:
                 raise GraphError(
-                    f"edge {edge[0]} -> {edge[1]} is not a potential edge of the swarm"
+                    f"edge {sender} -> {listener} is not a potential edge of the swarm"
                 )
-            if edge in given:
-                raise GraphError(f"edge {edge[0]} -> {edge[1]} is given twice")
-            given.add(edge)
-            sender, listener = edge
+            if edge in given[:number]:
+                raise GraphError(f"edge {sender} -> {listener} is given twice")
             if not nx.has_path(joined, listener, sender):
                 joined.add_edge(sender, listener)
                 taken.append(edge)
@@ -222,12 +216,9 @@ def import_swarm(
 
 def _potential(distribution: Any, names: Mapping[str, str]) -> dict[Edge, float]:
     chances = distribution.edge_logits.detach().double().sigmoid().tolist()
-    found: dict[Edge, float] = {}
-    for (sender, listener), chance in zip(distribution.potential_connections, chances, strict=True):
-        for end in (sender, listener):
-            if end not in names:
-                raise GraphError(
-                    f"the swarm may connect '{end}', which is not one of its operations"
-                )
-        found[names[sender], names[listener]] = chance
-    return found
+    edges = distribution.potential_connections
+    for end in (end for edge in edges for end in edge):
+        if end not in names:
+            raise GraphError(f"the swarm may connect '{end}', which is not one of its operations")
+    pairs = zip(edges, chances, strict=True)
+    return {(names[sender], names[listener]): chance for (sender, listener), chance in pairs}

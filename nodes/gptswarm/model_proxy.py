@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 from swarm_ui.errors import ConfigError
@@ -19,23 +18,16 @@ TEMPERATURE = 0.2
 class CallUsage:
     """The prompts and the usage of the operations of one call."""
 
-    __slots__ = ("_completions", "loop", "prompts", "requests", "seed")
-
     def __init__(self, context: NodeContext) -> None:
         self.loop = asyncio.get_running_loop()
         self.seed = context.seed
         self.requests = 0
         self.prompts: list[str] = []
-        self._completions: list[Completion] = []
-
-    def add(self, completions: Sequence[Completion]) -> None:
-        """Record completions of our models."""
-        self._completions.extend(completions)
-        self.prompts.extend(completion.prompt for completion in completions)
+        self.completions: list[Completion] = []
 
     def reply(self, content: str, error: str | None = None) -> NodeReply:
         """The reply of the node, with the prompts joined. Usage is known for our models only."""
-        done = self._completions
+        done = self.completions
         return NodeReply(
             content=content,
             error=error,
@@ -107,7 +99,8 @@ class ModelProxy:
         ]
         usage.requests += samples
         completions = await model.generate(requests)
-        usage.add(completions)
+        usage.completions += completions
+        usage.prompts += [completion.prompt for completion in completions]
         texts = [completion.text for completion in completions]
         return texts[0] if samples == 1 else texts
 
@@ -132,13 +125,3 @@ def _text(messages: Any) -> str:
     if isinstance(messages, str):
         return messages
     return "\n\n".join(f"{message.role}: {message.content}" for message in messages)
-
-
-def install_proxies(
-    operations: Iterable[Any], usage: CallUsage, model: ChatModel | None, adapter: str | None
-) -> None:
-    """Replace the ``llm`` of each operation that has one."""
-    for operation in operations:
-        llm = vars(operation).get("llm")
-        if llm is not None:
-            operation.llm = ModelProxy(llm, usage, model, adapter)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
-from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+import functools
+import threading
+from collections.abc import Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from swarm_ui.message import Message
 from swarm_ui.model import ChatModel
 from swarm_ui.node import NodeContext, NodeReply
-from swarm_ui.nodes.gptswarm.model_proxy import CallUsage, install_proxies
+from swarm_ui.nodes.gptswarm.model_proxy import CallUsage, ModelProxy
 from swarm_ui.nodes.gptswarm.payloads import (
     MakeTask,
     Sends,
@@ -22,13 +25,44 @@ from swarm_ui.nodes.gptswarm.payloads import (
     with_messages,
 )
 from swarm_ui.nodes.gptswarm.private_copies import Failures, blocks, check_is, private_copies
-from swarm_ui.nodes.gptswarm.worker_loop import in_worker
 
 Given = Literal["if_alone", "never", "only", "joined"]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Settings:
+    """What both kinds of nodes have."""
+
+    task: MakeTask = task_of
+    model: ChatModel | None = None
+    adapter: str | None = None
+    blocking: bool | None = None
+    timeout: float | None = None
+
+    def _complete(self, id: str, operations: Iterable[Any]) -> None:
+        """Set the fields whose defaults depend on what is wrapped."""
+        object.__setattr__(self, "id", id)
+        if self.blocking is None:
+            object.__setattr__(self, "blocking", any(map(blocks, operations)))
+
+    def _copies(self, operations: Sequence[Any], failures: Failures, usage: CallUsage) -> list[Any]:
+        """Private copies of operations, whose models record their usage."""
+        twins = private_copies(operations, failures)
+        for twin in twins:
+            llm = vars(twin).get("llm")
+            if llm is not None:
+                twin.llm = ModelProxy(llm, usage, self.model, self.adapter)
+        return twins
+
+    async def _finished(self, work: Coroutine[Any, Any, T], failures: Failures) -> T:
+        result = await (in_worker(work) if self.blocking else work)
+        failures.check()
+        return result
 
 
 @dataclass(frozen=True, slots=True)
-class GPTSwarmNode:
+class GPTSwarmNode(_Settings):
     """A GPTSwarm operation, that is any ``swarm.graph.node.Node``, as a node of our graphs.
 
     Each call runs ``execute()`` on a private copy, with the messages of the predecessors as its
@@ -58,27 +92,17 @@ class GPTSwarmNode:
 
     operation: Any
     id: str = ""
-    _: KW_ONLY
-    given: Given = "if_alone"
-    sends: Sends = "text"
-    task: MakeTask = task_of
-    model: ChatModel | None = None
-    adapter: str | None = None
-    blocking: bool | None = None
-    timeout: float | None = None
+    given: Given = field(default="if_alone", kw_only=True)
+    sends: Sends = field(default="text", kw_only=True)
 
     def __post_init__(self) -> None:
         check_is(self.operation, "Node")
-        if not self.id:
-            object.__setattr__(self, "id", type(self.operation).__name__)
-        if self.blocking is None:
-            object.__setattr__(self, "blocking", blocks(self.operation))
+        self._complete(self.id or type(self.operation).__name__, [self.operation])
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         task = self.task(context)
         failures, usage = Failures(), CallUsage(context)
-        (twin,) = private_copies([self.operation], failures)
-        install_proxies([twin], usage, self.model, self.adapter)
+        (twin,) = self._copies([self.operation], failures, usage)
         if self.given in ("only", "joined") or (self.given == "if_alone" and not inbox):
             twin.inputs = [with_messages(task, inbox) if self.given == "joined" else task]
         twin.predecessors = [
@@ -87,8 +111,7 @@ class GPTSwarmNode:
         ]
         if not twin.inputs and not inbox:
             return usage.reply("", "the operation has no input: no messages and no task")
-        await (in_worker(twin.execute()) if self.blocking else twin.execute())
-        failures.check()
+        await self._finished(twin.execute(), failures)
         if self.sends == "records":
             return usage.reply(encode_outputs(twin.outputs))
         if not twin.outputs:
@@ -97,7 +120,7 @@ class GPTSwarmNode:
 
 
 @dataclass(frozen=True, slots=True)
-class GPTSwarmGraph:
+class GPTSwarmGraph(_Settings):
     """A GPTSwarm agent, that is any ``swarm.graph.graph.Graph``, as one node of our graphs.
 
     GPTSwarm's own ``run()`` executes private copies of its operations, one after another. Use it
@@ -105,48 +128,49 @@ class GPTSwarmGraph:
     agents). :func:`import_graph` runs other agents concurrently, and traces every operation.
 
     Its input is the task, with the messages of the inbox appended. The attributes are those of
-    :class:`GPTSwarmNode`.
-
-    Raises:
-        MissingExtra: GPTSwarm is not installed.
-        ConfigError: ``agent`` is not a GPTSwarm graph.
+    :class:`GPTSwarmNode`, and so are the errors.
     """
 
     agent: Any
     id: str = ""
-    _: KW_ONLY
-    task: MakeTask = task_of
-    model: ChatModel | None = None
-    adapter: str | None = None
-    blocking: bool | None = None
-    timeout: float | None = None
 
     def __post_init__(self) -> None:
         check_is(self.agent, "Graph")
-        if not self.id:
-            object.__setattr__(self, "id", type(self.agent).__name__)
-        if self.blocking is None:
-            object.__setattr__(self, "blocking", any(map(blocks, self.agent.nodes.values())))
+        self._complete(self.id or type(self.agent).__name__, self.agent.nodes.values())
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
         failures, usage = Failures(), CallUsage(context)
-        agent, operations = self._private(failures)
-        install_proxies(operations, usage, self.model, self.adapter)
+        agent = self._private(failures, usage)
         run = agent.run(with_messages(self.task(context), inbox))
-        answers = await (in_worker(run) if self.blocking else run)
-        failures.check()
+        answers = await self._finished(run, failures)
         if not any(node.outputs for node in agent.output_nodes):
             return usage.reply("", "the agent has no output: no operation led to one")
         return usage.reply("\n".join(answer([each]) for each in answers))
 
-    def _private(self, failures: Failures) -> tuple[Any, list[Any]]:
+    def _private(self, failures: Failures, usage: CallUsage) -> Any:
         agent = copy.copy(self.agent)
         operations = list(agent.nodes.values())
-        twins = private_copies(operations, failures)
+        twins = self._copies(operations, failures, usage)
         own = dict(zip(map(id, operations), twins, strict=True))
         agent.nodes = dict(zip(agent.nodes, twins, strict=True))
         agent.input_nodes = [own[id(node)] for node in agent.input_nodes]
         agent.output_nodes = [own[id(node)] for node in agent.output_nodes]
         if twins:
             agent.memory = twins[0].memory
-        return agent, twins
+        return agent
+
+
+async def in_worker(work: Coroutine[Any, Any, T]) -> T:
+    """Await a coroutine that blocks, without blocking this event loop.
+
+    All such coroutines run on one other thread, because some operations of GPTSwarm keep state in
+    their modules. Cancellation returns at once; blocking code continues up to its next ``await``.
+    """
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, _worker_loop()))
+
+
+@functools.cache
+def _worker_loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="gptswarm", daemon=True).start()
+    return loop

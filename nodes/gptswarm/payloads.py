@@ -1,8 +1,7 @@
 """The outputs of GPTSwarm operations as the content of our messages.
 
-GPTSwarm passes dictionaries by reference: ``{"operation": ..., "task": ..., "output": ...}`` and
-more. Our messages are text, which a trace can store and a replay can read. So the dictionaries are
-written as JSON under one key; any other message counts as the ``output`` of its sender.
+GPTSwarm passes dictionaries by reference. Our messages are text, so the dictionaries are written
+as JSON under one key; any other message counts as the ``output`` of its sender.
 """
 
 from __future__ import annotations
@@ -48,7 +47,13 @@ def encode_outputs(outputs: Sequence[Any]) -> str:
     An ``input`` that is not text is left out. It repeats the inputs of the operation, so the text
     would double in size with every operation of a chain, and no operation reads it.
     """
-    return _dumps({_KEY: [_without_history(output) for output in outputs]})
+    kept = [
+        {k: v for k, v in output.items() if k != "input" or isinstance(v, str)}
+        if isinstance(output, dict)
+        else output
+        for output in outputs
+    ]
+    return _dumps({_KEY: kept})
 
 
 def decode_outputs(message: Message, task: Mapping[str, Any]) -> list[Any]:
@@ -75,12 +80,6 @@ def answer(outputs: Sequence[Any]) -> str:
     if value is None:
         raise NotSerializable("the operation answered with None instead of an output")
     return value if isinstance(value, str) else _dumps(value)
-
-
-def _without_history(output: Any) -> Any:
-    if isinstance(output, dict) and not isinstance(output.get("input", ""), str):
-        return {key: value for key, value in output.items() if key != "input"}
-    return output
 
 
 def _dumps(value: Any) -> str:

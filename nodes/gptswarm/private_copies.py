@@ -1,9 +1,8 @@
 """Private copies of GPTSwarm's operations, so that one operation can serve many runs at a time.
 
 A GPTSwarm ``Node`` stores inputs, outputs and its own state as attributes, and writes to a memory
-that the whole process shares. GPTSwarm deep-copies the graph for every run, with the language
-models, the prompts and the whole memory. Here a call gets a shallow copy with its own containers
-and its own empty memory; objects that are not containers stay shared.
+that the whole process shares. Here a call gets a shallow copy with its own containers and its own
+empty memory; objects that are not containers stay shared.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import asyncio
 import copy
 from collections import deque
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 from typing import Any
 
 from swarm_ui.errors import ConfigError, MissingExtra
@@ -22,23 +22,13 @@ BLOCKING = frozenset({"CodeWriting", "FileAnalyse", "GenerateQuery", "UnitestGen
                       "WebSearch"})  # fmt: skip
 
 _REPLACED = frozenset({"inputs", "memory", "outputs", "predecessors", "successors"})
-_PLAIN = frozenset({bool, bytes, float, int, str, type(None)})
 
 
 def check_is(value: Any, kind: str) -> None:
-    """Check that a value is a GPTSwarm ``Node``, ``Graph`` or ``Swarm``.
-
-    Raises:
-        MissingExtra: GPTSwarm, or something it needs, is not installed.
-        ConfigError: it is another kind of object.
-    """
+    """Check that a value is a GPTSwarm ``Node``, ``Graph`` or ``Swarm``. Raises ``MissingExtra`` if
+    GPTSwarm, or something it needs, is not installed, and ``ConfigError`` for other objects."""
     try:
-        if kind == "Node":
-            from swarm.graph.node import Node as expected
-        elif kind == "Graph":
-            from swarm.graph.graph import Graph as expected
-        else:
-            from swarm.graph.swarm import Swarm as expected
+        expected = getattr(import_module(f"swarm.graph.{kind.lower()}"), kind)
     except ImportError as error:
         raise MissingExtra("gptswarm", "GPTSwarm interop", error.name or "swarm") from error
     if not isinstance(value, expected):
@@ -112,24 +102,21 @@ def private_copies(operations: Sequence[Any], failures: Failures) -> list[Any]:
 
 def _own(value: Any, known: dict[int, Any]) -> Any:
     """A copy of nested containers; other objects are shared."""
-    if type(value) in _PLAIN:
-        return value
     if id(value) in known:
         return known[id(value)]
-    twin: Any = value
-    if isinstance(value, dict | list | set | deque | bytearray):
-        twin = known[id(value)] = copy.copy(value)
-    elif isinstance(value, tuple) and type(value) is tuple:
+    if type(value) is tuple:
         return tuple(_own(item, known) for item in value)
+    if not isinstance(value, dict | list | set | deque | bytearray):
+        return value
+    twin: Any = copy.copy(value)
+    known[id(value)] = twin
+    items: Iterable[tuple[Any, Any]] = ()
     if isinstance(value, dict):
-        _refill(twin, value.items(), known)
+        items = value.items()
     elif isinstance(value, list | deque):
-        _refill(twin, enumerate(value), known)
-    return twin
-
-
-def _refill(twin: Any, items: Iterable[tuple[Any, Any]], known: dict[int, Any]) -> None:
+        items = enumerate(value)
     for key, item in items:
         own = _own(item, known)
         if own is not item:
             twin[key] = own
+    return twin

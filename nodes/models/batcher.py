@@ -1,11 +1,9 @@
 """Collects requests that wait at the same moment into one batch.
 
-All coroutines of one event loop put their items into one queue. When none of them can continue
-without an answer, the queue is answered in batches. No clock is involved (unless ``linger`` is
-set), so with in-process environments the batches are the same in every run.
-
-A batch takes one item of each caller, then a second item of each, and so on. So a caller with many
-items delays itself and not the others.
+When no coroutine of the event loop can continue without an answer, the queue is answered in
+batches. No clock is involved (unless ``linger`` is set), so with in-process environments the
+batches are the same in every run. A batch takes one item of each caller, then a second item of
+each, and so on: a caller with many items delays itself and not the others.
 """
 
 from __future__ import annotations
@@ -13,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 from swarm_ui.errors import ConfigError, ModelError
@@ -25,24 +24,21 @@ _IDLE_TURNS = 12
 between a finished forward and the next request of the same episode."""
 
 
+@dataclass(slots=True, eq=False)
 class _Call(Generic[Answer]):
     """The answers to one call so far, and the future that its caller awaits."""
 
-    __slots__ = ("answers", "caller", "done", "missing")
-
-    def __init__(self, caller: Hashable, size: int, done: asyncio.Future[None]) -> None:
-        self.caller: Hashable = self if caller is None else caller
-        self.answers: list[Answer | None] = [None] * size
-        self.missing = size
-        self.done = done
+    caller: Hashable
+    missing: int
+    done: asyncio.Future[None]
+    answers: dict[int, Answer] = field(default_factory=dict)
 
 
 class _Entry(NamedTuple, Generic[Item, Answer]):
-    """One item in the queue."""
+    """One item in the queue, and its number in the call."""
 
     item: Item
     number: int
-    """Its number in the call."""
     call: _Call[Answer]
 
 
@@ -73,15 +69,13 @@ class _FairQueue(Generic[Item, Answer]):
 
     def drop(self, call: _Call[Answer]) -> None:
         """Remove the items of a call. Its caller keeps its place in the queue of callers."""
-        queue = self._queues.get(call.caller)
-        if queue is None:
-            return
+        queue = self._queues.get(call.caller, deque())
         kept = deque(entry for entry in queue if entry.call is not call)
         self._size -= len(queue) - len(kept)
         if kept:
             self._queues[call.caller] = kept
         else:
-            del self._queues[call.caller]
+            self._queues.pop(call.caller, None)
 
 
 class Batcher(Generic[Item, Answer]):
@@ -94,16 +88,9 @@ class Batcher(Generic[Item, Answer]):
         max_batch: int = 256,
         linger: float = 0.0,
     ) -> None:
-        """
-        Args:
-            answer: answers a batch, in order; runs on the event loop's thread.
-            max_batch: most items in a batch.
-            linger: seconds to wait for more items after the event loop has become idle; 0 for
-                in-process environments, a few milliseconds if observations come over a socket.
-
-        Raises:
-            ConfigError: ``max_batch`` is not positive.
-        """
+        """``answer`` answers a batch, in order, on the event loop's thread; ``linger`` is how many
+        seconds to wait for more items after the loop has become idle: 0 for in-process
+        environments, a few milliseconds if observations come over a socket."""
         if max_batch < 1:
             raise ConfigError(f"Batcher: max_batch must be at least 1, got {max_batch}")
         self._answer = answer
@@ -118,20 +105,16 @@ class Batcher(Generic[Item, Answer]):
         return len(self._queue)
 
     async def ask(self, items: Sequence[Item], caller: Hashable = None) -> list[Answer]:
-        """The answers to ``items``, in order. Errors of ``answer`` are raised here.
+        """The answers to ``items``, in order. Errors of ``answer`` are raised here, and
+        ``ModelError`` if another event loop is waiting for answers of this batcher.
 
-        Args:
-            items: the items of this call.
-            caller: who asks, such as the name of a run. Callers are served in turn; ``None``: this
-                call is a caller of its own.
-
-        Raises:
-            ModelError: another event loop is waiting for answers of this batcher.
+        Callers (such as runs) are served in turn; ``None``: this call is a caller of its own.
         """
         if not items:
             return []
         loop = asyncio.get_running_loop()
-        call: _Call[Answer] = _Call(caller, len(items), loop.create_future())
+        done: asyncio.Future[None] = loop.create_future()
+        call: _Call[Answer] = _Call(done if caller is None else caller, len(items), done)
         if self._worker is None or self._worker.done():
             self._worker = loop.create_task(self._work())
         elif self._worker.get_loop() is not loop:
@@ -146,7 +129,7 @@ class Batcher(Generic[Item, Answer]):
         finally:
             if call.missing:  # cancelled, or a batch with some of the items failed
                 self._queue.drop(call)
-        return call.answers  # type: ignore[return-value]  # none of them is None now
+        return [call.answers[number] for number in range(len(items))]
 
     async def _work(self) -> None:
         while self._queue:

@@ -48,12 +48,11 @@ class ChatCall:
 
 @dataclass(slots=True)
 class _Admission:
-    """A request that may be sent now."""
+    """A request that may be sent now, and what it used; ``None`` if unknown, as after a reply that
+    was cut off: then it may have used everything that was reserved."""
 
     client: openai.AsyncOpenAI
     used: Usage | None = None
-    """What it used; ``None`` if unknown. If a server does not count, if a reply was cut off, or if
-    a call was cancelled, the call may have used everything that was reserved."""
 
 
 class _Connection:
@@ -107,11 +106,7 @@ class Endpoint:
 
     async def replies(self, call: ChatCall, *, stream: bool) -> AsyncGenerator[str | ChatReply]:
         """One chat completion, with as many attempts as allowed; the last item is the whole reply.
-
-        Args:
-            call: the request.
-            stream: yield the pieces of the reply first. A stream that fails after its first piece
-                is not retried.
+        With ``stream``, its pieces come first; it is not retried after the first piece.
 
         Raises:
             BudgetExceeded: an attempt could exceed the budget; it was not sent.
@@ -145,10 +140,7 @@ class Endpoint:
 
     async def served(self, seconds: float) -> tuple[str, ...] | None:
         """Names of the models served, requested once; ``None`` if the endpoint keeps no list.
-
-        Raises:
-            ModelError: no list arrived within ``seconds``.
-        """
+        Raises ``ModelError`` if no list arrives within ``seconds``."""
         try:
             async with asyncio.timeout(seconds):
                 page = await self._connected().client.models.list()
@@ -238,10 +230,7 @@ class Endpoint:
 
     async def _pause(self, attempt: int, failure: AttemptFailure) -> None:
         """Wait before the next attempt, with jitter, so that agents do not retry all at once.
-
-        Raises:
-            ModelError: no other attempt is allowed.
-        """
+        Raises ``ModelError`` if no other attempt is allowed."""
         policy, wait = self._retry, failure.retry_after
         if not failure.retryable or attempt > policy.retries or (wait or 0.0) > policy.max_wait:
             told = f", told to wait {wait:g} s" if wait else ""

@@ -1,8 +1,7 @@
 """Failures of one attempt at an endpoint: what happened, and whether another attempt may help.
 
-The retries of the openai client are switched off, and these take their place: every attempt counts
-against the budget and the rate limits before it is sent, and a malformed reply is retried too.
-"""
+The retries of the openai client are switched off, because every attempt must count against the
+budget and the rate limits before it is sent, and a malformed reply is retried too."""
 
 from __future__ import annotations
 
@@ -49,23 +48,20 @@ class RequestRejected(ModelError):
 
 def attempt_failure(error: Exception, key_name: str) -> AttemptFailure | None:
     """Describe an exception of one attempt; ``None`` if it does not come from the endpoint.
-
-    Args:
-        error: what the attempt raised.
-        key_name: where the key comes from, for the advice.
-    """
+    ``key_name`` tells where the key comes from, for the advice."""
     if isinstance(error, openai.APIStatusError):
         return _status_failure(error, key_name)
     cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
     unconnected = type(cause).__name__ in _NEVER_CONNECTED
     if isinstance(error, openai.APITimeoutError | TimeoutError):
-        advice = "raise timeout, or lower concurrency"
-        return AttemptFailure("no reply in time", advice, retryable=True, unbilled=unconnected)
+        return AttemptFailure(
+            "no reply in time", "raise timeout, or lower concurrency", True, unbilled=unconnected
+        )
     if isinstance(error, openai.APIConnectionError) or _is_transport_error(error):
         detail = f"{type(cause).__name__}: {cause}" if cause is not None else str(error)
         got = f"{'no' if unconnected else 'a broken'} connection ({detail})"
         advice = "check that the server runs at this address"
-        return AttemptFailure(got, advice, retryable=True, unbilled=unconnected)
+        return AttemptFailure(got, advice, True, unbilled=unconnected)
     if isinstance(error, json.JSONDecodeError | openai.APIResponseValidationError):
         return AttemptFailure("a reply that is not valid JSON", _CHECK_ENDPOINT, retryable=True)
     if isinstance(error, MalformedReply):
@@ -104,10 +100,8 @@ def _status_failure(error: openai.APIStatusError, key_name: str) -> AttemptFailu
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds a reply asks to wait; ``None`` if it does not say, or it cannot be read.
-
-    Reads ``retry-after-ms``, and ``retry-after`` in seconds or as a date.
-    """
+    """Seconds a reply asks to wait (``retry-after-ms``, or ``retry-after`` in seconds or as a
+    date); ``None`` if it does not say, or it cannot be read."""
     for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
         value = headers.get(name)
         if value is None:

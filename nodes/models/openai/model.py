@@ -14,16 +14,10 @@ from swarm_ui.budget import Budget
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.message import Usage
 from swarm_ui.model import ChatMessage, Completion, Request
+from swarm_ui.nodes.models.openai import request_body
 from swarm_ui.nodes.models.openai.endpoint import OPENAI_URL, ChatCall, Endpoint
 from swarm_ui.nodes.models.openai.failures import AttemptFailure, RequestRejected
 from swarm_ui.nodes.models.openai.replies import ChatReply
-from swarm_ui.nodes.models.openai.request_body import (
-    messages,
-    prompt_tokens,
-    schema_format,
-    shares,
-    usage_of,
-)
 from swarm_ui.nodes.models.openai.served_adapters import ServedAdapters
 from swarm_ui.nodes.models.openai.settings import (
     ChatOptions,
@@ -76,10 +70,7 @@ class OpenAIModel:
         options: fields of the request.
         adapter_names: served name of each adapter, read at every call; ``None``: an adapter is
             served under its own name, as in vLLM.
-        deprecated: the former keywords ``rate_limit``, ``period``, ``tokens_per_minute``,
-            ``concurrency``, ``timeout``, ``retries``, ``backoff``, ``longest_wait``, ``jitter``,
-            ``max_calls``, ``max_tokens_total``, ``max_cost``, ``prices``, ``extra_body``,
-            ``logprobs``, ``vision``, ``token_field`` and ``render``. Each of them warns.
+        deprecated: the fields of the records, as they were named in version 0.1. Each warns.
 
     Raises:
         ConfigError: a name or the key is empty, or the budget limits money and has no price for
@@ -100,14 +91,13 @@ class OpenAIModel:
         adapter_names: Mapping[str, str] | None = None,
         **deprecated: Any,
     ) -> None:
-        if not model.strip():
-            raise ConfigError("OpenAIModel: model must be the name of a served model, got ''")
-        if not api_key_env.strip():
-            raise ConfigError("OpenAIModel: api_key_env must name a variable, got an empty name")
-        if api_key is not None and not api_key.strip():
-            raise ConfigError(
-                "OpenAIModel: api_key is empty; leave it out to read the key from the environment"
-            )
+        for wanted, given in (
+            ("model must be the name of a served model", model),
+            ("api_key_env must name an environment variable", api_key_env),
+            ("api_key must be a key (leave it out to read it from the environment)", api_key),
+        ):
+            if given is not None and not given.strip():
+                raise ConfigError(f"OpenAIModel: {wanted}, got an empty text")
         limits, retry, budget, self._options = with_deprecated(
             limits or RateLimits(), retry or RetryPolicy(), budget, options or ChatOptions(),
             deprecated,
@@ -215,10 +205,7 @@ class OpenAIModel:
 
     def lease(self, adapter: str) -> str:
         """The served name of an adapter at this moment; requests may name it until released.
-
-        Raises:
-            ModelError: there is no such adapter.
-        """
+        Raises ``ModelError`` if there is no such adapter."""
         return self._adapters.lease(adapter)
 
     def release(self, version: str) -> None:
@@ -226,11 +213,8 @@ class OpenAIModel:
         self._adapters.release(version)
 
     async def check(self) -> tuple[str, ...]:
-        """Ask once, quickly, which models are served; empty if the endpoint keeps no list.
-
-        Raises:
-            ModelError: there is no answer, the key is refused, or the model is not served.
-        """
+        """Ask once, quickly, which models are served; empty if the endpoint keeps no list. Raises
+        ``ModelError`` if there is no answer, the key is refused, or the model is not served."""
         served = await self._endpoint.served(_CHECK_SECONDS)
         if served is None or self.name in served:
             return served or ()
@@ -281,8 +265,9 @@ class OpenAIModel:
             unsupported |= {field}
 
     def _completions(self, request: Request, call: ChatCall, reply: ChatReply) -> list[Completion]:
-        usage = usage_of(reply, call.most)
+        usage = request_body.usage_of(reply, call.most)
         self._usage += usage
+        shares = request_body.shares(usage, reply.answers)
         return [
             Completion(
                 text=answer.text,
@@ -292,20 +277,20 @@ class OpenAIModel:
                 model=reply.model or call.model,
                 adapter=None if request.adapter is None else call.model,
             )
-            for answer, share in zip(reply.answers, shares(usage, reply.answers), strict=True)
+            for answer, share in zip(reply.answers, shares, strict=True)
         ]
 
     def _call(
         self, request: Request, n: int, unsupported: frozenset[str], *, stream: bool
     ) -> ChatCall:
-        """The request as it is sent, without the fields that the server does not support."""
+
         options = self._options
         chat = self._chat(request, schema_in_prompt="response_format" in unsupported)
         prompt = transcript(chat)
         served = self._adapters.find(request.adapter)
         body: dict[str, object] = {
             "model": served,
-            "messages": messages(chat),
+            "messages": request_body.messages(chat),
             "temperature": request.temperature,
             "seed": request.seed,
             options.token_field: request.max_tokens,
@@ -317,12 +302,12 @@ class OpenAIModel:
         if stream and "stream_options" not in unsupported:
             body["stream_options"] = {"include_usage": True}
         if request.json_schema is not None and "response_format" not in unsupported:
-            body["response_format"] = schema_format(request.json_schema, self._endpoint.where)
+            schema = request_body.schema_format(request.json_schema, self._endpoint.where)
+            body["response_format"] = schema
         if options.extra_body:
             body["extra_body"] = options.extra_body
-        most = Usage(
-            prompt_tokens=prompt_tokens(chat, prompt), completion_tokens=n * request.max_tokens
-        )
+        asked = request_body.prompt_tokens(chat, prompt)
+        most = Usage(prompt_tokens=asked, completion_tokens=n * request.max_tokens)
         price = self._prices.get(served) or self._prices.get(self.name)
         return ChatCall(body, most, prompt, served, price)
 

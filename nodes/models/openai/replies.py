@@ -44,13 +44,8 @@ class MalformedReply(ValueError):
 
 
 def read_chat(chat: object) -> ChatReply:
-    """The parts of a chat completion that are used.
-
-    A null content (the model was cut off while it was reasoning) is an empty text.
-
-    Raises:
-        MalformedReply: it is not a chat completion, or it has no choices.
-    """
+    """The parts of a chat completion that are used. A null content (the model was cut off while it
+    was reasoning) is an empty text. Raises ``MalformedReply`` if it is not a chat completion."""
     if not isinstance(chat, ChatCompletion):
         raise MalformedReply("a reply that is not a chat completion")
     try:
@@ -88,13 +83,10 @@ async def read_stream(
 ) -> AsyncGenerator[str | ChatReply]:
     """Pieces of text as they arrive, then the whole reply.
 
-    Args:
-        chunks: the chunks of the stream.
-        timeout: seconds to wait for each chunk. The consumer's own time does not count.
-
     Raises:
         MalformedReply: a chunk cannot be read, or the stream ended before the reply was complete.
-        TimeoutError: no chunk arrived in time.
+        TimeoutError: a chunk took more than ``timeout`` seconds. The consumer's own time does not
+            count.
     """
     texts: list[str] = []
     logprobs: list[float] = []
@@ -125,8 +117,7 @@ async def read_stream(
 
 
 def _answer(text: str | None, logprobs: list[float]) -> Answer:
-    summed = sum(logprobs) if logprobs else None
-    return Answer(_text(text), summed, len(logprobs) or None)
+    return Answer(_text(text), sum(logprobs) if logprobs else None, len(logprobs) or None)
 
 
 def _text(text: object) -> str:
@@ -143,7 +134,5 @@ def _logprobs(logprobs: ChoiceLogprobs | ChunkLogprobs | None) -> list[float]:
 def _usage(usage: CompletionUsage | None) -> Usage | None:
     if usage is None:
         return None
-    prompt, completion = (
-        getattr(usage, name, None) or 0 for name in ("prompt_tokens", "completion_tokens")
-    )
-    return Usage(prompt_tokens=prompt, completion_tokens=completion)
+    names = ("prompt_tokens", "completion_tokens")
+    return Usage(**{name: getattr(usage, name, None) or 0 for name in names})

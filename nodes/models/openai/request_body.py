@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Sequence
+from itertools import accumulate, chain, pairwise, repeat
 
 from swarm_ui.budget import guess_tokens
 from swarm_ui.errors import ModelError
@@ -26,21 +27,16 @@ def messages(chat: Sequence[ChatMessage]) -> list[dict[str, object]]:
 def _content(turn: ChatMessage) -> str | list[dict[str, object]]:
     if not turn.images:
         return turn.content
-    parts: list[dict[str, object]] = []
-    if turn.content:
-        parts.append({"type": "text", "text": turn.content})
-    for png in turn.images:
-        url = f"data:image/png;base64,{base64.b64encode(png).decode()}"
-        parts.append({"type": "image_url", "image_url": {"url": url}})
-    return parts
+    urls = (f"data:image/png;base64,{base64.b64encode(png).decode()}" for png in turn.images)
+    pictures: list[dict[str, object]] = [
+        {"type": "image_url", "image_url": {"url": url}} for url in urls
+    ]
+    return [{"type": "text", "text": turn.content}, *pictures] if turn.content else pictures
 
 
 def schema_format(schema: str, where: str) -> dict[str, object]:
-    """The ``response_format`` that makes a reply follow a JSON schema.
-
-    Raises:
-        ModelError: the text is not a JSON object.
-    """
+    """The ``response_format`` that makes a reply follow a JSON schema. Raises ``ModelError`` if the
+    text is not a JSON object."""
     try:
         value = json.loads(schema)
     except ValueError as error:
@@ -59,11 +55,8 @@ def schema_format(schema: str, where: str) -> dict[str, object]:
 
 def prompt_tokens(chat: Sequence[ChatMessage], prompt: str) -> int:
     """An estimate of the tokens of a chat, on the high side."""
-    images = 0
-    for turn in chat:
-        for png in turn.images:
-            width, height = picture_size(png)
-            images += _TOKENS_PER_IMAGE + width * height // _PIXELS_PER_TOKEN
+    sizes = [picture_size(png) for turn in chat for png in turn.images]
+    images = sum(_TOKENS_PER_IMAGE + w * h // _PIXELS_PER_TOKEN for w, h in sizes)
     return guess_tokens(prompt) + images
 
 
@@ -84,17 +77,15 @@ def shares(usage: Usage, answers: Sequence[Answer]) -> list[Usage]:
     The first answer has the tokens of the prompt. The tokens of the completion are divided by the
     number of tokens of each answer if the server lists them, else by an estimate of it.
     """
-    weights = [_tokens(answer) for answer in answers]
-    whole = sum(weights)
-    parts, before, given = [], 0, 0
-    for k, weight in enumerate(weights):
-        before += weight
-        share = before / whole if whole else (k + 1) / len(weights)
-        up_to = round(usage.completion_tokens * share)
-        prompt = usage.prompt_tokens if k == 0 else 0
-        parts.append(Usage(prompt_tokens=prompt, completion_tokens=up_to - given))
-        given = up_to
-    return parts
+    sums = [*accumulate(map(_tokens, answers), initial=0)]
+    if not sums[-1]:
+        sums = [*range(len(answers) + 1)]
+    ends = [round(usage.completion_tokens * (each / sums[-1])) for each in sums]
+    prompts = chain([usage.prompt_tokens], repeat(0))
+    return [
+        Usage(prompt_tokens=prompt, completion_tokens=end - start)
+        for prompt, (start, end) in zip(prompts, pairwise(ends), strict=False)
+    ]
 
 
 def _tokens(answer: Answer) -> int:

@@ -9,15 +9,10 @@ from swarm_ui.errors import ModelError
 
 
 class ServedAdapters:
-    """Adapters on a server. The names are read at every call, so that new versions take effect."""
+    """Adapters on a server: ``base`` is the served name of the base model, ``names`` that of each
+    adapter (``None``: its own). They are read at every call, so that new versions take effect."""
 
     def __init__(self, base: str, names: Mapping[str, str] | None, where: str) -> None:
-        """
-        Args:
-            base: served name of the base model.
-            names: the served name of each adapter; ``None``: each has its own name.
-            where: the model, for error messages.
-        """
         self.names = names
         self._base, self._where = base, where
         self._leases: Counter[str] = Counter()
@@ -28,19 +23,14 @@ class ServedAdapters:
         return frozenset(self._leases)
 
     def find(self, adapter: str | None) -> str:
-        """The served name of an adapter or of the base model; a served name stays as it is.
-
-        Raises:
-            ModelError: there is no such adapter.
-        """
+        """The served name of an adapter or of the base model; a served name stays as it is. Raises
+        ``ModelError`` if there is no such adapter."""
         if adapter is None:
             return self._base
         if self.names is None or adapter in self._leases:
             return adapter
-        if adapter in self.names:
-            return self.names[adapter]
-        if adapter in self.names.values():
-            return adapter
+        if adapter in self.names or adapter in self.names.values():
+            return self.names.get(adapter, adapter)
         known = ", ".join(self.names) or "none"
         raise ModelError(
             f"{self._where}: expected an adapter out of: {known}; got '{adapter}'. "

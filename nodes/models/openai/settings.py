@@ -34,8 +34,7 @@ class RateLimits:
     """Requests in flight at the same time."""
 
     def __post_init__(self) -> None:
-        _check_least(self, requests=1, tokens_per_minute=1, concurrency=1)
-        _check_positive(self, "period")
+        _check(self, positive="period", requests=1, tokens_per_minute=1, concurrency=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +61,7 @@ class RetryPolicy:
     """Random generator of the waits. It never changes an answer."""
 
     def __post_init__(self) -> None:
-        _check_least(self, retries=0, backoff=0, max_wait=0)
-        _check_positive(self, "timeout")
+        _check(self, positive="timeout", retries=0, backoff=0, max_wait=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,30 +91,13 @@ class ChatOptions:
 
 
 _MOVED = {
-    "limits": {
-        "rate_limit": "requests",
-        "period": "period",
-        "tokens_per_minute": "tokens_per_minute",
-        "concurrency": "concurrency",
-    },
-    "retry": {
-        "retries": "retries",
-        "backoff": "backoff",
-        "longest_wait": "max_wait",
-        "timeout": "timeout",
-        "jitter": "jitter",
-    },
-    "budget": {
-        "max_calls": "max_calls",
-        "max_tokens_total": "max_tokens",
-        "max_cost": "max_cost",
-        "prices": "prices",
-    },
-    "options": {
-        name: name for name in ("extra_body", "logprobs", "vision", "token_field", "render")
-    },
+    "limits": ("rate_limit", "period", "tokens_per_minute", "concurrency"),
+    "retry": ("retries", "backoff", "longest_wait", "timeout", "jitter"),
+    "budget": ("max_calls", "max_tokens_total", "max_cost", "prices"),
+    "options": ("extra_body", "logprobs", "vision", "token_field", "render"),
 }
-"""Deprecated keywords of OpenAIModel: the record that replaces them, and the field in it."""
+"""Deprecated keywords of OpenAIModel, by the record that replaces them."""
+_RENAMED = {"rate_limit": "requests", "longest_wait": "max_wait", "max_tokens_total": "max_tokens"}
 
 
 def with_deprecated(
@@ -133,10 +114,10 @@ def with_deprecated(
     """
     values: dict[str, dict[str, Any]] = {record: {} for record in _MOVED}
     for name, value in deprecated.items():
-        record = next((record for record, fields in _MOVED.items() if name in fields), None)
+        record = next((record for record, names in _MOVED.items() if name in names), None)
         if record is None:
             raise TypeError(f"OpenAIModel() got an unexpected keyword argument '{name}'")
-        new = _MOVED[record][name]
+        new = _RENAMED.get(name, name)
         warnings.warn(
             f"OpenAIModel: '{name}' is deprecated; give {new}=... to the record '{record}'",
             DeprecationWarning,
@@ -154,14 +135,11 @@ def with_deprecated(
     )
 
 
-def _check_least(record: RateLimits | RetryPolicy, **lowest: int) -> None:
+def _check(record: RateLimits | RetryPolicy, *, positive: str, **lowest: int) -> None:
     for name, least in lowest.items():
         value = getattr(record, name)
         if value is not None and not value >= least:
             raise ConfigError(f"{type(record).__name__}: {name} must be >= {least}, got {value}")
-
-
-def _check_positive(record: RateLimits | RetryPolicy, name: str) -> None:
-    seconds = getattr(record, name)
+    seconds = getattr(record, positive)
     if not seconds > 0:
-        raise ConfigError(f"{type(record).__name__}: {name} must be > 0 seconds, got {seconds}")
+        raise ConfigError(f"{type(record).__name__}: {positive} must be > 0 seconds, got {seconds}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from dataclasses import dataclass
 
 _BURST = 1 / 6
 """Share of a period's tokens that may be used at once. A default of ours."""
@@ -14,15 +15,13 @@ _INSTANT = 1e-6
 """Shorter waits, in seconds, count as none, so that rounding errors cannot repeat a wait."""
 
 
+@dataclass(slots=True)
 class Grant:
     """Tokens that were granted to a request."""
 
-    __slots__ = ("at", "recent", "tokens")
-
-    def __init__(self, tokens: int, at: float) -> None:
-        self.tokens = tokens
-        self.at = at
-        self.recent = True
+    tokens: int
+    at: float
+    recent: bool = True
 
 
 class TokenMeter:
@@ -114,7 +113,6 @@ class TokenThrottle:
         self._serve()
 
     def _serve(self) -> None:
-        """Grant tokens to waiting calls, and set a timer for the next one."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

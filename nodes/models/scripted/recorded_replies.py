@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from os.path import commonprefix
+from typing import NamedTuple
 
 import msgspec
 
@@ -19,21 +20,7 @@ _Key = tuple[object, str | None, int, float]
 """Context, adapter, seed and temperature of a request."""
 
 
-@dataclass(slots=True)
-class _Replies:
-    """The recorded replies to one request, in order."""
-
-    calls: list[Call] = field(default_factory=list)
-    given: int = 0
-
-    def next(self) -> Call:
-        call = self.calls[self.given % len(self.calls)]
-        self.given += 1
-        return call
-
-
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(NamedTuple):
     """A recorded call, to compare with a request that does not match."""
 
     run: str
@@ -51,7 +38,7 @@ class RecordedReplies:
     def __init__(self, recorded: Recorded) -> None:
         """Raises ``ConfigError`` if no recorded call was answered by a model."""
         self._known: list[_Known] = []
-        self._replies: dict[_Key, _Replies] = {}
+        self._replies: dict[_Key, deque[Call]] = {}
         for trace in _traces(recorded):
             for call in trace.calls:
                 self._learn(trace, call)
@@ -62,17 +49,14 @@ class RecordedReplies:
             )
 
     def __call__(self, request: Request) -> Completion:
-        """The recorded reply.
-
-        Raises:
-            ModelError: no recorded call matches. The text names the closest call and how it
-                differs.
-        """
+        """The recorded reply. Raises ``ModelError`` if no recorded call matches; its text names
+        the closest call and how it differs."""
         context = _context(request)
         found = self._replies.get((context, request.adapter, request.seed, request.temperature))
         if found is None:
             raise ModelError(self._unknown(request, context))
-        call = found.next()
+        call = found[0]
+        found.rotate(-1)
         return Completion(
             text=call.reply,
             prompt=call.prompt,
@@ -83,7 +67,10 @@ class RecordedReplies:
         )
 
     def _learn(self, trace: Trace, call: Call) -> None:
-        decision = _decision(trace, call)
+        try:
+            decision = trace.decision(call)
+        except KeyError:  # messages that it received are missing from the trace
+            decision = None
         self._known.append(_Known(trace.run, call, decision))
         if not call.prompt:
             return
@@ -93,7 +80,7 @@ class RecordedReplies:
         for context in contexts:
             for adapter in _names(call.adapter):
                 key = (context, adapter, call.seed, call.temperature)
-                self._replies.setdefault(key, _Replies()).calls.append(call)
+                self._replies.setdefault(key, deque()).append(call)
 
     def _unknown(self, request: Request, context: object) -> str:
         compared = [(_differences(known, request, context), known) for known in self._known]
@@ -117,14 +104,6 @@ def _traces(recorded: Recorded) -> Iterator[Trace]:
             if not isinstance(one, Trace | Episode):
                 raise ConfigError(f"expected traces or episodes, got a {type(one).__name__}")
             yield from _traces(one)
-
-
-def _decision(trace: Trace, call: Call) -> Decision | None:
-    """The context of a call; ``None`` if messages that it received are missing from the trace."""
-    try:
-        return trace.decision(call)
-    except KeyError:
-        return None
 
 
 def _unpictured(decision: Decision) -> Decision:
@@ -151,16 +130,14 @@ def _names(adapter: str | None) -> set[str | None]:
 def _differences(known: _Known, request: Request, context: object) -> list[str]:
     """In what a recorded call differs from a request."""
     call = known.call
-    found: list[str] = []
+    found = []
     if isinstance(context, Decision):
         found = _context_differences(known.decision, context)
     elif context != call.prompt:
         same = len(commonprefix([str(context), call.prompt]))  # noqa: RUF071  # of characters
         part = slice(same, same + 40)
-        found.append(
-            f"the prompt from character {same} on (recorded {call.prompt[part]!r}, requested "
-            f"{str(context)[part]!r})"
-        )
+        told = f"(recorded {call.prompt[part]!r}, requested {str(context)[part]!r})"
+        found.append(f"the prompt from character {same} on {told}")
     for name in ("adapter", "seed", "temperature"):
         recorded, wanted = getattr(call, name), getattr(request, name)
         if recorded != wanted and not (name == "adapter" and wanted in _names(recorded)):

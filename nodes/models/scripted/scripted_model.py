@@ -41,22 +41,22 @@ class ScriptedModel:
         self.name = name
         self.requests: list[Request] = []
         """Every request so far, in the order they came."""
-        self._replies = None if callable(script) else iter(script)
-        self._function = script if callable(script) else None
+        self._script: Callable[[Request], Reply | Awaitable[Reply] | None]
+        if callable(script):
+            self._script = script
+        else:
+            replies = iter(script)
+            self._script = lambda _: next(replies, None)
 
     @staticmethod
     def from_trace(recorded: Recorded, *, name: str = "recorded") -> ScriptedModel:
-        """A model that repeats the replies of recorded traces.
+        """A model that repeats the replies of a trace, an episode, or any number of both.
 
         A request gets the reply of the recorded call with the same context (decision, or exact
         prompt of a chat), adapter, seed and temperature, in any order of arrival. Equal calls give
         their replies in the recorded order, then from the first one again. A request for an
         adapter matches any recorded version of it (``"agent_2"`` matches ``"agent_2@7"``). A
         request that was not recorded raises a ``ModelError`` that names the closest call.
-
-        Args:
-            recorded: a trace, an episode, or any number of both.
-            name: the model's name.
 
         Raises:
             ConfigError: no recorded call was answered by a model.
@@ -80,7 +80,13 @@ class ScriptedModel:
 
     async def _one(self, request: Request) -> Completion:
         self.requests.append(request)
-        reply = await self._reply(request)
+        reply = self._script(request)
+        if inspect.isawaitable(reply):
+            reply = await reply
+        if reply is None:
+            raise ModelError(
+                f"{self.name}: no reply left in the script for call {len(self.requests)}"
+            )
         if isinstance(reply, Exception):
             raise reply
         if isinstance(reply, Completion):
@@ -90,12 +96,3 @@ class ScriptedModel:
         return Completion(
             text=reply, prompt=prompt, usage=usage, model=self.name, adapter=request.adapter
         )
-
-    async def _reply(self, request: Request) -> Reply:
-        if self._function is not None:
-            reply = self._function(request)
-            return await reply if inspect.isawaitable(reply) else reply
-        assert self._replies is not None
-        for given in self._replies:
-            return given
-        raise ModelError(f"{self.name}: no reply left in the script for call {len(self.requests)}")

@@ -108,11 +108,10 @@ class UIAgentForCausalLM(LlamaForCausalLM):  # type: ignore[no-untyped-call]
         self.post_init()  # type: ignore[no-untyped-call]
 
 
-def build(
-    vocab_size: int, *, width: int, layers: int, heads: int, seed: int, pad_id: int, eos_id: int
-) -> UIAgentForCausalLM:
-    """A new, untrained agent with the initialisation described above."""
-    config = UIAgentConfig(
+def configuration(
+    vocab_size: int, width: int, layers: int, heads: int, pad_id: int, eos_id: int
+) -> UIAgentConfig:
+    return UIAgentConfig(
         vocab_size=vocab_size,
         hidden_size=width,
         intermediate_size=int(width * 8 / 3) // 16 * 16,
@@ -125,14 +124,13 @@ def build(
         eos_token_id=eos_id,
         bos_token_id=None,
     )
-    model = UIAgentForCausalLM(config)
-    _initialise(model, torch.Generator().manual_seed(seed))
-    return model
 
 
 @torch.no_grad()
-def _initialise(model: UIAgentForCausalLM, generator: torch.Generator) -> None:
-    width, depth = model.config.hidden_size, model.config.num_hidden_layers
+def initialised(config: UIAgentConfig, seed: int) -> UIAgentForCausalLM:
+    """A new, untrained agent with the initialisation described above."""
+    model, generator = UIAgentForCausalLM(config), torch.Generator().manual_seed(seed)
+    width, depth = config.hidden_size, config.num_hidden_layers
 
     def normal(weight: torch.Tensor, gain: float) -> None:
         weight.normal_(0.0, gain / math.sqrt(weight.shape[1]), generator=generator)
@@ -148,6 +146,7 @@ def _initialise(model: UIAgentForCausalLM, generator: torch.Generator) -> None:
         normal(mlp.gate_proj.weight, 1 / math.sqrt(3))
         normal(mlp.up_proj.weight, 1 / math.sqrt(3))
         normal(mlp.down_proj.weight, 0.5 / math.sqrt(2 * depth))
+    return model
 
 
 AutoConfig.register("swarm_ui_agent", UIAgentConfig, exist_ok=True)

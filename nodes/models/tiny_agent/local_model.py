@@ -45,18 +45,9 @@ class LocalModel(InProcessModel[Encoded]):
         name: str = "base-agent",
         constrained: bool = True,
     ) -> None:
-        """
-        Args:
-            network: a transformers causal language model over the tokenizer's tokens.
-            tokenizer: turns decisions into tokens, and tokens into actions.
-            constrained: restrict replies to the actions that are possible on the screen.
-        """
-        super().__init__(
-            network,
-            name=name,
-            pad_id=tokenizer.pad_id,
-            stops=(tokenizer.eos_id,),
-        )
+        """``network``: a transformers causal language model over the tokenizer's tokens;
+        ``constrained``: restrict replies to the actions that are possible on the screen."""
+        super().__init__(network, name=name, pad_id=tokenizer.pad_id, stops=(tokenizer.eos_id,))
         self.tokenizer = tokenizer
         self._constrained = constrained
 
@@ -67,24 +58,15 @@ class LocalModel(InProcessModel[Encoded]):
         cls, tokenizer: ScreenTokenizer, *, width: int, layers: int, heads: int, seed: int
     ) -> LocalModel:
         """A new agent with random weights."""
-        network = architecture.build(
-            len(tokenizer),
-            width=width,
-            layers=layers,
-            heads=heads,
-            seed=seed,
-            pad_id=tokenizer.pad_id,
-            eos_id=tokenizer.eos_id,
+        config = architecture.configuration(
+            len(tokenizer), width, layers, heads, tokenizer.pad_id, tokenizer.eos_id
         )
-        return cls(network, tokenizer)
+        return cls(architecture.initialised(config, seed), tokenizer)
 
     @classmethod
     def load(cls, folder: Path = BASE_AGENT, *, constrained: bool = True) -> LocalModel:
-        """An agent saved by :meth:`save`.
-
-        Raises:
-            ConfigError: the folder holds no agent, or weights and word list do not match.
-        """
+        """An agent saved by :meth:`save`. Raises ``ConfigError`` if the folder holds no agent, or
+        weights and word list do not match."""
         words = folder / "words.json"
         if not words.is_file():
             raise ConfigError(
@@ -109,17 +91,15 @@ class LocalModel(InProcessModel[Encoded]):
         word like this agent, if both are restricted to the actions of the screen.
         """
         tokenizer = ScreenTokenizer([*self.tokenizer.extra_words, *more])
-        base = self.network
-        config = copy.deepcopy(base.config)
+        config = copy.deepcopy(self.network.config)
         config.vocab_size = len(tokenizer)
-        network = type(base)(config)
-        weights = {name: tensor.clone() for name, tensor in self.base_weights().items()}
+        network = type(self.network)(config)
+        weights = self.base_weights()
         generator = torch.Generator().manual_seed(seed)
+        new = len(tokenizer) - len(self.tokenizer)
         for name, tensor in weights.items():
             if tensor.shape[0] == len(self.tokenizer):
-                added = torch.randn(
-                    len(tokenizer) - len(self.tokenizer), *tensor.shape[1:], generator=generator
-                )
+                added = torch.randn(new, *tensor.shape[1:], generator=generator)
                 weights[name] = torch.cat([tensor, added * tensor.std()])
         network.load_state_dict(weights, strict=False)
         network.tie_weights()

@@ -24,7 +24,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import get_args
+from typing import Literal, get_args
 
 from swarm_ui.action import Abstain, Action, Unparsed, parse_reply
 from swarm_ui.message import Heard
@@ -54,21 +54,21 @@ _DEFAULT_ACTIONS = (
     "click", "input_text", "navigate_back", "navigate_home", "scroll", "answer", "status",
 )  # fmt: skip
 _DIRECTIONS = ("up", "down", "left", "right")
+_STATUS: dict[str, Literal["complete", "infeasible"]] = {
+    "<done>": "complete", "<infeasible>": "infeasible",
+}  # fmt: skip
 _CONTROL = (
     "<pad>", "<eos>", "<ui>", "<page>", "<h>", "<m>", "<me>", "<act>", "<q>", "<where>", "<state>",
     "<value>", "<on>", "<off>", "<:>", "<empty>", "<seen>", "<in>", "<part>", "<done>",
     "<infeasible>", "<unk>",
     *_OPS.values(), *(f"<{d}>" for d in _DIRECTIONS),
 )  # fmt: skip
-_STOP_WORDS = frozenset(
-    {
-        "the", "an", "on", "in", "into", "to", "of", "and", "then", "or", "for", "with", "from",
-        "by", "at", "is", "it", "that", "this", "your", "you", "as",
-    }
-)  # fmt: skip
-_STATEFUL = frozenset(
-    {"checkbox", "radio", "option", "switch", "field", "area"}
-)  # these roles show their state themselves
+_STOP_WORDS = frozenset((
+    "the", "an", "on", "in", "into", "to", "of", "and", "then", "or", "for", "with", "from", "by",
+    "at", "is", "it", "that", "this", "your", "you", "as",
+))  # fmt: skip
+_STATEFUL = frozenset({"checkbox", "radio", "option", "switch", "field", "area"})
+"""These roles show their state themselves."""
 _WORD = re.compile(r"\w+|[^\w\s]")
 _ORDERS = 256
 
@@ -132,14 +132,14 @@ class ScreenTokenizer:
         screen = decision.observation
         goal = words(screen.goal)[:GOAL_WORDS]
         head: list[str] = [*goal, _surface(screen)]
-        marks = _GoalMarks(goal)
+        named = {word for word in goal if len(word) > 1} - _STOP_WORDS
         head += words(screen.app)[:4]
         tail = self._tail(decision)
         body: list[str] = []
         seen = {(past.role, past.label) for past in screen.history}
         shown, room = 0, MAX_PROMPT - len(head) - len(tail)
         for element in screen.elements[:MAX_ELEMENTS]:
-            piece = _element(element, seen, marks)
+            piece = _element(element, seen, f" {' '.join(goal)} ", named)
             if len(body) + len(piece) > room:
                 break
             body += piece
@@ -155,27 +155,21 @@ class ScreenTokenizer:
         return PASS in self._ids
 
     def reply(self, prompt: Encoded, action: Action | Abstain) -> list[int]:
-        """Token ids of an action under a prompt, with the end token.
-
-        Raises:
-            ValueError: the action is an abstention, and this tokenizer has no word for it.
-        """
-        if isinstance(action, Abstain):
-            if not self.passes:
-                raise ValueError(f"this agent cannot abstain: {PASS!r} is not among its words")
-            pieces = [PASS, "<eos>"]
+        """Token ids of an action under a prompt, with the end token. Raises ``ValueError`` for an
+        abstention, if this tokenizer has no word for it."""
+        if not isinstance(action, Abstain):
+            pieces = _action(action, prompt.decision.observation)
+        elif self.passes:
+            pieces = [PASS]
         else:
-            pieces = [*_action(action, prompt.decision.observation), "<eos>"]
-        return self._map(pieces, prompt.slots, _order(0))
+            raise ValueError(f"this agent cannot abstain: {PASS!r} is not among its words")
+        return self._map([*pieces, "<eos>"], prompt.slots, _order(0))
 
     def quiz(
         self, prompt: Encoded, questions: Sequence[tuple[str, int]]
     ) -> tuple[list[int], list[int]]:
-        """Questions about the screen with their answers, appended to the prompt.
-
-        Args:
-            prompt: the screen (its final ``<act>`` is dropped).
-            questions: pairs of ``"where" | "state" | "value"`` and an element's index.
+        """Questions about the screen with their answers, appended to the prompt without its final
+        ``<act>``. A question is ``"where" | "state" | "value"`` and an element's index.
 
         Returns:
             Token ids and a mask of equal length, 1 on the answers.
@@ -184,17 +178,17 @@ class ScreenTokenizer:
         for kind, index in questions:
             element = prompt.decision.observation.elements[index]
             ask = ["<q>", f"<{kind}>", *words(element.label)[:TARGET_WORDS]]
-            answer = [f"#{index}"] if kind == "where" else _state(element)
-            asked = self._map(ask, prompt.slots, _order(0))
-            answered = self._map([*answer, "<eos>"], prompt.slots, _order(0))
-            ids = ids + asked + answered
-            mask = mask + [0] * len(asked) + [1] * len(answered)
+            answer = [*([f"#{index}"] if kind == "where" else _state(element)), "<eos>"]
+            ids += self._map([*ask, *answer], prompt.slots, _order(0))
+            mask += [0] * len(ask) + [1] * len(answer)
         return ids, mask
 
     def _tail(self, decision: Decision) -> list[str]:
         out = ["<h>"]
         for past in decision.observation.history[-HISTORY:]:
-            out += _past(past.action, past.role, past.label)
+            op, *rest = _action(past.action, None)
+            where = [f"[{past.role}]", *words(past.label)[:TARGET_WORDS]] if past.role else []
+            out += [op, *where, *rest]
         for heard in decision.heard:
             out += self._heard(heard, decision.observation)
         out.append("<act>")
@@ -215,15 +209,10 @@ class ScreenTokenizer:
     def _map(self, pieces: Sequence[str], slots: dict[str, int], order: Sequence[int]) -> list[int]:
         ids, known = [], self._ids
         for piece in pieces:
-            id_ = known.get(piece)
-            if id_ is None:
-                id_ = slots.get(piece)
-                if id_ is None:
-                    if len(slots) >= SLOTS:
-                        id_ = known["<unk>"]
-                    else:
-                        id_ = slots[piece] = self._free_slot(slots, order)
-            ids.append(id_)
+            id_ = known.get(piece, slots.get(piece))
+            if id_ is None and len(slots) < SLOTS:
+                id_ = slots[piece] = self._free_slot(slots, order)
+            ids.append(known["<unk>"] if id_ is None else id_)
         return ids
 
     def _free_slot(self, slots: dict[str, int], order: Sequence[int]) -> int:
@@ -241,12 +230,11 @@ class ScreenTokenizer:
         text = " ".join(pieces)
         if not pieces:
             return Unparsed(reason="empty reply", text=text)
-        op, rest = pieces[0], pieces[1:]
+        op, *rest = pieces
         if op == PASS:
             return Abstain()
-        if op in ("<done>", "<infeasible>"):
-            status = "complete" if op == "<done>" else "infeasible"
-            return Action(action_type="status", goal_status=status)  # type: ignore[arg-type]
+        if op in _STATUS:
+            return Action(action_type="status", goal_status=_STATUS[op])
         kind = _TYPES.get(op)
         if kind is None:
             return Unparsed(reason=f"reply starts with {op!r}, not an operation", text=text)
@@ -262,20 +250,22 @@ class ScreenTokenizer:
             if at is None:
                 raise ValueError(f"{kind}: the reply names no element")
             index = int(rest[at][1:])
-            if index < len(screen.elements):
-                target: str | None = screen.elements[index].label
-            else:
-                target = _colleagues_action(prompt.decision, kind, index).target
+            labels = {action.index: action.target for action in reversed(_hidden(prompt.decision))}
+            labels |= {k: element.label for k, element in enumerate(screen.elements)}
+            if index not in labels:
+                raise ValueError(f"{kind}: there is no element {index}, and no colleague named it")
+            target = labels[index]
             has_text = kind in ("input_text", "select")
             text = _raw(rest[at + 1 :], prompt.decision) if has_text else None
             return Action(action_type=kind, target=target, index=index, text=text)  # type: ignore[arg-type]
         if kind in ("scroll", "swipe"):
             return Action(action_type=kind, direction=rest[0].strip("<>"))  # type: ignore[arg-type]
-        if kind == "open_app":
-            return Action(action_type="open_app", app_name=_raw(rest, prompt.decision))
-        if kind == "answer":
-            return Action(action_type="answer", text=_raw(rest, prompt.decision))
-        return Action(action_type=kind)  # type: ignore[arg-type]
+        said = _raw(rest, prompt.decision)
+        return Action(
+            action_type=kind,  # type: ignore[arg-type]
+            app_name=said if kind == "open_app" else None,
+            text=said if kind == "answer" else None,
+        )
 
     def grammar(self, prompt: Encoded) -> Trie:
         """The actions possible on this screen, as a prefix tree over token ids."""
@@ -333,36 +323,21 @@ def _target(element: Element) -> list[str]:
     return [f"[{element.role}]", *words(element.label)[:TARGET_WORDS]]
 
 
-class _GoalMarks:
-    """Marks the labels that the goal names."""
-
-    def __init__(self, goal: Sequence[str]) -> None:
-        self._line = f" {' '.join(goal)} "
-        self._words = {word for word in goal if len(word) > 1} - _STOP_WORDS
-
-    def mark(self, label: Sequence[str]) -> list[str]:
-        """``<in>`` if the goal contains the label, ``<part>`` if it contains a word of it."""
-        if not label:
-            return []
-        if f" {' '.join(label).rstrip(' :.')} " in self._line:
-            return ["<in>"]
-        return ["<part>"] if any(word in self._words for word in label) else []
-
-
-def _element(element: Element, seen: set[tuple[str, str]], marks: _GoalMarks) -> list[str]:
+def _element(element: Element, seen: set[tuple[str, str]], goal: str, named: set[str]) -> list[str]:
     """``[role] state mark label #index``. State and mark come before the label, because a causal
-    model must see them when it reads the first word of the label."""
+    model must see them when it reads the first word of the label. The mark is ``<in>`` if the goal
+    contains the label, ``<part>`` if it contains a word of it."""
     label = words(element.label)[:LABEL_WORDS]
-    out = [f"[{element.role}]"]
     state = _state(element)
-    if len(state) == 1:
-        out += state
+    before, after = (state, []) if len(state) == 1 else ([], state)
+    mark: list[str] = []
     if element.role not in _STATEFUL and (element.role, element.label) in seen:
-        out.append("<seen>")
-    else:
-        out += marks.mark(label)
-    out += [*label, f"#{element.index}"]
-    return out if len(state) == 1 else out + state
+        mark = ["<seen>"]
+    elif label and f" {' '.join(label).rstrip(' :.')} " in goal:
+        mark = ["<in>"]
+    elif not named.isdisjoint(label):
+        mark = ["<part>"]
+    return [f"[{element.role}]", *before, *mark, *label, f"#{element.index}", *after]
 
 
 def _state(element: Element) -> list[str]:
@@ -372,12 +347,6 @@ def _state(element: Element) -> list[str]:
         return ["<:>", *value] if value else ["<empty>"]
     on = element.checked if element.checked is not None else element.selected
     return [] if on is None else ["<on>" if on else "<off>"]
-
-
-def _past(action: Action, role: str, label: str) -> list[str]:
-    out = _action(action, None)
-    where = [f"[{role}]", *words(label)[:TARGET_WORDS]] if role else []
-    return [out[0], *where, *out[1:]]
 
 
 def _action(action: Action, screen: Observation | None) -> list[str]:
@@ -408,14 +377,6 @@ def _hidden(decision: Decision) -> list[Action]:
     shown = len(decision.observation.elements)
     heard = [each.action for each in decision.heard if each.action is not None]
     return [a for a in heard if a.index is not None and shown <= a.index < MAX_ELEMENTS]
-
-
-def _colleagues_action(decision: Decision, kind: str, index: int) -> Action:
-    """What a colleague proposed for a hidden element. Raises ``IndexError`` if there is nothing."""
-    for action in _hidden(decision):
-        if action.index == index:
-            return action
-    raise IndexError(f"{kind}: there is no element {index}, and no colleague named it")
 
 
 @lru_cache(maxsize=65536)

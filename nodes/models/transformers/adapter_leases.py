@@ -18,29 +18,17 @@ class AdapterLeases:
     """
 
     def __init__(self) -> None:
-        self._current: dict[str, int] = {}
+        self.numbers: dict[str, int] = {}
+        """Current number by name."""
         self._highest: dict[str, int] = {}
         self._leases: Counter[str] = Counter()
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the adapters."""
-        return tuple(self._current)
-
-    @property
-    def numbers(self) -> dict[str, int]:
-        """Current number by name."""
-        return dict(self._current)
-
     def __contains__(self, name: object) -> bool:
-        return name in self._current
+        return name in self.numbers
 
     def check_new(self, name: str) -> None:
-        """Check the name of a new adapter, which is part of versions, files and modules.
-
-        Raises:
-            ConfigError: the name has other characters, or it exists.
-        """
+        """Check the name of a new adapter, which is part of versions, files and modules. Raises
+        ``ConfigError`` if it has other characters, or exists."""
         if not _NAME.fullmatch(name):
             raise ConfigError(
                 f"an adapter cannot be named {name!r}; use letters, digits, '_' and '-', "
@@ -55,57 +43,38 @@ class AdapterLeases:
 
     def set(self, name: str, number: int) -> str:
         """Set the number of a name; returns the version."""
-        self._current[name] = number
+        self.numbers[name] = number
         self._highest[name] = max(number, self._highest.get(name, -1))
         return self.current(name)
 
-    def remove(self, name: str) -> None:
-        """Remove a name. Leases stay."""
-        del self._current[name]
-
     def current(self, name: str) -> str:
         """The current version of a name, such as ``"agent_2@7"``."""
-        return f"{name}@{self._current[name]}"
+        return f"{name}@{self.numbers[name]}"
 
-    def is_current(self, version: str) -> bool:
-        return version in map(self.current, self._current)
-
-    def resolve(self, adapter: str) -> str:
-        """The exact version that ``"agent_2"`` or ``"agent_2@7"`` means now.
-
-        Raises:
-            ModelError: there is no such adapter or version.
-        """
-        if adapter in self._current:
-            return self.current(adapter)
-        if self._leases[adapter] > 0 or self.is_current(adapter):
-            return adapter
-        raise ModelError(f"no adapter '{adapter}'; this model has: {self.listing()}")
-
-    def lease(self, version: str) -> None:
+    def lease(self, adapter: str) -> str:
+        """Lease the version that ``"agent_2"`` or ``"agent_2@7"`` means now. Raises ``ModelError``
+        if there is no such adapter or version."""
+        version = self.current(adapter) if adapter in self else adapter
+        if not self.leased(version) and version not in map(self.current, self.numbers):
+            raise ModelError(f"no adapter '{adapter}'; this model has: {self.listing()}")
         self._leases[version] += 1
+        return version
 
     def leased(self, version: str) -> bool:
         return self._leases[version] > 0
 
     def release(self, version: str) -> bool:
-        """Give up one lease; returns whether it was the last one.
-
-        Raises:
-            ModelError: the version is not leased.
-        """
-        if self._leases[version] < 1:
+        """Give up one lease; returns whether it was the last one. Raises ``ModelError`` if the
+        version is not leased."""
+        if not self.leased(version):
             raise ModelError(
                 f"'{version}' is not leased; release what lease() returned, and only once"
             )
         self._leases[version] -= 1
-        if self._leases[version]:
-            return False
-        del self._leases[version]
-        return True
+        return not self.leased(version)
 
     def listing(self) -> str:
         """All versions, for error messages."""
-        current = [self.current(name) for name in self._current]
-        older = [f"{version} (leased)" for version in self._leases if version not in current]
+        current = [self.current(name) for name in self.numbers]
+        older = [f"{version} (leased)" for version in +self._leases if version not in current]
         return ", ".join([*current, *older]) or "none"

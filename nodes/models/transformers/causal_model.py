@@ -53,15 +53,9 @@ class CausalModel(InProcessModel[ChatPrompt]):
         *,
         name: str = "",
     ) -> None:
-        """
-        Args:
-            network: a causal language model with a key-value cache.
-            tokenizer: of the same vocabulary.
-            name: for traces; the network's own by default.
-
-        Raises:
-            ConfigError: network and tokenizer do not belong together, or there is no end token.
-        """
+        """``network``: with a key-value cache; ``tokenizer``: of the same vocabulary; ``name``: for
+        traces, the network's own by default. Raises ``ConfigError`` if they do not fit together, or
+        there is no end token."""
         if "past_key_values" not in accepts(network):
             raise ConfigError(
                 f"{type(network).__name__} has no key-value cache; a model here must be a causal "
@@ -128,8 +122,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
                 f"the weights in '{folder_or_name}' lack {len(missing)} of the network's, such as "
                 f"{missing[0]}; save the model again, with all of its files"
             )
-        own = name or place.name
-        return cls(network.to(device), tokenizer, name=own)
+        return cls(network.to(device), tokenizer, name=name or place.name)
 
     # -- tokens -------------------------------------------------------------------------------
 
@@ -166,8 +159,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
         return ChatPrompt(self._tokens(text), text)
 
     def _tokens(self, text: str) -> list[int]:
-        ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
-        return ids
+        return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _row(self, request: Request, prompt: ChatPrompt) -> Row:
         room = request.max_tokens if self._context is None else self._context - len(prompt.ids)
@@ -179,8 +171,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
         )
 
     def _text(self, prompt: ChatPrompt, ids: list[int]) -> str:
-        text: str = self.tokenizer.decode(ids, skip_special_tokens=True)
-        return text
+        return str(self.tokenizer.decode(ids, skip_special_tokens=True))
 
     def _shown(self, prompt: ChatPrompt) -> str:
         return prompt.text

@@ -1,8 +1,7 @@
 """Batched decoding with a cache and an optional grammar, sampled with a seed per row.
 
-transformers' ``generate`` is not used, for three reasons: each row has its own temperature, seed
-and grammar; a row's sample must not depend on the other rows of the batch; and with a tiny model
-most of the time of ``generate`` is overhead.
+transformers' ``generate`` is not used: each row has its own temperature, seed and grammar; a row's
+sample must not depend on the others; and with a tiny model most of its time is overhead.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from inspect import signature
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -69,10 +67,8 @@ class _State:
         self.logprob = 0.0
         self.done = self.ended = False
         self._stops = list(stops)
-        self._position = row.grammar
-        """``None``: in free text, or there is no grammar."""
-        self._words = -1
-        """Words of free text so far; -1 before it begins."""
+        self._position = row.grammar  # None: in free text, or there is no grammar
+        self._words = 0  # of free text so far
 
     def take(self, token: int, logprob: float) -> None:
         """Append a token with its log-probability."""
@@ -83,8 +79,6 @@ class _State:
             self._words += 1
         else:
             self._position = self._position[token]
-            if self._position is None:
-                self._words = 0
         self.ended = token in self._stops
         if not self.ended:
             self.ids.append(token)
@@ -105,19 +99,14 @@ class _State:
 def generate(
     network: PreTrainedModel,
     rows: Sequence[Row],
-    *,
     pad_id: int,
     stops: Collection[int],
     routing: LoraRouting | None = None,
 ) -> list[Continuation]:
     """Continue every row; one forward per new token for the whole batch.
 
-    Args:
-        network: a transformers causal language model in eval mode.
-        rows: any lengths; padded on the left here.
-        stops: tokens that end a row.
-        routing: the adapter of each row; it follows the rows that a forward holds.
-        pad_id: the token that fills a batch.
+    The network is in eval mode. Rows have any lengths and are padded on the left with ``pad_id``;
+    ``stops`` end a row; ``routing`` follows the rows that a forward holds.
     """
     states = [_State(row, stops) for row in rows]
     here, logits, cache, attention = _prefill(network, rows, pad_id, routing)
@@ -148,12 +137,8 @@ def generate(
 def _prefill(
     network: PreTrainedModel, rows: Sequence[Row], pad_id: int, routing: LoraRouting | None
 ) -> tuple[list[int], Tensor, KVCache, Tensor]:
-    """Read all prompts, in groups of similar length.
-
-    Returns:
-        The rows in the order of the new batch, logits of the first new token
-        ``[rows, words]``, the cache, the mask ``[rows, tokens]``.
-    """
+    """Read all prompts, in groups of similar length. Returns the rows in the order of the new
+    batch, the logits of the first new token ``[rows, words]``, the cache and the mask."""
     lengths = [len(row.prompt) for row in rows]
     joinable = KVCache(network.config).joinable
     pieces = _pieces(lengths) if joinable else [list(range(len(rows)))]
@@ -194,11 +179,7 @@ def _pieces(lengths: Sequence[int]) -> list[list[int]]:
 
 
 def _forward(
-    network: PreTrainedModel,
-    ids: Tensor,
-    attention: Tensor,
-    positions: Tensor,
-    cache: KVCache,
+    network: PreTrainedModel, ids: Tensor, attention: Tensor, positions: Tensor, cache: KVCache
 ) -> Tensor:
     """Logits of the next token, ``[rows, words]``, on the CPU."""
     optional = {"position_ids": positions, "logits_to_keep": 1}
@@ -249,9 +230,9 @@ def _left_padded(prompts: Sequence[list[int]], pad_id: int) -> tuple[Tensor, Ten
 
 def accepts(network: nn.Module) -> frozenset[str]:
     """The names of the inputs of a network; they differ between architectures."""
-    return _parameters(network.__class__.forward)
+    return _parameters(type(network).forward)
 
 
 @lru_cache
-def _parameters(function: Callable[..., Any]) -> frozenset[str]:
+def _parameters(function: Callable[..., object]) -> frozenset[str]:
     return frozenset(signature(function).parameters)

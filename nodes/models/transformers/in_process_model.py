@@ -14,7 +14,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -88,8 +88,8 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
             targets: the layers that get an adapter, as peft's ``target_modules``.
         """
         super().__init__(network, targets)
-        self._name = name
-        self._pad_id, self._stops = pad_id, stops
+        self.name = name
+        self.pad_id, self._stops = pad_id, stops
         self.counters = Counters()
         most = _BATCH_ROWS * _BATCHES
         self._generations: Batcher[_Job[P], Completion] = Batcher(self._generate, max_batch=most)
@@ -101,11 +101,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
 
     @abstractmethod
     def _read(self, request: Request) -> P:
-        """The prompt of a request.
-
-        Raises:
-            ModelError: this model cannot answer such a request.
-        """
+        """The prompt of a request. Raises ``ModelError`` if this model cannot answer it."""
 
     @abstractmethod
     def _row(self, request: Request, prompt: P) -> Row:
@@ -125,10 +121,6 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
 
     # -- requests -----------------------------------------------------------------------------
 
-    @property
-    def name(self) -> str:
-        return self._name
-
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """See :class:`swarm_ui.model.ChatModel`.
 
@@ -140,20 +132,13 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
 
     async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
         """See :class:`swarm_ui.model.ScoringModel`."""
-        out = [-math.inf] * len(requests)
         with self._leased(requests) as versions:
-            jobs = self._jobs(requests, versions)
-            pairs = [
-                (job, self._reply(job.prompt, reply))
-                for job, reply in zip(jobs, replies, strict=True)
-            ]
-            usable = [i for i, (_, reply) in enumerate(pairs) if reply is not None]
-            asked = [(job, reply) for job, reply in pairs if reply is not None]
-            scores = await self._scores.ask(asked, _run_of(requests))
-            for i, value in zip(usable, scores, strict=True):
-                out[i] = value
+            jobs = zip(self._jobs(requests, versions), replies, strict=True)
+            read = [(job, self._reply(job.prompt, reply)) for job, reply in jobs]
+            usable = [(job, ids) for job, ids in read if ids is not None]
+            scores = iter(await self._scores.ask(usable, _run_of(requests)))
         self.counters.scored += len(requests)
-        return out
+        return [-math.inf if ids is None else next(scores) for _, ids in read]
 
     async def close(self) -> None:
         """Nothing to release."""
@@ -164,16 +149,14 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
 
     @contextmanager
     def _leased(self, requests: Sequence[Request]) -> Iterator[list[str | None]]:
-        versions: list[str | None] = []
-        try:
+        with ExitStack() as leases:
+            versions: list[str | None] = []
             for request in requests:
-                named = request.adapter
-                versions.append(None if named is None else self.lease(named))
-            yield versions
-        finally:
-            for version in versions:
+                version = None if request.adapter is None else self.lease(request.adapter)
                 if version is not None:
-                    self.release(version)
+                    leases.callback(self.release, version)
+                versions.append(version)
+            yield versions
 
     def _jobs(self, requests: Sequence[Request], versions: Sequence[str | None]) -> list[_Job[P]]:
         begun = time.perf_counter()
@@ -191,11 +174,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         for chunk in self._chunks([len(row.prompt) for row in rows], [j.version for j in jobs]):
             with self._routing([jobs[i].version for i in chunk]) as routing:
                 new = generate(
-                    self.network,
-                    [rows[i] for i in chunk],
-                    pad_id=self._pad_id,
-                    stops=self._stops,
-                    routing=routing,
+                    self.network, [rows[i] for i in chunk], self.pad_id, self._stops, routing
                 )
             done |= {i: self._completion(jobs[i], each) for i, each in zip(chunk, new, strict=True)}
         counters = self.counters
@@ -213,7 +192,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
                 prompt_tokens=len(job.prompt.ids), completion_tokens=len(new.ids) + new.ended
             ),
             logprob=new.logprob,
-            model=self._name,
+            model=self.name,
             adapter=job.version,
         )
 
@@ -224,7 +203,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         for chunk in self._chunks(lengths, [job.version for job, _ in asked]):
             samples = [(asked[i][0].prompt.ids, asked[i][1]) for i in chunk]
             with self.routed([asked[i][0].version for i in chunk]) as network:
-                ids, replies = _right_padded(samples, self._pad_id)
+                ids, replies = _right_padded(samples, self.pad_id)
                 ids, replies = ids.to(network.device), replies.to(network.device)
                 with torch.inference_mode():
                     sums = summed_logprobs(network, ids, replies)
@@ -246,17 +225,9 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
 
     # -- training -----------------------------------------------------------------------------
 
-    @property
-    def pad_id(self) -> int:
-        """The token that fills a batch."""
-        return self._pad_id
-
     def encode(self, decision: Decision, reply: str) -> tuple[list[int], list[int]]:
         """Token ids of the prompt as the model reads it, and of a JSON reply with its end token.
-
-        Raises:
-            ModelError: the reply is not a valid action, or the prompt is too long.
-        """
+        Raises ``ModelError`` if the reply is not a valid action, or the prompt is too long."""
         prompt = self._read(Request(decision=decision))
         ids = self._reply(prompt, reply)
         if ids is None:
@@ -292,12 +263,8 @@ def _run_of(requests: Sequence[Request]) -> str | None:
 
 
 def summed_logprobs(network: nn.Module, ids: Tensor, replies: Tensor) -> Tensor:
-    """Summed log-probability (nats) of the tokens that ``replies`` marks, shape ``[batch]``.
-
-    Args:
-        ids: ``[batch, tokens]``: prompt, reply, padding on the right (no mask is needed then).
-        replies: the same shape, 1 on the reply's tokens.
-    """
+    """Summed log-probability (nats) of the tokens that ``replies`` marks with 1, ``[batch]``; both
+    inputs ``[batch, tokens]``: prompt, reply, padding on the right (no mask is needed then)."""
     first = int(replies.argmax(1).min())  # no logits are needed before the first reply
     keep = ids.shape[1] - first
     few = {"logits_to_keep": keep} if "logits_to_keep" in accepts(network) else {}

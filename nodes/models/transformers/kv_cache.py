@@ -36,10 +36,7 @@ class KVLayer(DynamicLayer):  # type: ignore[no-untyped-call]
         end = length + key_states.shape[2]
         buffers = self._buffers
         if buffers is None or buffers[0].shape[2] < end:
-            buffers = (
-                _longer(self.keys, end + _SPARE),
-                _longer(self.values, end + _SPARE),
-            )
+            buffers = _aligned([self.keys], length, end), _aligned([self.values], length, end)
             self._buffers = buffers
         keys, values = buffers
         keys[:, :, length:end] = key_states
@@ -51,11 +48,10 @@ class KVLayer(DynamicLayer):  # type: ignore[no-untyped-call]
         """Take over the rows of other layers, aligned at their ends."""
         end = max(part.get_seq_length() for part in parts)
         self.lazy_initialization(parts[0].keys, parts[0].values)
-        self._buffers = (
-            _aligned([part.keys for part in parts], end),
-            _aligned([part.values for part in parts], end),
-        )
-        self.keys, self.values = (buffer[:, :, :end] for buffer in self._buffers)
+        keys = _aligned([part.keys for part in parts], end, end)
+        values = _aligned([part.values for part in parts], end, end)
+        self._buffers = keys, values
+        self.keys, self.values = keys[:, :, :end], values[:, :, :end]
 
     def batch_select_indices(self, indices: Tensor) -> None:
         """Keep only these rows."""
@@ -95,18 +91,10 @@ class KVCache(DynamicCache):
             self.last_ids = self.last_ids[indices]
 
 
-def _longer(states: Tensor, tokens: int) -> Tensor:
-    """A copy followed by uninitialised space."""
-    rows, heads, length, width = states.shape
-    out = states.new_empty((rows, heads, tokens, width))
-    out[:, :, :length] = states
-    return out
-
-
-def _aligned(parts: Sequence[Tensor], end: int) -> Tensor:
-    """A buffer whose rows end at ``end``."""
+def _aligned(parts: Sequence[Tensor], end: int, room: int) -> Tensor:
+    """A buffer for ``room`` tokens and some more, whose rows end at ``end``."""
     _, heads, _, width = parts[0].shape
-    out = parts[0].new_empty((sum(map(len, parts)), heads, end + _SPARE, width))
+    out = parts[0].new_empty((sum(map(len, parts)), heads, room + _SPARE, width))
     first = 0
     for states in parts:
         begin, rows = end - states.shape[2], slice(first, first + len(states))

@@ -19,7 +19,6 @@ from swarm_ui.nodes.models.transformers.multi_lora import (
     AdapterWeights,
     LoraRouting,
     LoraWeights,
-    lora_routing,
 )
 from swarm_ui.nodes.models.transformers.peft_files import check_files
 
@@ -39,11 +38,7 @@ class LoraNetwork:
     """
 
     def __init__(self, network: PreTrainedModel, targets: Sequence[str] | str) -> None:
-        """
-        Args:
-            network: a transformers model.
-            targets: the layers that get an adapter, as peft's ``target_modules``.
-        """
+        """``targets``: the layers that get an adapter, as peft's ``target_modules``."""
         network.train(False)
         self._network: PreTrainedModel | PeftModel = network
         self._targets = targets if isinstance(targets, str) else list(targets)
@@ -60,7 +55,7 @@ class LoraNetwork:
     @property
     def adapters(self) -> tuple[str, ...]:
         """The names of the adapters."""
-        return self._versions.names
+        return tuple(self._versions.numbers)
 
     @property
     def module(self) -> nn.Module:
@@ -89,11 +84,8 @@ class LoraNetwork:
     def add_adapter(
         self, name: str, rank: int = 16, alpha: float = 32, copy_from: str | None = None
     ) -> None:
-        """A new LoRA adapter; it changes nothing at first, or is a copy of another one.
-
-        Raises:
-            ConfigError: the name exists or cannot be used, or ``copy_from`` does not exist.
-        """
+        """A new LoRA adapter; it changes nothing at first, or is a copy of another one. Raises
+        ``ConfigError`` if the name exists or cannot be used, or ``copy_from`` does not exist."""
         self._check_not_training()
         self._check_new(name)
         if copy_from is not None:
@@ -112,11 +104,8 @@ class LoraNetwork:
 
     def load_adapters(self, folder: Path) -> None:
         """Load what :meth:`save_adapters` wrote, with the versions; existing names are replaced.
-
-        Raises:
-            ConfigError: the folder holds no saved adapters, or one does not fit, or other weights
-                are leased under a saved version.
-        """
+        Raises ``ConfigError`` if there are none, one does not fit, or other weights are leased
+        under a saved version."""
         if not (folder / _VERSIONS).is_file():
             raise ConfigError(f"no adapters in '{folder}': expected {_VERSIONS} there")
         numbers: dict[str, int] = json.loads((folder / _VERSIONS).read_text(encoding="utf-8"))
@@ -130,22 +119,14 @@ class LoraNetwork:
             self._replace(folder / name, name, number)
 
     def load_adapter(self, folder: Path, name: str) -> str:
-        """Load one adapter in peft's own format, also while requests are in flight.
-
-        Returns:
-            Its version; the next one if the name exists. An older version that is leased is kept.
-
-        Raises:
-            ConfigError: the folder holds no plain LoRA adapter that fits this model.
-        """
+        """Load one adapter in peft's own format, also while requests are in flight; returns its
+        version. An older version that is leased is kept. Raises ``ConfigError`` if the folder
+        holds no plain LoRA adapter that fits this model."""
         return self._replace(folder, name, self._versions.next(name))
 
     def unload_adapter(self, name: str) -> None:
-        """Remove an adapter. Leased versions, and requests in flight, are not affected.
-
-        Raises:
-            ConfigError: there is no adapter of that name, or one is in training.
-        """
+        """Remove an adapter; leased versions, and requests in flight, are not affected. Raises
+        ``ConfigError`` if there is no such adapter, or one is in training."""
         self._check_known(name)
         self._check_not_training()
         self._remove(name)
@@ -217,7 +198,7 @@ class LoraNetwork:
         version, weights = self._versions.current(name), self._weights.pop(name)
         if self._versions.leased(version):
             self._copies[version] = weights
-        self._versions.remove(name)
+        del self._versions.numbers[name]
         self._delete(name)
 
     def _delete(self, name: str) -> None:
@@ -272,23 +253,14 @@ class LoraNetwork:
         return [p for weights in self._weights[name].values() for p in weights[:2]]  # type: ignore[misc]
 
     def lease(self, adapter: str) -> str:
-        """The exact version that answers under a name now, kept until :meth:`release`.
-
-        Leases are counted; a request may name the version (``"agent_2@7"``) as its adapter.
-
-        Raises:
-            ModelError: there is no such adapter or version.
-        """
-        version = self._versions.resolve(adapter)
-        self._versions.lease(version)
-        return version
+        """The exact version that answers under a name now, kept until :meth:`release`. Leases are
+        counted; a request may name the version (``"agent_2@7"``) as its adapter. Raises
+        ``ModelError`` if there is no such adapter or version."""
+        return self._versions.lease(adapter)
 
     def release(self, version: str) -> None:
         """Give up one lease; with the last one, weights that are no longer current are deleted.
-
-        Raises:
-            ModelError: it is not leased.
-        """
+        Raises ``ModelError`` if it is not leased."""
         if self._versions.release(version):
             self._drop(version)
 
@@ -329,8 +301,7 @@ class LoraNetwork:
         network = self._network
         parameters = self.adapter_parameters(name)
         network.set_adapter(name)
-        for parameter in network.parameters():
-            parameter.requires_grad_(False)
+        network.requires_grad_(False)
         for parameter in parameters:
             parameter.requires_grad_(True)
         outermost = name not in self._training
@@ -378,22 +349,18 @@ class LoraNetwork:
 
     @contextmanager
     def _routing(self, versions: Sequence[str | None]) -> Iterator[LoraRouting]:
-        weights = {v: self._version_weights(v) for v in set(versions) if v is not None}
-        network = self.network
-        training = network.training
+        current = {self._versions.current(name): w for name, w in self._weights.items()}
+        weights: dict[str, AdapterWeights] = {**current, **self._copies}
+        training = self.network.training
         if training:
-            network.train(False)
+            self.network.train(False)
         try:
             rows = [None if v is None else weights[v] for v in versions]
-            with lora_routing(self._layers, rows) as routing:
+            with LoraRouting(self._layers, rows) as routing:
                 yield routing
         finally:
             if training:
-                network.train(True)
-
-    def _version_weights(self, version: str) -> AdapterWeights:
-        copied = self._copies.get(version)
-        return self._weights[version.rpartition("@")[0]] if copied is None else copied
+                self.network.train(True)
 
 
 def _plain(layer: LoraLayer, name: str) -> bool:

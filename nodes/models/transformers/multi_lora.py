@@ -15,9 +15,9 @@ It supports plain LoRA on linear layers only;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -42,11 +42,21 @@ AdapterWeights = Mapping[str, LoraWeights]
 
 
 class LoraRouting:
-    """Which adapter each row of a batch uses, while the forwards of the layers are replaced."""
+    """Which adapter each row of a batch uses, while the forwards of the layers are replaced.
+
+    A context manager: inside, forwards of a batch add each row's own adapter, whatever is active
+    in peft.
+    """
 
     def __init__(
         self, layers: Mapping[str, nn.Module], rows: Sequence[AdapterWeights | None]
     ) -> None:
+        """
+        Args:
+            layers: every layer that some adapter may add to, by name; of peft's layers, only the
+                ``base_layer`` is used.
+            rows: one per row; ``None``: nothing is added. Rows of one adapter should be adjacent.
+        """
         self._layers = layers
         adapters = list({id(row): row for row in rows if row is not None}.values())
         number = {id(weights): k for k, weights in enumerate(adapters)}
@@ -80,8 +90,10 @@ class LoraRouting:
             self._masks[key] = mask
         return mask
 
-    def restore(self) -> None:
-        """Give the layers their own forwards back."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
         for layer in self._layers.values():
             layer.__dict__.pop("forward", None)
 
@@ -103,7 +115,7 @@ class _RoutedForward:
     def __call__(self, x: Tensor) -> Tensor:
         result = self._base(x)
         groups = self._routing.groups
-        if x.shape[1] <= _FEW_TOKENS and not (len(groups) == 1 and groups[0].end == len(x)):
+        if x.shape[1] <= _FEW_TOKENS and not (len(groups) == 1 and groups[0][1] == len(x)):
             return self._add_at_once(x, result)
         for first, end, number in groups:
             weights = self._adapters.get(number)
@@ -126,39 +138,12 @@ class _RoutedForward:
         return result.add_(added.to(result.dtype))
 
 
-@contextmanager
-def lora_routing(
-    layers: Mapping[str, nn.Module], rows: Sequence[AdapterWeights | None]
-) -> Iterator[LoraRouting]:
-    """Inside, forwards of a batch add each row's own adapter, whatever is active in peft.
-
-    Args:
-        layers: every layer that some adapter may add to, by name; of peft's layers, only the
-            ``base_layer`` is used.
-        rows: one per row; ``None``: nothing is added. Rows of one adapter should be adjacent.
-    """
-    routing = LoraRouting(layers, rows)
-    try:
-        yield routing
-    finally:
-        routing.restore()
-
-
-class _Group(NamedTuple):
-    """Adjacent rows that share an adapter."""
-
-    first: int
-    end: int
-    number: int
-
-
-def _groups(numbers: Sequence[int]) -> list[_Group]:
-    groups: list[_Group] = []
-    first = 0
-    for at in range(1, len(numbers) + 1):
-        if at < len(numbers) and numbers[at] == numbers[first]:
-            continue
-        if numbers[first] >= 0:
-            groups.append(_Group(first, at, numbers[first]))
-        first = at
+def _groups(numbers: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Adjacent rows that share an adapter: the first row, the end, and the adapter's number."""
+    groups, first = [], 0
+    for number, rows in groupby(numbers):
+        end = first + len(list(rows))
+        if number >= 0:
+            groups.append((first, end, number))
+        first = end
     return groups

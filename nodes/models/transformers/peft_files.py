@@ -16,10 +16,7 @@ _MORE_THAN_LORA = (
 
 def check_files(folder: Path) -> None:
     """Check a folder before peft reads it, since peft looks for missing files on the network.
-
-    Raises:
-        ConfigError: it holds no adapter, or not plain LoRA.
-    """
+    Raises ``ConfigError`` if it holds no adapter, or not plain LoRA."""
     missing = [name for name in (_CONFIG, _WEIGHTS) if not (folder / name).is_file()]
     if missing:
         raise ConfigError(

@@ -37,7 +37,7 @@ from swarm_ui.nodes.gptswarm.payloads import (
     readable,
     with_messages,
 )
-from swarm_ui.nodes.gptswarm.worker_loop import in_worker
+from swarm_ui.nodes.gptswarm.nodes import in_worker
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 
 values = st.recursive(
