@@ -9,8 +9,7 @@ from swarm_ui.graph.topology import Edge
 from swarm_ui.trace.records import Trace
 from swarm_ui.viz import call_cells
 from swarm_ui.viz.call_cells import Cell, Palette
-from swarm_ui.viz.curves import lines
-from swarm_ui.viz.layered_layout import layered, longest_paths
+from swarm_ui.viz.layered_layout import layered, lines, longest_paths
 from swarm_ui.viz.svg import INK, RED, Box, Canvas, arrow, group, tag
 
 GAP = 20.0

@@ -103,9 +103,8 @@ def _write(canvas: Canvas, caption: list[Words], wide: float) -> None:
             x += 16
         room = wide + _MARGIN - x
         size = NAME + 1 if k == 1 else NAME if k == 0 else SMALL + 0.5
-        line = text(
-            x, y, words, size=size, room=room, bold=k == 1, opacity=0.75 if k == 2 else None
-        )
+        faint = 0.75 if k == 2 else None
+        line = text(x, y, words, size=size, room=room, bold=k == 1, opacity=faint)
         canvas.over.append(f"<g>{line}{_whole(words, room, size)}</g>")
 
 

@@ -112,11 +112,7 @@ def _checked_header(
 
 
 async def _grow(
-    corpus: Corpus,
-    pool: EnvironmentPool,
-    roles: Roles,
-    jobs: Sequence[Job],
-    report: Report | None,
+    corpus: Corpus, pool: EnvironmentPool, roles: Roles, jobs: Sequence[Job], report: Report | None
 ) -> None:
     todo = corpus.unfinished(jobs)
     count = len(set(jobs))

@@ -313,10 +313,7 @@ def _ids(
 ) -> list[int]:
     try:
         read = tokenizer.apply_chat_template(
-            turns,
-            tokenize=True,
-            add_generation_prompt=add_generation_prompt,
-            return_dict=True,
+            turns, tokenize=True, add_generation_prompt=add_generation_prompt, return_dict=True
         )
     except Exception as error:  # a template may raise any exception
         raise ConfigError(f"{where}: the tokenizer's chat template fails: {error}") from error
