@@ -174,12 +174,9 @@ class LoggedModel:
         called = CallRecord(key=key, model=self.name, failed=True)
         try:
             (reply,) = await self._model.generate([request])
+            text = reply.text.encode("utf-8", "replace").decode()
             called = CallRecord(
-                key=key,
-                model=self.name,
-                text=reply.text.encode("utf-8", "replace").decode(),
-                usage=reply.usage,
-                prompt=short_hash(read),
+                key=key, model=self.name, text=text, usage=reply.usage, prompt=short_hash(read)
             )
         finally:
             self._log.end(hold, called)
