@@ -145,10 +145,7 @@ class Rehearsal:
         while len(pairs) < count:
             sample = stream.draw(questions=0.0)
             if isinstance(sample, ActionSample) and isinstance(sample.action, Action):
-                pairs.append(
-                    PreferencePair(
-                        node="", decision=sample.decision, chosen=sample.action, rejected=None,
-                        source="rehearsal",
-                    )
-                )  # fmt: skip
+                decision, chosen = sample.decision, sample.action
+                pairs.append(PreferencePair(node="", decision=decision, chosen=chosen,
+                                            rejected=None, source="rehearsal"))  # fmt: skip
         return pairs
