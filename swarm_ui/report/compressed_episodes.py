@@ -80,7 +80,6 @@ def squeezed(text: str) -> str:
 
 
 def unpacked(text: str) -> str:
-    """The inverse of :func:`squeezed`."""
     return gzip.decompress(base64.b64decode(text)).decode("ascii")
 
 

@@ -114,7 +114,6 @@ def _picture(picture: Picture) -> Markup:
 
 
 def _histories(data: ReportData) -> Markup:
-    """The element that the script draws edges in, and their data."""
     if not data.edge_histories:
         return Markup("")
     drawn = [

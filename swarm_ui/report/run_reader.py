@@ -269,7 +269,6 @@ def _curve(title: str, y: str, lines: list[tuple[str, list[CurvePoint]]], note: 
 
 
 def _training(lines: Sequence[Line]) -> ReportTable | None:
-    """The cost of each training iteration, over all its episodes, kept or not."""
     work = {line.get("iteration"): line for line in lines if line.get("kind") == "rollouts"}
     names = ("decisions", "calls", "prompt_tokens", "completion_tokens")
     seconds = ("rollout_seconds", "update_seconds", "cpu_seconds")

@@ -95,7 +95,6 @@ class RunTotals:
         return "A run may keep a selection of its episodes. " if self.kept else ""
 
     def success(self) -> ReportTable | None:
-        """Success of each set, with Wilson intervals."""
         from swarm_ui.stats import wilson
 
         rows: list[tuple[TableCell, ...]] = []
@@ -149,7 +148,6 @@ class RunTotals:
         )
 
     def cost(self) -> ReportTable | None:
-        """Calls, tokens and seconds of each set."""
         if not self.costs:
             return None
         rows = tuple(
@@ -169,7 +167,6 @@ class RunTotals:
 
 
 def filled_columns(table: ReportTable) -> ReportTable:
-    """The table without its empty columns."""
     kept = [k for k in range(len(table.columns)) if any(row[k] is not None for row in table.rows)]
     return msgspec.structs.replace(
         table,

@@ -135,13 +135,11 @@ def tooltip_text(cell: Cell, most: int) -> str:
 
 
 def size(cell: Cell) -> tuple[float, float]:
-    """Width and height of the box of a call, in pixels."""
     ballot = None if cell.call is None else cell.call.ballot
     return (218.0, 42 + ballot_rows(ballot) * BAR) if ballot else SIZE
 
 
 def ballot_rows(ballot: Mapping[str, float]) -> int:
-    """The number of lines that a ballot needs."""
     return min(len(ballot), _BARS) + (len(ballot) > _BARS)
 
 

@@ -70,7 +70,6 @@ def _collectors(
     closing: Sequence[str],
     joined: set[Edge],
 ) -> None:
-    """Draw a frame around all agents and an arrow from it to each node that receives from all."""
     inside = (Box(*place[name], 0.0, 0.0) for name in graph.agents if name in place)
     around = Box.around(inside, 11)
     tooltip = f"all {len(graph.agents):,} agents"

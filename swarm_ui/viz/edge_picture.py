@@ -223,7 +223,6 @@ def _means(
 def _levels(
     canvas: Canvas, means: Mapping[tuple[int, int], float], side: float, corner: tuple[float, float]
 ) -> None:
-    """Draw all cells with about the same probability as one path."""
     level: dict[int, list[str]] = {}
     across = number(side)
     for (row, column), chance in sorted(means.items()):

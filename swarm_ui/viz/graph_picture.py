@@ -185,7 +185,6 @@ def _collectors(graph: Dag, weights: Mapping[Edge, float]) -> tuple[str, ...]:
 
 
 def _drawn(graph: Dag, collectors: tuple[str, ...]) -> list[Edge]:
-    """The edges that are drawn as lines of their own."""
     agents = frozenset(graph.agents)
     return [edge for edge in graph.edges if edge[1] not in collectors or edge[0] not in agents]
 
@@ -216,7 +215,6 @@ def _called(node: Node) -> str:
 
 
 def _tooltip(graph: Dag, name: str) -> str:
-    """The tooltip of a node."""
     node = graph.nodes[name]
     lines = [f"{name} ({type(node).__name__})"]
     if _called(node) != name:

@@ -151,7 +151,6 @@ def _untangled(slots: list[list[Slot]], joints: Sequence[tuple[Slot, Slot]]) -> 
 
 
 def centred(column: Sequence[T]) -> dict[T, float]:
-    """Places in steps of one around 0."""
     return {name: k - (len(column) - 1) / 2 for k, name in enumerate(column)}
 
 
@@ -221,8 +220,6 @@ def _spread(
 
 
 class Line(NamedTuple):
-    """A drawn connection."""
-
     curve: str
     places: list[Point]
     """Places for a label on the last stretch, which belongs to this line alone."""
@@ -246,7 +243,6 @@ def lines(layout: Layout, links: Iterable[Edge]) -> dict[Edge, Line]:
 
 
 def _before(layout: Layout, link: Edge) -> Box:
-    """The box or passage in the column before the listener."""
     return layout.boxes[link[0], layout.column[link[1]] - 1]
 
 

@@ -138,7 +138,6 @@ def tag(name: str, body: str = "", /, **attributes: str | float | None) -> str:
 
 
 def group(tooltip: str, *parts: str, opacity: float | None = None) -> str:
-    """Several elements with one tooltip."""
     title = tag("title", plain(tooltip)) if tooltip else ""
     return tag("g", title + "".join(parts), opacity=opacity)
 
@@ -223,7 +222,6 @@ def arrow(
 
 
 def frame(box: Box, *, dash: str | None = None, opacity: float = 0.45) -> str:
-    """A faint outline with round corners."""
     x, y, r = box.x, box.y, 10.0
     across, down = box.width - 2 * r, box.height - 2 * r
     arc = f"a{number(r)} {number(r)} 0 0 1 "
@@ -249,7 +247,6 @@ def ticks(low: float, high: float, about: int, *, whole: bool = False) -> list[f
 
 
 def _arrow_heads() -> str:
-    """Heads of arrows, one for each colour of line."""
     place: dict[str, str | float] = {
         "viewBox": "0 0 8 8", "refX": 7, "refY": 4, "markerUnits": "userSpaceOnUse",
         "markerWidth": 8, "markerHeight": 8, "orient": "auto",

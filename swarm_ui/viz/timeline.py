@@ -58,7 +58,6 @@ def _bar(cell: Cell, call: Call, box: Box, colours: Palette) -> str:
 
 
 def _axis(canvas: Canvas, span: float, left: float, top: float, bottom: float) -> None:
-    """Draw about six ticks at round times."""
     for time in ticks(0.0, span, 6):
         if time > span * 1.0001:
             break

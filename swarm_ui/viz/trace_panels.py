@@ -83,8 +83,6 @@ def _speakers(panel: Panel) -> list[str]:
 
 @dataclass(slots=True)
 class PanelDrawing:
-    """A panel and the place where it is drawn."""
-
     canvas: Canvas
     panel: Panel
     colours: Palette
@@ -94,7 +92,6 @@ class PanelDrawing:
     """The opacity of its lines."""
 
     def arrow(self, link: Edge, curve: str) -> None:
-        """Draw the arrow of a message."""
         sender, listener = self.panel.cells[link[0]], self.panel.cells[link[1]]
         own = sender.name == listener.name
         failed = sender.call is not None and sender.call.error is not None
@@ -144,7 +141,6 @@ def layers(drawing: PanelDrawing) -> tuple[float, float]:
 
 
 def _silent(panel: Panel, heard: Sequence[Edge]) -> list[Edge]:
-    """The edges that carried no message."""
     ids = {cell.name: cell.id for cell in panel.cells.values()}
     found = [(ids[a], ids[b]) for a, b in panel.edges if a in ids and b in ids]
     there = set(heard)

@@ -93,14 +93,12 @@ class CallLog:
         return hold
 
     def end(self, hold: Hold, called: CallRecord) -> None:
-        """Record the end of a call."""
         self._budget.settle(hold, None if called.failed else called.usage)
         if not called.failed:
             self.known[called.key] = called
         self._lines.append(msgspec.json.encode(called))
 
     def close(self) -> None:
-        """Close the file."""
         self._lines.close()
 
 

@@ -23,8 +23,6 @@ Kind = Literal["screen", "element", "instruction", "preference"]
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The origin of a sample."""
-
     environment: str
     task: str
     seed: int
@@ -82,7 +80,6 @@ class WalkResult(msgspec.Struct, frozen=True, kw_only=True):
 def sample_id(
     level: Level, chat: Iterable[ChatMessage], response: str, rejected: str | None
 ) -> str:
-    """Hash of the level, the prompt and the responses."""
     texts = [str(level), *(f"{turn.role}\x1f{turn.content}" for turn in chat), response]
     return short_hash("\x1e".join([*texts, rejected or ""]))
 

@@ -40,13 +40,11 @@ class ScriptedAgent:
         return Reply(reply_text(graded.expert(), state.observation, random.Random(seed)))
 
     async def questions(self, state: WalkState, *, seed: int) -> Items:
-        """In random order."""
         items = [*about_screen(state.observation), *about_elements(state.observation)]
         random.Random(seed).shuffle(items)
         return Items(items)
 
     async def instructions(self, state: WalkState, *, seed: int) -> Items:
-        """In random order."""
         rng = random.Random(seed)
         items = list(one_step(state.observation, rng))
         rng.shuffle(items)
@@ -60,7 +58,6 @@ class ScriptedOpponent:
     name = "adversary (scripted)"
 
     async def oppose(self, state: WalkState, good: Action, *, seed: int) -> Reply | None:
-        """A wrong action, with a reason."""
         decision = Decision(observation=state.observation)
         action = await ScriptedAdversary().oppose(decision, good, seed=seed)
         if action is None:
@@ -111,7 +108,6 @@ def reply_text(action: Action, observation: Observation, rng: random.Random) -> 
 
 
 def about_screen(observation: Observation) -> Iterator[Item]:
-    """Questions about the screen as a whole."""
     if observation.app:
         yield Item("What is in front?", f'It is "{observation.app}".', "screen")
     fields = [_name(e) for e in observation.elements if e.editable]
@@ -123,7 +119,6 @@ def about_screen(observation: Observation) -> Iterator[Item]:
 
 
 def about_elements(observation: Observation) -> Iterator[Item]:
-    """Questions about single elements that have a unique label."""
     for element in _named(observation):
         label = " ".join(element.label.split())
         where = f'Where is "{label}", and what kind of element is it?'
@@ -164,7 +159,6 @@ def one_step(
 def _acts(
     element: Element, observation: Observation, rng: random.Random, every: bool
 ) -> Iterator[tuple[tuple[str, ...], Action]]:
-    """Wordings of an instruction about an element, and the action."""
     here = Action(action_type="click", target=element.label, index=element.index)
     if element.editable:
         words = _words(observation)
@@ -186,13 +180,11 @@ def _acts(
 
 
 def _content(item: Item) -> str:
-    """The content of an answer: its action without the reason, if it has one."""
     action = parse_action(item.answer)
     return item.answer if isinstance(action, Unparsed) else action.json()
 
 
 def _named(observation: Observation) -> list[Element]:
-    """Elements with a unique label."""
     times = Counter(element.label.casefold() for element in observation.elements)
     return [e for e in observation.elements if e.label.strip() and times[e.label.casefold()] == 1]
 

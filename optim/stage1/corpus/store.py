@@ -145,7 +145,6 @@ class Corpus:
         return entry
 
     def close(self) -> None:
-        """Close the files."""
         self._samples.close()
         self._journal.close()
 
@@ -210,7 +209,6 @@ def totals(folder: Path) -> Totals:
 
 
 def _samples(folder: Path, end: int) -> Iterator[Sample]:
-    """The samples in the first ``end`` bytes of the file."""
     path, at = folder / "samples.jsonl", 0
     for sample, following in read_records(path, Sample, "a sample", end=end):
         yield sample

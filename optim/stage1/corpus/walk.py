@@ -45,8 +45,6 @@ _MOST = {"complete": 2, "answer": 1}
 
 @dataclass(frozen=True, slots=True)
 class WalkStep:
-    """One step of a walk."""
-
     index: int
     state: WalkState
     reply: Reply

@@ -48,8 +48,6 @@ _CHECKPOINTING = (
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a stage."""
-
     stage: str
     samples: int
     skipped: int

@@ -59,7 +59,6 @@ def _others(words: WordSampler, count: int) -> list[Widget]:
 
 
 def _mixed(words: WordSampler, widgets: list[Widget], others: int = 3) -> list[Widget]:
-    """The widgets, shuffled with up to ``others`` distractors."""
     out = widgets + _others(words, words.rng.randint(0, others))
     words.rng.shuffle(out)
     return out

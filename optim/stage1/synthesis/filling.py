@@ -95,7 +95,6 @@ def _assignments(words: WordSampler, names: list[str], texts: list[str]) -> list
 
 
 def _table(words: WordSampler) -> tuple[list[str], list[str]]:
-    """Names and the value of each."""
     rng, rows = words.rng, words.rng.randint(2, 6)
     names = [words.phrase(0.2) for _ in range(rows)]
     return names, [words.number() if rng.random() < 0.2 else words.word() for _ in range(rows)]

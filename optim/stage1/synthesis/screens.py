@@ -93,7 +93,6 @@ def to_sample(screen: Screen, rng: random.Random, at: int | None = None) -> Acti
 
 
 def observe(screen: Screen, history: Sequence[Past]) -> Observation:
-    """The screen as agents see it."""
     elements = []
     for i, w in enumerate(screen.widgets):
         typed = w.value is not None and w.role in ("field", "area")
@@ -114,7 +113,6 @@ def as_action(step: Step, widgets: Sequence[Widget]) -> Action:
 
 
 def past(step: Step, widgets: Sequence[Widget]) -> Past:
-    """A step as an entry of the history."""
     action, widget = as_action(step, widgets), step.widget
     if widget is None:
         return Past(action=action, role="", label="")
