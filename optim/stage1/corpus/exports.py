@@ -18,8 +18,7 @@ from typing import Any
 
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.model import ChatMessage
-from swarm_ui.optim.stage1.corpus.held_out import HeldOut
-from swarm_ui.optim.stage1.corpus.samples import LEVELS, Sample
+from swarm_ui.optim.stage1.corpus.samples import LEVELS, HeldOut, Sample
 from swarm_ui.optim.stage1.corpus.store import read_corpus
 from swarm_ui.storage.run_directory import write_atomic
 

@@ -9,12 +9,11 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from swarm_ui.action import Action, Unparsed, parse_action
-from swarm_ui.environment import Environment, Graded
-from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.stage1.corpus.roles import Item, Items, Reply, WalkState
+from swarm_ui.optim.stage1.synthesis.demonstrations import expert_of
 
 _WORDINGS = 3
 _REASONS = (
@@ -34,7 +33,7 @@ class ScriptedAgent:
         self, state: WalkState, decision: Decision, *, seed: int, temperature: float
     ) -> Reply:
         """Raises ``ConfigError`` if the environment has no expert."""
-        graded = _graded(state.environment)
+        graded = expert_of(state.environment)
         if state.snapshot is not None:
             graded.restore(state.snapshot)
         return Reply(reply_text(graded.expert(), state.observation, random.Random(seed)))
@@ -87,7 +86,7 @@ class ScriptedJudge:
         self, state: WalkState, replies: Sequence[str], *, seed: int
     ) -> list[float | None]:
         """Raises ``ConfigError`` if the environment cannot grade."""
-        graded = _graded(state.environment)
+        graded = expert_of(state.environment)
         graded.restore(state.snapshot)
         actions = [parse_action(text) for text in replies]
         return [0.0 if isinstance(a, Unparsed) else float(graded.grade(a)) for a in actions]
@@ -200,12 +199,3 @@ def _name(element: Element) -> str:
 
 def _allowed(kind: str, observation: Observation) -> bool:
     return not observation.actions or kind in observation.actions
-
-
-def _graded(environment: Environment) -> Graded:
-    if not isinstance(environment, Graded):
-        raise ConfigError(
-            f"scripted roles need an environment with expert() and grade(); {environment.name} "
-            "has none. Use language models for the roles"
-        )
-    return environment

@@ -16,10 +16,9 @@ from swarm_ui.errors import ConfigError, EnvironmentFault, Failure
 from swarm_ui.model import ChatModel
 from swarm_ui.optim.stage1.corpus.call_log import CallLog, LoggedModel
 from swarm_ui.optim.stage1.corpus.config import CorpusConfig
-from swarm_ui.optim.stage1.corpus.held_out import HeldOut
 from swarm_ui.optim.stage1.corpus.llm_roles import LLMAdversary, LLMAgent, LLMJudge
 from swarm_ui.optim.stage1.corpus.roles import Adversary, Judge, Roles, UIAgent
-from swarm_ui.optim.stage1.corpus.samples import Job, WalkResult
+from swarm_ui.optim.stage1.corpus.samples import HeldOut, Job, WalkResult
 from swarm_ui.optim.stage1.corpus.scripted_roles import (
     ScriptedAgent,
     ScriptedJudge,

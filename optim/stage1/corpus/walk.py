@@ -14,7 +14,6 @@ from swarm_ui.model import Decision
 from swarm_ui.node import derive
 from swarm_ui.observation import Observation
 from swarm_ui.optim.stage1.corpus.config import CorpusConfig
-from swarm_ui.optim.stage1.corpus.held_out import HeldOut
 from swarm_ui.optim.stage1.corpus.preferences import preference
 from swarm_ui.optim.stage1.corpus.prompts import question_chat
 from swarm_ui.optim.stage1.corpus.quality import (
@@ -29,6 +28,7 @@ from swarm_ui.optim.stage1.corpus.quality import (
 from swarm_ui.optim.stage1.corpus.roles import Item, Items, Reply, Roles, WalkState
 from swarm_ui.optim.stage1.corpus.samples import (
     CORPUS_VERSION,
+    HeldOut,
     Kind,
     Level,
     Origin,

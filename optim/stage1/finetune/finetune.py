@@ -16,8 +16,8 @@ import msgspec
 
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.optim.stage1.corpus.exports import PARTS, Folders, conversational, gather, parts
-from swarm_ui.optim.stage1.corpus.held_out import HeldOut
-from swarm_ui.optim.stage1.corpus.samples import short_hash
+from swarm_ui.optim.stage1.corpus.samples import HeldOut, short_hash
+from swarm_ui.optim.stage1.corpus.store import check_empty, check_same
 from swarm_ui.optim.stage1.finetune.config import FinetuneConfig
 from swarm_ui.storage.run_directory import installed, write_atomic
 
@@ -86,8 +86,7 @@ def finetune(
     samples = gather(corpus, held_out=held_out)
     if not samples:
         raise ConfigError(f"finetune: no samples in '{corpus}'")
-    group = stage.processes()
-    tokenizer = stage.load_tokenizer(model)
+    group, tokenizer = stage.processes(), stage.load_tokenizer(model)
     digest = short_hash("\n".join(sample.id for sample in samples))
     _begin(Plan(model=str(model), samples=digest, config=settings), out, group)
     results: list[Result] = []
@@ -110,14 +109,10 @@ def _begin(plan: Plan, out: Path, group: PartialState) -> None:
     place = out / "finetune.json"
     if place.exists():
         before = msgspec.json.decode(place.read_bytes(), type=Plan)
-        for field in ("model", "samples", "config"):
-            if getattr(before, field) != getattr(plan, field):
-                raise ConfigError(
-                    f"'{out}' was started with another '{field}': {getattr(before, field)!r}, now "
-                    f"{getattr(plan, field)!r}; use the same, or choose another folder"
-                )
-    elif out.exists() and any(out.iterdir()):
-        raise ConfigError(f"'{out}' is not empty and holds no fine-tuning; choose another folder")
+        fields = ("model", "samples", "config")
+        check_same(before, plan, fields, out, "use the same, or choose another folder")
+    else:
+        check_empty(out, "fine-tuning")
     group.wait_for_everyone()
     if group.is_main_process and not place.exists():
         stated = msgspec.structs.replace(plan, packages=installed(_PACKAGES))
