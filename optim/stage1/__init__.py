@@ -40,11 +40,9 @@ from typing import TYPE_CHECKING
 from swarm_ui.deprecation import renamed_names
 from swarm_ui.optim.stage1.corpus.config import CorpusConfig
 from swarm_ui.optim.stage1.corpus.exports import FORMATS, export
-from swarm_ui.optim.stage1.corpus.held_out import HeldOut
-from swarm_ui.optim.stage1.corpus.role_models import Models
-from swarm_ui.optim.stage1.corpus.samples import Origin, Sample
+from swarm_ui.optim.stage1.corpus.samples import HeldOut, Origin, Sample
 from swarm_ui.optim.stage1.corpus.store import Totals, read_corpus, totals
-from swarm_ui.optim.stage1.corpus.synthesize import synthesize
+from swarm_ui.optim.stage1.corpus.synthesize import Models, synthesize
 from swarm_ui.optim.stage1.finetune.config import FinetuneConfig
 from swarm_ui.optim.stage1.finetune.finetune import finetune
 

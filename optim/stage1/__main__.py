@@ -26,7 +26,6 @@ _SETTINGS = ", ".join(FinetuneConfig.__struct_fields__)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
     options = _options().parse_args(arguments)
     try:
         if options.command == "counts":

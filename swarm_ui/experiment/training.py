@@ -24,7 +24,7 @@ from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.edges.files import save_edges
 from swarm_ui.optim.metrics import IterationMetrics
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
-from swarm_ui.optim.stage1.synthesis.rehearsal import Rehearsal
+from swarm_ui.optim.stage1.synthesis.curriculum import Rehearsal
 from swarm_ui.optim.trainer import TeamResult, TeamTrainer
 from swarm_ui.optim.training_progress import Progress
 from swarm_ui.optim.update.adapter_trainer import UpdateConfig

@@ -33,9 +33,8 @@ class _Axes:
 
     def y(self, value: float) -> float:
         low, high = self._y
-        return (
-            _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * (value - low) / ((high - low) or 1.0)
-        )
+        tall = _HEIGHT - _TOP - _BOTTOM
+        return _HEIGHT - _BOTTOM - tall * (value - low) / ((high - low) or 1.0)
 
 
 def curve(data: Curve) -> Markup:
@@ -45,29 +44,22 @@ def curve(data: Curve) -> Markup:
     ]
     axes = _Axes([p for s in lines for p in s.points])
     drawn = [_grid(axes, data), *(_series(s, i, axes) for i, s in enumerate(lines))]
-    legend = [
-        tag("li", tag("i", attrs={"class": f"key s{i % COLOURS}"}), s.name)
-        for i, s in enumerate(lines)
-    ]
-    picture = tag("svg", *drawn, attrs={"viewBox": f"0 0 {_WIDTH} {_HEIGHT}", "role": "img",
-                                        "aria-label": data.title})  # fmt: skip
-    keys = tag("ul", *legend, attrs={"class": "legend"})
-    return tag("figure", tag("figcaption", data.title), keys, picture, note(data.note))
+    keys = (tag("i", attrs={"class": f"key s{i % COLOURS}"}) for i in range(len(lines)))
+    names = [tag("li", key, s.name) for key, s in zip(keys, lines, strict=True)]
+    legend = tag("ul", *names, attrs={"class": "legend"})
+    box = f"0 0 {_WIDTH} {_HEIGHT}"
+    picture = tag("svg", *drawn, attrs={"viewBox": box, "role": "img", "aria-label": data.title})
+    return tag("figure", tag("figcaption", data.title), legend, picture, note(data.note))
 
 
 def heat_map(data: HeatMap) -> Markup:
     """A matrix of shaded cells with the numbers in them."""
     head = tag("tr", tag("td"), *(tag("th", c, attrs={"scope": "col"}) for c in data.columns))
-    blank = ("",) * len(data.columns)
-    details = data.details or (blank,) * len(data.rows)
-    rows = [
-        tag(
-            "tr",
-            tag("th", name, attrs={"scope": "row"}),
-            *(_shade(v, data, more) for v, more in zip(values, small, strict=True)),
-        )
-        for name, values, small in zip(data.rows, data.values, details, strict=True)
-    ]
+    details = data.details or (("",) * len(data.columns),) * len(data.rows)
+    rows = []
+    for name, values, small in zip(data.rows, data.values, details, strict=True):
+        cells = [_shade(v, data, more) for v, more in zip(values, small, strict=True)]
+        rows.append(tag("tr", tag("th", name, attrs={"scope": "row"}), *cells))
     grid = tag("table", head, *rows, attrs={"class": "heat"})
     size = {"class": "full" if len(data.columns) > _NARROW else "part"}
     box = tag("div", grid, attrs={"class": "wide"})
@@ -79,9 +71,8 @@ def _grid(axes: _Axes, data: Curve) -> Markup:
     parts: list[Markup] = []
     for value in axes.y_ticks:
         y = axes.y(value)
-        parts.append(
-            tag("line", attrs={"x1": left, "x2": right, "y1": y, "y2": y, "class": "grid"})
-        )
+        line: dict[str, Attribute] = {"x1": left, "x2": right, "y1": y, "y2": y, "class": "grid"}
+        parts.append(tag("line", attrs=line))
         parts.append(_text(f"{value:g}", left - 6, y + 4, "end"))
     for value in axes.x_ticks:
         parts.append(_text(f"{value:g}", axes.x(value), bottom + 16, "middle"))

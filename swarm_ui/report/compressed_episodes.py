@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from functools import partial
 
 import msgspec
 
-from swarm_ui.report.contents import EpisodeSet
+from swarm_ui.report.contents import Episodes, EpisodeSet
 from swarm_ui.report.html import Markup
 from swarm_ui.report.viewer import compact, index_entry, viewer_episode
 from swarm_ui.trace.records import Episode
@@ -79,7 +80,6 @@ def squeezed(text: str) -> str:
 
 
 def unpacked(text: str) -> str:
-    """The inverse of :func:`squeezed`."""
     return gzip.decompress(base64.b64decode(text)).decode("ascii")
 
 
@@ -99,29 +99,17 @@ def joined(sample: Iterable[Episode], sets: Iterable[EpisodeSet]) -> tuple[Episo
     if not kept:
         return parts
     given = {_key(episode): episode for episode in kept}
+
+    def swapped(part: EpisodeSet) -> Iterator[Episode]:
+        return (given.get(_key(episode), episode) for episode in part.episodes)
+
     known = {_key(episode) for part in parts for episode in part.episodes}
     alone = tuple(episode for episode in kept if _key(episode) not in known)
     name = "sample" if parts else ""
     own = (EpisodeSet(name=name, episodes=alone),) if alone else ()
-    shown = (EpisodeSet(name=p.name, episodes=_Swapped(p.episodes, given)) for p in parts)
-    return (*own, *shown)
-
-
-class _Swapped:
-    """Episodes of which some are replaced. Each iteration reads them again."""
-
-    def __init__(self, episodes: Collection[Episode], given: Mapping[Key, Episode]) -> None:
-        self._episodes, self._given = episodes, given
-
-    def __iter__(self) -> Iterator[Episode]:
-        for episode in self._episodes:
-            yield self._given.get(_key(episode), episode)
-
-    def __len__(self) -> int:
-        return len(self._episodes)
-
-    def __contains__(self, wanted: object) -> bool:
-        return any(episode == wanted for episode in self)
+    shown = (Episodes(partial(swapped, part), len(part.episodes)) for part in parts)
+    sets_shown = (EpisodeSet(name=p.name, episodes=e) for p, e in zip(parts, shown, strict=True))
+    return (*own, *sets_shown)
 
 
 class _Pictures:

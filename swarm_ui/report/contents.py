@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 import msgspec
@@ -119,6 +119,22 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     title: str
     png: bytes | Path
     note: str = ""
+
+
+class Episodes:
+    """Episodes that each iteration reads again, so that they need not be in memory."""
+
+    def __init__(self, read: Callable[[], Iterator[Episode]], count: int) -> None:
+        self._read, self._count = read, count
+
+    def __iter__(self) -> Iterator[Episode]:
+        return self._read()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, wanted: object) -> bool:
+        return any(episode == wanted for episode in self)
 
 
 class EpisodeSet(msgspec.Struct, frozen=True, kw_only=True):

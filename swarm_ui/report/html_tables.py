@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import count, zip_longest
+
 from swarm_ui.report.contents import Estimate, ReportTable, TableCell
 from swarm_ui.report.html import Attribute, Markup, join, note, tag
 
@@ -11,11 +14,8 @@ _WIDTH, _HEIGHT = 96, 14
 def table(data: ReportTable) -> Markup:
     """A table. All estimates of a column share one scale."""
     head = tag("tr", *(tag("th", c, attrs={"scope": "col"}) for c in data.columns))
-    scales = [
-        _scale([row[i] for row in data.rows if i < len(row)]) for i in range(len(data.columns))
-    ]
-    body = [tag("tr", *(_cell(c, s, i) for i, (c, s) in enumerate(zip(row, scales, strict=False))))
-            for row in data.rows]  # fmt: skip
+    scales = [_scale(column) for column in zip_longest(*data.rows)]
+    body = [tag("tr", *map(_cell, row, scales, count())) for row in data.rows]
     grid = tag("table", tag("thead", head), tag("tbody", *body))
     box = tag("div", grid, attrs={"class": "wide"})
     return tag("section", tag("h2", data.title), box, note(data.note))
@@ -33,11 +33,8 @@ def _cell(value: TableCell, scale: tuple[float, float], column: int) -> Markup:
 
 
 def _estimate(value: Estimate) -> Markup:
-    parts = [
-        tag(
-            "b" if value.excludes_zero and value.difference else "span", _number(value, value.value)
-        )
-    ]
+    name = "b" if value.excludes_zero and value.difference else "span"
+    parts = [tag(name, _number(value, value.value))]
     if value.low is not None and value.high is not None:
         text = f" [{_number(value, value.low)}, {_number(value, value.high)}]"
         parts.append(tag("small", text))
@@ -54,7 +51,7 @@ def _number(estimate: Estimate, value: float) -> str:
     return text.replace("-", "−")
 
 
-def _scale(cells: list[TableCell]) -> tuple[float, float]:
+def _scale(cells: Iterable[TableCell]) -> tuple[float, float]:
     """The ends of a column's scale: 0 and 1 for fractions, symmetric for differences."""
     found = [c for c in cells if isinstance(c, Estimate)]
     ends = [v for c in found for v in (c.value, c.low, c.high) if v is not None]

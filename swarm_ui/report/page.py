@@ -8,15 +8,17 @@ from importlib import resources
 from pathlib import Path
 
 from swarm_ui.errors import ConfigError
+from swarm_ui.graph.topology import predecessors
 from swarm_ui.report.charts import curve, heat_map
 from swarm_ui.report.compressed_episodes import Packed, elements, joined, packed
-from swarm_ui.report.contents import Picture, ReportData
-from swarm_ui.report.graph_drawing import graph
+from swarm_ui.report.contents import GraphDrawing, Picture, ReportData
 from swarm_ui.report.html import Markup, escape, join, note, tag
 from swarm_ui.report.html_tables import table
 from swarm_ui.report.run_reader import filled, gathered
 from swarm_ui.report.viewer import embedded
 from swarm_ui.storage.run_directory import write_atomic
+from swarm_ui.viz.edge_picture import arcs_svg
+from swarm_ui.viz.layered_layout import ordered
 
 SCRIPTS = ("dom.js", "pieces.js", "edges.js", "screen.js", "talk.js", "list.js", "viewer.js")
 """The scripts of the page. They are joined in this order and run in one scope."""
@@ -95,11 +97,8 @@ def _header(data: ReportData) -> Markup:
 
 
 def _group(title: str, figures: list[Markup], size: str = "large") -> Markup:
-    if not figures:
-        return Markup("")
-    return tag(
-        "section", tag("h2", title), tag("div", *figures, attrs={"class": f"figures {size}"})
-    )
+    inside = tag("div", *figures, attrs={"class": f"figures {size}"})
+    return tag("section", tag("h2", title), inside) if figures else Markup("")
 
 
 def _picture(picture: Picture) -> Markup:
@@ -115,18 +114,13 @@ def _picture(picture: Picture) -> Markup:
 
 
 def _histories(data: ReportData) -> Markup:
-    """The element that the script draws edges in, and their data."""
     if not data.edge_histories:
         return Markup("")
     drawn = [
-        {
-            "title": h.title,
-            "note": h.note,
-            "nodes": h.nodes,
-            "frames": [{"label": f.label, "edges": f.edges} for f in h.frames],
-        }
+        {"title": h.title, "note": h.note, "nodes": h.nodes,
+         "frames": [{"label": f.label, "edges": f.edges} for f in h.frames]}
         for h in data.edge_histories
-    ]
+    ]  # fmt: skip
     return tag(
         "section",
         tag("h2", "Who talks to whom"),
@@ -136,15 +130,23 @@ def _histories(data: ReportData) -> Markup:
     )
 
 
+def graph(data: GraphDrawing) -> Markup:
+    """One graph. A probable edge is thick. Arcs run from left to right, unless there is a cycle."""
+    names = dict.fromkeys([*data.nodes, *(name for edge in data.edges for name in edge)])
+    weights = data.weights or (1.0,) * len(data.edges)
+    chances = {e: min(1.0, max(0.0, w)) for e, w in zip(data.edges, weights, strict=True)}
+    picture = Markup(arcs_svg(chances, ordered(predecessors(names, data.edges)), data.title))
+    below = note("" if data.edges else "no edges")
+    attributes = {"class": "drawn-graph"}
+    return tag("figure", tag("figcaption", data.title), picture, below, attrs=attributes)
+
+
 def _graphs(data: ReportData) -> Markup:
     drawn = [graph(g) for g in data.graphs]
     if not data.edge_histories or not drawn:
         return _group("Who talks to whom", drawn, "small")
-    return tag(
-        "details",
-        tag("summary", f"All {len(drawn)} graphs"),
-        tag("div", *drawn, attrs={"class": "figures small"}),
-    )
+    figures = tag("div", *drawn, attrs={"class": "figures small"})
+    return tag("details", tag("summary", f"All {len(drawn)} graphs"), figures)
 
 
 def _missing(data: ReportData) -> Markup:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from swarm_ui.report.contents import (
     CurvePoint,
     EdgeFrame,
     EdgeHistory,
+    Episodes,
     EpisodeSet,
     Estimate,
     HeatMap,
@@ -102,22 +104,11 @@ def filled(data: ReportData, run: Path) -> ReportData:
     )
 
 
-class TraceFile:
-    """The episodes of a trace file. Each iteration reads the file again, one episode at a time."""
-
-    def __init__(self, path: Path, count: int) -> None:
-        self._path, self._count = path, count
-
-    def __iter__(self) -> Iterator[Episode]:
-        with open_jsonl(self._path) as file:
-            for k in range(self._count):
-                yield file[k].load()
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __contains__(self, wanted: object) -> bool:
-        return any(episode == wanted for episode in self)
+def _read(path: Path, count: int) -> Iterator[Episode]:
+    """The first episodes of a trace file, one at a time."""
+    with open_jsonl(path) as file:
+        for k in range(count):
+            yield file[k].load()
 
 
 def _sets(run: Path, missing: list[str]) -> tuple[EpisodeSet, ...]:
@@ -133,7 +124,8 @@ def _sets(run: Path, missing: list[str]) -> tuple[EpisodeSet, ...]:
         except (TraceError, ValueError) as error:
             missing.append(f"Episodes of {path.name} after the first {count}: {_line(error)}")
         if count:
-            found.append(EpisodeSet(name=path.stem, episodes=TraceFile(path, count)))
+            episodes = Episodes(partial(_read, path, count), count)
+            found.append(EpisodeSet(name=path.stem, episodes=episodes))
     return tuple(found)
 
 
@@ -277,7 +269,6 @@ def _curve(title: str, y: str, lines: list[tuple[str, list[CurvePoint]]], note: 
 
 
 def _training(lines: Sequence[Line]) -> ReportTable | None:
-    """The cost of each training iteration, over all its episodes, kept or not."""
     work = {line.get("iteration"): line for line in lines if line.get("kind") == "rollouts"}
     names = ("decisions", "calls", "prompt_tokens", "completion_tokens")
     seconds = ("rollout_seconds", "update_seconds", "cpu_seconds")

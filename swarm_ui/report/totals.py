@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -95,7 +95,6 @@ class RunTotals:
         return "A run may keep a selection of its episodes. " if self.kept else ""
 
     def success(self) -> ReportTable | None:
-        """Success of each set, with Wilson intervals."""
         from swarm_ui.stats import wilson
 
         rows: list[tuple[TableCell, ...]] = []
@@ -131,22 +130,24 @@ class RunTotals:
                 solved[group[task], part] += sum(v == 1.0 for v in outcomes)
                 played[group[task], part] += len(outcomes)
         columns = tuple(dict.fromkeys(self.splits.get(name, name) for name in self.outcomes))
+
+        def cell(row: str, column: str) -> tuple[float | None, str]:
+            done, all_ = solved[row, column], played[row, column]
+            return (done / all_, f"{done}/{all_}") if all_ else (None, "")
+
+        cells = [[cell(row, column) for column in columns] for row in rows]
         kind = "task" if whole else "family of tasks, by the first word of the task's name"
         return HeatMap(
             title=f"Success of {self._which}, %, by {'task' if whole else 'family'} and split",
             rows=rows,
             columns=columns,
-            values=_cells(rows, columns, solved, played),
-            details=tuple(
-                tuple(f"{solved[r, c]}/{played[r, c]}" if played[r, c] else "" for c in columns)
-                for r in rows
-            ),
+            values=tuple(tuple(share for share, _ in row) for row in cells),
+            details=tuple(tuple(said for _, said in row) for row in cells),
             percent=True,
             note=f"{self._warning}A row is a {kind}. Small: solved of unmasked.",
         )
 
     def cost(self) -> ReportTable | None:
-        """Calls, tokens and seconds of each set."""
         if not self.costs:
             return None
         rows = tuple(
@@ -166,7 +167,6 @@ class RunTotals:
 
 
 def filled_columns(table: ReportTable) -> ReportTable:
-    """The table without its empty columns."""
     kept = [k for k in range(len(table.columns)) if any(row[k] is not None for row in table.rows)]
     return msgspec.structs.replace(
         table,
@@ -197,14 +197,3 @@ def family(task: str) -> str:
     ``ContactsAddContact``."""
     found = _WORD.search(task)
     return found.group(0) if found else task
-
-
-def _cells(
-    rows: Sequence[str],
-    columns: Collection[str],
-    solved: Counter[tuple[str, str]],
-    played: Counter[tuple[str, str]],
-) -> tuple[tuple[float | None, ...], ...]:
-    return tuple(
-        tuple(solved[r, c] / played[r, c] if played[r, c] else None for c in columns) for r in rows
-    )

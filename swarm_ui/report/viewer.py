@@ -47,16 +47,9 @@ def viewer_episode(episode: Episode, keep: KeepPicture) -> Json:
 def index_entry(episode: Episode, name: str, chunk: int) -> list[object]:
     """A row of the list: task, seed, policy, set, outcome, goal, steps and chunk."""
     first = episode.steps[0].trace.observation if episode.steps else None
-    return [
-        episode.task,
-        episode.seed,
-        episode.policy,
-        name,
-        outcome(episode),
-        first.goal if first else "",
-        len(episode.steps),
-        chunk,
-    ]
+    goal = first.goal if first else ""
+    own = [episode.task, episode.seed, episode.policy, name, outcome(episode)]
+    return [*own, goal, len(episode.steps), chunk]
 
 
 def outcome(episode: Episode) -> str:
@@ -74,7 +67,7 @@ def _step(step: StepRecord, keep: KeepPicture) -> Json:
         "app": seen.app,
         "png": keep(png) if png is not None and png.startswith(_PNG) else None,
         "elements": [_element(e) for e in seen.elements],
-        "past": [_described(p.action, p.label) for p in seen.history[-4:]],
+        "past": [_labelled(p.action, p.label) for p in seen.history[-4:]],
         "agents": list(trace.agents),
         "rounds": trace.rounds,
         "edges": [list(edge) for edge in trace.edges],
@@ -83,8 +76,8 @@ def _step(step: StepRecord, keep: KeepPicture) -> Json:
         "why": list(step.rationale),
         "undecided": trace.undecided,
         "ballot": _ballot(trace),
-        "decision": _described(trace.action, _label(trace.action, seen)) if trace.action else None,
-        "executed": _described(done, _label(done, seen)) if done and done != trace.action else None,
+        "decision": _described(trace.action, seen),
+        "executed": _described(done, seen) if done != trace.action else None,
         "index": done.index if done else None,
         "note": step.note,
         "reward": _finite(step.reward),
@@ -100,10 +93,8 @@ def _end(step: StepRecord) -> str:
 
 def _element(element: Element) -> Json:
     fields: Json = {"role": element.role, "label": element.label}
-    if element.value is not None:
-        fields["value"] = element.value
-    if element.bounds is not None:
-        fields["bounds"] = element.bounds
+    given = {"value": element.value, "bounds": element.bounds}
+    fields |= {name: value for name, value in given.items() if value is not None}
     flags = {
         "on": element.checked is True,
         "off": element.checked is False,
@@ -121,9 +112,7 @@ def _message(message: Message, step: StepRecord) -> Json:
         "sender": message.sender,
         "round": message.round,
         "text": message.content,
-        "action": _described(message.action, _label(message.action, step.trace.observation))
-        if message.action
-        else None,
+        "action": _described(message.action, step.trace.observation),
         "chosen": _same(message.action, step.trace.action),
         "adapter": message.adapter,
         "error": message.error,
@@ -172,15 +161,15 @@ def _ballot_text(key: str, trace: Trace) -> str:
         action = msgspec.json.decode(key, type=Action)
     except (msgspec.DecodeError, ValueError):
         return key
-    return _described(action, _label(action, trace.observation))
+    return _described(action, trace.observation) or key
 
 
-def _label(action: Action | None, seen: Observation) -> str:
-    element = seen.element(action.index) if action else None
-    return element.label if element else ""
-
-
-def _described(action: Action, label: str) -> str:
+def _described(action: Action | None, seen: Observation) -> str | None:
     """An action as text, with the label of its element."""
+    element = seen.element(action.index) if action else None
+    return _labelled(action, element.label if element else "") if action else None
+
+
+def _labelled(action: Action, label: str) -> str:
     named = action if action.target or not label else msgspec.structs.replace(action, target=label)
     return str(named)

@@ -12,7 +12,7 @@ import msgspec
 from swarm_ui.action import Action, ActionKey
 from swarm_ui.message import Message
 from swarm_ui.trace.records import Call, Trace
-from swarm_ui.viz.svg import AMBER, GREY, INK, RED, SMALL, WORDS, Box, group, rect, text
+from swarm_ui.viz.svg import AMBER, GREY, INK, RED, SMALL, WORDS, Box, group, rect, small, text
 from swarm_ui.viz.svg_text import clipped, listed, width
 
 # Colour-blind readers can tell these apart, on light and on dark pages. Red marks failures only.
@@ -32,6 +32,10 @@ class Cell:
     round: int
     call: Call | None = None
     message: Message | None = None
+
+    @property
+    def action(self) -> Action | None:
+        return None if self.message is None else self.message.action
 
 
 class Palette(NamedTuple):
@@ -84,32 +88,24 @@ def figures(call: Call) -> str:
     """Confidence, tokens and seconds of a call, where they are known."""
     found = []
     if call.logprob is not None:
-        found.append(
-            f"p {exp(call.logprob):.2f}"
-            if -4.6 < call.logprob <= 0
-            else f"log p {call.logprob:.1f}"
-        )
+        likely = -4.6 < call.logprob <= 0
+        found.append(f"p {exp(call.logprob):.2f}" if likely else f"log p {call.logprob:.1f}")
     tokens = call.usage.prompt_tokens, call.usage.completion_tokens
     if any(tokens):
-        found.append(f"{_short(tokens[0])}+{_short(tokens[1])} tok")
+        short = (f"{n}" if n < 10_000 else f"{n / 1000:,.0f}k" for n in tokens)
+        found.append(f"{'+'.join(short)} tok")
     if call.ended > call.started:
         found.append(seconds(call.ended - call.started))
     return " · ".join(found)
-
-
-def _short(count: int) -> str:
-    return f"{count}" if count < 10_000 else f"{count / 1000:,.0f}k"
 
 
 def seconds(time: float) -> str:
     """A duration such as ``"85 ms"`` or ``"2.41 s"``; the smallest is ``"<0.1 ms"``."""
     if time < 1e-4:
         return "<0.1 ms"
-    if time < 0.01:
-        return f"{time * 1000:.1f} ms"
-    return (
-        f"{time * 1000:.0f} ms" if time < 1 else f"{time:.2f} s" if time < 100 else f"{time:,.0f} s"
-    )
+    if time < 1:
+        return f"{time * 1000:.1f} ms" if time < 0.01 else f"{time * 1000:.0f} ms"
+    return f"{time:.2f} s" if time < 100 else f"{time:,.0f} s"
 
 
 def tooltip_text(cell: Cell, most: int) -> str:
@@ -138,17 +134,12 @@ def tooltip_text(cell: Cell, most: int) -> str:
     return "\n".join(lines)
 
 
-# -- boxes ------------------------------------------------------------------------------------
-
-
 def size(cell: Cell) -> tuple[float, float]:
-    """Width and height of the box of a call, in pixels."""
     ballot = None if cell.call is None else cell.call.ballot
     return (218.0, 42 + ballot_rows(ballot) * BAR) if ballot else SIZE
 
 
 def ballot_rows(ballot: Mapping[str, float]) -> int:
-    """The number of lines that a ballot needs."""
     return min(len(ballot), _BARS) + (len(ballot) > _BARS)
 
 
@@ -167,64 +158,43 @@ def draw_call(cell: Cell, box: Box, colours: Palette, *, last: bool, most: int) 
     alpha = 0.2 if failed or rescued else 0.16 if last else 0.08
     thick = 1.6 if failed or rescued or last else 1.0
     parts = [rect(box, fill, alpha=alpha, stroke=edge, thick=thick, radius=8)]
-    action = None if cell.message is None else cell.message.action
-    if action is not None and not failed:
+    if cell.action is not None and not failed:
         stripe = Box(box.x + 3.5, box.y + 6, 3.5, box.height - 12)
-        parts.append(rect(stripe, colours.of(action), alpha=1.0, stroke=None, radius=1.5))
+        parts.append(rect(stripe, colours.of(cell.action), alpha=1.0, stroke=None, radius=1.5))
     badge = "failed" if failed else "rescued" if rescued else ""
     if badge:
-        parts.append(
-            text(box.right - 9, y, badge, size=SMALL, anchor="end", colour=edge, bold=True)
-        )
+        parts.append(small(box.right - 9, y, badge, anchor="end", colour=edge, bold=True))
     parts.append(text(x, y, cell.name, room=room - (44 if badge else 0), bold=True))
     if call.ballot:
         parts.append(draw_ballot(call.ballot, Box(x, box.y + 23, room, 0), colours))
     else:
         parts.append(_words(cell, x, y))
-    parts.append(text(x, box.bottom - 7, figures(call), size=SMALL, room=room, opacity=0.7))
+    parts.append(small(x, box.bottom - 7, figures(call), room=room, opacity=0.7))
     return group(tooltip_text(cell, most), *parts)
 
 
 def _words(cell: Cell, x: float, y: float) -> str:
-    proposes = cell.message is not None and cell.message.action is not None
-    return text(
-        x, y + 15, proposal(cell), size=WORDS, room=SIZE[0] - 20, opacity=None if proposes else 0.75
-    )
-
-
-def _share(weight: float, top: float) -> float:
-    """The length of a bar in pixels."""
-    return max(2.0, 44 * weight / top) if top > 0 and isfinite(weight) else 2.0
+    opacity = 0.75 if cell.action is None else None
+    return text(x, y + 15, proposal(cell), size=WORDS, room=SIZE[0] - 20, opacity=opacity)
 
 
 def draw_ballot(weights: Mapping[str, float], room: Box, colours: Palette) -> str:
     """Draw a bar for each entry of a ballot, heaviest first, from the top of ``room``."""
     entries = votes(weights)
     top = max((weight for _, weight in entries if isfinite(weight)), default=0.0)
-    written = [
-        f"{weight:.0f}" if float(weight).is_integer() else f"{weight:.2f}" for _, weight in entries
-    ]
-    aside = max((width(figure, SMALL) for figure in written[:_BARS]), default=0.0) + 6
+    shown = entries[:_BARS]
+    written = [f"{w:.0f}" if float(w).is_integer() else f"{w:.2f}" for _, w in shown]
+    aside = 52 + max((width(figure, SMALL) for figure in written), default=0.0) + 6
     parts: list[str] = []
-    for k, (voted, weight) in enumerate(entries[:_BARS]):
+    for k, (voted, weight) in enumerate(shown):
         y = room.y + k * BAR
         colour = colours.of(voted) if isinstance(voted, Action) else GREY
-        bar = Box(room.x, y + 1, _share(weight, top), BAR - 5)
-        parts.append(
-            group(
-                f"{voted}: {weight:.4g}",
-                rect(bar, colour, alpha=1.0, stroke=None, radius=2),
-                text(room.x + 50, y + 10, written[k], size=SMALL, bold=True),
-                text(
-                    room.x + 52 + aside,
-                    y + 10,
-                    str(voted),
-                    size=SMALL,
-                    room=room.width - 52 - aside,
-                ),
-            )
-        )
+        long = max(2.0, 44 * weight / top) if top > 0 and isfinite(weight) else 2.0
+        bar = rect(Box(room.x, y + 1, long, BAR - 5), colour, alpha=1.0, stroke=None, radius=2)
+        figure = small(room.x + 50, y + 10, written[k], bold=True)
+        name = small(room.x + aside, y + 10, str(voted), room=room.width - aside)
+        parts.append(group(f"{voted}: {weight:.4g}", bar, figure, name))
     if len(entries) > _BARS:
         rest = f"and {len(entries) - _BARS} more"
-        parts.append(text(room.x + 50, room.y + _BARS * BAR + 10, rest, size=SMALL, opacity=0.7))
+        parts.append(small(room.x + 50, room.y + _BARS * BAR + 10, rest, opacity=0.7))
     return "".join(parts)

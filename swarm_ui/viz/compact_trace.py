@@ -6,23 +6,9 @@ from collections.abc import Sequence
 from math import ceil, sqrt
 
 from swarm_ui.trace.records import Trace
-from swarm_ui.viz import call_cells
+from swarm_ui.viz import call_cells, svg
 from swarm_ui.viz.call_cells import Cell, Palette
-from swarm_ui.viz.svg import (
-    AMBER,
-    GREY,
-    INK,
-    NAME,
-    RED,
-    SMALL,
-    WORDS,
-    Box,
-    Canvas,
-    group,
-    rect,
-    tag,
-    text,
-)
+from swarm_ui.viz.svg import Box, Canvas, group, rect, small, tag, text
 from swarm_ui.viz.svg_text import number, width
 from swarm_ui.viz.trace_panels import Panel, PanelDrawing
 
@@ -41,14 +27,14 @@ def compact(
             break
         left -= len(cells)
         if panel.prefix:
-            canvas.over.append(text(x, y + 10, panel.title, size=WORDS, bold=True))
+            canvas.over.append(text(x, y + 10, panel.title, size=svg.WORDS, bold=True))
             y += 22
         few = len({cell.name for cell in cells}) <= _MOST_ROWS
         draw = _table if few and len(panel.rounds) > 1 else _blocks
         size = draw(PanelDrawing(canvas, panel, colours, x, y), cells)
         wide, y = max(wide, size[0]), y + size[1] + 14
     if trace.ballot:
-        canvas.over.append(text(x, y + 10, "ballot", size=WORDS, bold=True))
+        canvas.over.append(text(x, y + 10, "ballot", size=svg.WORDS, bold=True))
         canvas.over.append(call_cells.draw_ballot(trace.ballot, Box(x, y + 18, 400, 0), colours))
         y += 26 + call_cells.ballot_rows(trace.ballot) * call_cells.BAR
     rest = sum(len(panel.cells) for panel in panels) - (_MOST_CELLS - left)
@@ -57,21 +43,21 @@ def compact(
         "dashed: skipped; tooltips say who heard whom"
     )
     note = f"{rest:,} more calls are not drawn; {note}" if rest else note
-    canvas.over.append(text(x, y + 10, note, size=SMALL, opacity=0.75))
-    return max(wide, width(note, SMALL)), y + 16 - top
+    canvas.over.append(small(x, y + 10, note, opacity=0.75))
+    return max(wide, width(note, svg.SMALL)), y + 16 - top
 
 
 def _table(drawing: PanelDrawing, cells: Sequence[Cell]) -> tuple[float, float]:
     """Draw a row for each name and a column for each round."""
     x, y, over = drawing.x, drawing.y, drawing.canvas.over
     names, rounds = list(dict.fromkeys(cell.name for cell in cells)), drawing.panel.rounds
-    room = min(160.0, max(width(name, NAME) for name in names) + 4)
+    room = min(160.0, max(width(name, svg.NAME) for name in names) + 4)
     for k, round in enumerate(rounds):
         middle = x + room + 10 + k * _WIDE + _WIDE / 2
-        over.append(text(middle, y + 10, f"r{round}", size=SMALL, anchor="middle"))
+        over.append(small(middle, y + 10, f"r{round}", anchor="middle"))
     row = {name: y + 18 + k * _STEP for k, name in enumerate(names)}
     for name in names:
-        over.append(text(x, row[name] + 12, name, size=WORDS, room=room))
+        over.append(text(x, row[name] + 12, name, size=svg.WORDS, room=room))
     for cell in cells:
         left = x + room + 12 + rounds.index(cell.round) * _WIDE
         box = Box(left, row[cell.name], _WIDE - 4, _SIDE)
@@ -89,26 +75,24 @@ def _blocks(drawing: PanelDrawing, cells: Sequence[Cell]) -> tuple[float, float]
     left, high = x, 0.0
     for (round, last), inside in sorted(blocks.items(), key=lambda item: item[0]):
         heading = "after the last round" if last else f"round {round}"
-        over.append(text(left, y + 10, heading, size=SMALL))
+        over.append(small(left, y + 10, heading))
         for k, cell in enumerate(inside):
             box = Box(left + k % across * _STEP, y + 18 + k // across * _STEP, _SIDE, _SIDE)
             over.append(_square(cell, box, drawing.colours))
             high = max(high, box.bottom - y)
-        left += max(min(across, len(inside)) * _STEP, width(heading, SMALL)) + 18
+        left += max(min(across, len(inside)) * _STEP, width(heading, svg.SMALL)) + 18
     return left - x - 18, high
 
 
 def _square(cell: Cell, box: Box, colours: Palette) -> str:
     call, tooltip = cell.call, call_cells.tooltip_text(cell, _MOST_CHARACTERS)
     if call is None:
-        return group(tooltip, rect(box, GREY, alpha=0.04, dash="2 2", radius=3, thick=0.8))
+        return group(tooltip, rect(box, svg.GREY, alpha=0.04, dash="2 2", radius=3, thick=0.8))
     if call.error is not None:
-        x, y = box.x + box.width / 2, box.middle
+        x, y = box.centre, box.middle
         cross = f"M{number(x - 4)} {number(y - 4)}l8 8m0 -8l-8 8"
-        mark = tag("path", d=cross, stroke=RED, stroke_width=2)
-        return group(tooltip, rect(box, RED, alpha=0.25, stroke=RED, radius=3), mark)
-    action = None if cell.message is None else cell.message.action
-    edge, thick = (INK, 0.6) if call.rescued is None else (AMBER, 2.4)
-    alpha = 0.1 if action is None else 0.8
-    colour = colours.of(action)
+        mark = tag("path", d=cross, stroke=svg.RED, stroke_width=2)
+        return group(tooltip, rect(box, svg.RED, alpha=0.25, stroke=svg.RED, radius=3), mark)
+    edge, thick = (svg.INK, 0.6) if call.rescued is None else (svg.AMBER, 2.4)
+    alpha, colour = (0.1 if cell.action is None else 0.8), colours.of(cell.action)
     return group(tooltip, rect(box, colour, alpha=alpha, stroke=edge, thick=thick, radius=3))

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from swarm_ui.graph.dag import Dag
 from swarm_ui.graph.topology import Edge
-from swarm_ui.viz.curves import Point, bend
-from swarm_ui.viz.svg import BLUE, INK, SMALL, Box, Canvas, arrow, frame, group, tag, text
+from swarm_ui.viz.layered_layout import Point, bend, centred, mean
+from swarm_ui.viz.svg import BLUE, INK, Box, Canvas, arrow, frame, group, small, tag
 from swarm_ui.viz.svg_text import listed, number, plain
 
 _WIDEST, _HIGHEST, _MARGIN = 1500.0, 620.0, 16.0
@@ -25,9 +25,9 @@ def dots(
 
     ``drawn``: edges with a line of their own. The other edges go from all agents to one node.
     """
-    columns = _columns(graph, depth)
+    columns, closing = _columns(graph, depth), frozenset(graph.closing)
     apart = len(drawn) < len(graph.edges)
-    place, radius, size = _places(columns, frozenset(graph.closing) if apart else frozenset())
+    place, radius, size = _places(columns, closing if apart else frozenset())
     shown = {name for column in columns for name in column}
     edges = [e for e in drawn if e[0] in shown and e[1] in shown]
     step = -(-len(edges) // _MOST_EDGES) or 1
@@ -39,15 +39,13 @@ def dots(
     for sender, own in listeners.items():
         curves = "".join(_line(place[a], place[b]) for a, b in own)
         tooltip = tag("title", plain(f"{sender} → {listed([b for _, b in own])}"))
-        strength = max([weights.get(edge, 1.0) for edge in own])
-        canvas.lines.append(
-            tag("path", tooltip, d=curves, class_="swarm-edge", opacity=opacity * strength)
-        )
-    closing = frozenset(graph.closing)
+        strong = opacity * max(weights.get(edge, 1.0) for edge in own)
+        canvas.lines.append(tag("path", tooltip, d=curves, class_="swarm-edge", opacity=strong))
     if apart:
         _collectors(canvas, graph, place, [n for n in closing if n in place], set(edges))
-    for name in shown_in_order(graph, shown):
-        canvas.over.append(_dot(graph, name, place[name], radius, last=name in closing))
+    for name in graph.nodes:
+        if name in shown:
+            canvas.over.append(_dot(graph, name, place[name], radius, last=name in closing))
     notes = [f"{len(graph.nodes):,} nodes, {len(graph.edges):,} edges"]
     if graph.rounds > 1:
         notes.append(f"{graph.rounds} rounds")
@@ -60,9 +58,8 @@ def dots(
     notes.append(f"names in the tooltips, output {graph.output}")
     caption = " · ".join(notes)
     wide = max(size[0], 420.0)
-    canvas.over.append(
-        text(_MARGIN, size[1] + 4, caption, size=SMALL, room=wide - 2 * _MARGIN, opacity=0.8)
-    )
+    room = wide - 2 * _MARGIN
+    canvas.over.append(small(_MARGIN, size[1] + 4, caption, room=room, opacity=0.8))
     return wide, size[1] + 14
 
 
@@ -73,11 +70,8 @@ def _collectors(
     closing: Sequence[str],
     joined: set[Edge],
 ) -> None:
-    """Draw a frame around all agents and an arrow from it to each node that receives from all."""
-    inside = [place[name] for name in graph.agents if name in place]
-    x, y = min(a for a, _ in inside) - 11, min(b for _, b in inside) - 11
-    wide, high = max(a for a, _ in inside) + 11 - x, max(b for _, b in inside) + 11 - y
-    around = Box(x, y, wide, high)
+    inside = (Box(*place[name], 0.0, 0.0) for name in graph.agents if name in place)
+    around = Box.around(inside, 11)
     tooltip = f"all {len(graph.agents):,} agents"
     canvas.below.append(group(tooltip, frame(around, dash="2 3")))
     for name in sorted(closing, key=place.__getitem__):
@@ -89,10 +83,6 @@ def _collectors(
         canvas.lines.append(arrow(_line(start, (to_x - 9, to_y)), heard, thick=2.0))
 
 
-def shown_in_order(graph: Dag, shown: set[str]) -> list[str]:
-    return [name for name in graph.nodes if name in shown]
-
-
 def _columns(graph: Dag, depth: Mapping[str, int]) -> list[list[str]]:
     """Names by column. A name is placed near its predecessors."""
     found: list[list[str]] = [[] for _ in range(max(depth.values()) + 1)]
@@ -101,17 +91,11 @@ def _columns(graph: Dag, depth: Mapping[str, int]) -> list[list[str]]:
     found = [column for column in found if column]
     height: dict[str, float] = {}
     for column in found:
-        for k, name in enumerate(column):
-            height[name] = k - (len(column) - 1) / 2
-        mean = {n: _mean([height[s] for s in graph.predecessors[n] if s in height]) for n in column}
-        column.sort(key=mean.__getitem__)
-        for k, name in enumerate(column):
-            height[name] = k - (len(column) - 1) / 2
+        height |= centred(column)
+        near = {n: [height[s] for s in graph.predecessors[n] if s in height] for n in column}
+        column.sort(key=lambda name: mean(near[name], 0.0))
+        height |= centred(column)
     return found
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
 
 
 def _places(

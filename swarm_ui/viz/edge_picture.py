@@ -6,21 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.topology import Edge
-from swarm_ui.viz.curves import Point
-from swarm_ui.viz.svg import (
-    BLUE,
-    INK,
-    NAME,
-    SMALL,
-    WORDS,
-    Box,
-    Canvas,
-    arrow,
-    group,
-    rect,
-    tag,
-    text,
-)
+from swarm_ui.viz import svg
+from swarm_ui.viz.layered_layout import Point
+from swarm_ui.viz.svg import Box, Canvas, arrow, group, rect, small, tag, text
 from swarm_ui.viz.svg_text import number, width
 
 MOST_ARCS = 8
@@ -59,7 +47,9 @@ def edges_svg(
         wide, high = _matrix(canvas, probabilities, order, frozenset(chosen), top)
     wide = max(wide, 240.0)
     if title:
-        line = text(_MARGIN, _MARGIN + 11, title, size=WORDS, room=wide - 2 * _MARGIN, opacity=0.85)
+        line = text(
+            _MARGIN, _MARGIN + 11, title, size=svg.WORDS, room=wide - 2 * _MARGIN, opacity=0.85
+        )
         canvas.over.append(group(title, line))
     return canvas.document(wide, high, title or f"{len(probabilities)} edges")
 
@@ -97,7 +87,7 @@ def _arcs(
     figures: bool = True,
 ) -> tuple[float, float]:
     """Draw the row of nodes and its arcs; returns the width and height of the picture."""
-    size = min(150.0, max((width(name, NAME) for name in order), default=0.0) + 22)
+    size = min(150.0, max((width(name, svg.NAME) for name in order), default=0.0) + 22)
     step = max(size + 26, 96.0) if figures else size + 10
     place = {name: k for k, name in enumerate(order)}
     spans = [place[b] - place[a] for a, b in probabilities]
@@ -110,7 +100,7 @@ def _arcs(
         drawn = arrow(
             curve,
             tooltip,
-            colour=BLUE if picked or not figures else INK,
+            colour=svg.BLUE if picked or not figures else svg.INK,
             thick=0.8 + (3.0 if figures else 1.0) * chance,
             opacity=0.2 + 0.75 * chance,
         )
@@ -121,7 +111,7 @@ def _arcs(
     for name, k in place.items():
         box = Box(_MARGIN + k * step, line, size, _HIGH)
         label = text(box.x + size / 2, box.middle + 4, name, anchor="middle", room=size - 12)
-        canvas.over.append(group(name, rect(box, BLUE), label))
+        canvas.over.append(group(name, rect(box, svg.BLUE), label))
     wide = 2 * _MARGIN + (len(order) - 1) * step + size
     return wide, line + _HIGH + _RISE * below + 10 + _MARGIN
 
@@ -166,7 +156,7 @@ def _matrix(
     count = len(order)
     side = 30.0 if count <= _FIGURED else 18.0 if count <= _NAMED else 9.0
     named = count <= _NAMED
-    room = min(130.0, max(width(name, WORDS) for name in order) + 8) if named else 0.0
+    room = min(130.0, max(width(name, svg.WORDS) for name in order) + 8) if named else 0.0
     left, high = _MARGIN + room, top + (room * 0.75 + 8 if named else 6)
     shown = min(count, _MOST_CELLS)
     if named:
@@ -176,22 +166,21 @@ def _matrix(
         _levels(canvas, _means(probabilities, order, shown), side, (left, high))
     extent = shown * side
     outline = Box(left, high, extent, extent)
-    canvas.over.append(rect(outline, INK, alpha=0.0, radius=0, thick=0.6))
+    canvas.over.append(rect(outline, svg.INK, alpha=0.0, radius=0, thick=0.6))
     caption = "rows send, columns listen, in the most probable order"
     if count > shown:
-        caption += (
-            f"; {count:,} nodes, a cell is the mean of about {(count / shown) ** 2:.0f} edges"
-        )
-    canvas.over.append(text(_MARGIN, high + extent + 18, caption, size=SMALL, opacity=0.75))
-    wide = max(left + extent, width(caption, SMALL) + _MARGIN) + _MARGIN
+        each = (count / shown) ** 2
+        caption += f"; {count:,} nodes, a cell is the mean of about {each:.0f} edges"
+    canvas.over.append(small(_MARGIN, high + extent + 18, caption, opacity=0.75))
+    wide = max(left + extent, width(caption, svg.SMALL) + _MARGIN) + _MARGIN
     return wide + room * 0.35, high + extent + 18 + _MARGIN
 
 
 def _names(canvas: Canvas, order: Sequence[str], side: float, corner: tuple[float, float]) -> None:
     x, y = corner
     for k, name in enumerate(order):
-        row = text(x - 6, y + k * side + side / 2 + 4, name, size=WORDS, anchor="end", room=120)
-        column = text(0, 0, name, size=WORDS, room=120)
+        row = text(x - 6, y + k * side + side / 2 + 4, name, size=svg.WORDS, anchor="end", room=120)
+        column = text(0, 0, name, size=svg.WORDS, room=120)
         turn = f"translate({number(x + k * side + side / 2 + 2)} {number(y - 5)}) rotate(-50)"
         canvas.over.append(group(name, row))
         canvas.over.append(tag("g", column, transform=turn))
@@ -209,14 +198,14 @@ def _cells(
     for (a, b), chance in probabilities.items():
         box = Box(corner[0] + place[b] * side, corner[1] + place[a] * side, side, side)
         picked = (a, b) in chosen
-        parts = [rect(box.grown(-1), BLUE, alpha=chance, stroke=None, radius=2)]
+        parts = [rect(box.grown(-1), svg.BLUE, alpha=chance, stroke=None, radius=2)]
         if picked:
-            parts.append(rect(box.grown(-1.5), BLUE, alpha=0.0, stroke=BLUE, thick=1.6, radius=2))
+            parts.append(
+                rect(box.grown(-1.5), svg.BLUE, alpha=0.0, stroke=svg.BLUE, thick=1.6, radius=2)
+            )
         if side >= 30:
             figure = f"{chance:.2f}".removeprefix("0") if chance < 0.995 else "1"
-            parts.append(
-                text(box.x + side / 2, box.middle + 3.5, figure, size=SMALL, anchor="middle")
-            )
+            parts.append(small(box.centre, box.middle + 3.5, figure, anchor="middle"))
         canvas.over.append(group(_tooltip((a, b), chance, picked), *parts))
 
 
@@ -232,23 +221,14 @@ def _means(
 
 
 def _levels(
-    canvas: Canvas,
-    means: Mapping[tuple[int, int], float],
-    side: float,
-    corner: tuple[float, float],
+    canvas: Canvas, means: Mapping[tuple[int, int], float], side: float, corner: tuple[float, float]
 ) -> None:
-    """Draw all cells with about the same probability as one path."""
     level: dict[int, list[str]] = {}
     across = number(side)
     for (row, column), chance in sorted(means.items()):
         x, y = number(corner[0] + column * side), number(corner[1] + row * side)
         level.setdefault(round(chance * 20), []).append(f"M{x} {y}h{across}v{across}h-{across}z")
     for strength, squares in sorted(level.items()):
-        canvas.over.append(
-            group(
-                f"about {strength / 20:.2f}",
-                tag(
-                    "path", d="".join(squares), fill=BLUE, fill_opacity=strength / 20, stroke="none"
-                ),
-            )
-        )
+        shape, alpha = "".join(squares), strength / 20
+        drawn = tag("path", d=shape, fill=svg.BLUE, fill_opacity=alpha, stroke="none")
+        canvas.over.append(group(f"about {alpha:.2f}", drawn))

@@ -9,19 +9,17 @@ from typing import NamedTuple
 from swarm_ui.graph.dag import Dag
 from swarm_ui.graph.topology import Edge
 from swarm_ui.node import Condition, Node
-from swarm_ui.viz.curves import Line, lines
+from swarm_ui.viz import svg
 from swarm_ui.viz.dot_graph import dots
-from swarm_ui.viz.layered_layout import Layout, layered, longest_paths
-from swarm_ui.viz.svg import BLUE, NAME, SMALL, Box, Canvas, arrow, frame, group, rect, text
+from swarm_ui.viz.layered_layout import Layout, Line, bend, layered, lines, longest_paths
+from swarm_ui.viz.svg import Box, Canvas, arrow, frame, group, rect, small, text
 from swarm_ui.viz.svg_text import cut, listed, number, width
 
 MOST_BOXES, MOST_LINES = 40, 400
 """More nodes or edges than that are drawn as dots."""
 _EXPANDED = 40  # nested graphs are opened if no more nodes than these result in all
 _DEEP = 3  # levels of nested graphs that are opened
-_MOST_SEPARATE = (
-    6  # more agents than these share one arrow to a node that receives from all of them
-)
+_MOST_SEPARATE = 6  # more agents share one arrow to a node that receives from all of them
 _MARGIN, _TITLE, _LONGEST = 14.0, 22.0, 170.0
 
 
@@ -73,9 +71,7 @@ class _Sketch(NamedTuple):
     height: float
 
     def draw(self, canvas: Canvas, x: float, y: float) -> None:
-        low = _TITLE if self.framed else 0.0
-        side = 8.0 if self.framed else 0.0
-        layout = self.layout.moved(x + side, y + low)
+        layout = self.layout.moved(x + 8.0, y + _TITLE) if self.framed else self.layout.moved(x, y)
         drawn = lines(layout, _drawn(self.graph, self.collectors))
         if self.framed:
             self._frame(canvas, layout)
@@ -106,7 +102,7 @@ class _Sketch(NamedTuple):
                 dash=None if condition is None else "5 3",
             )
         )
-        words = [] if condition is None else [cut(condition_name(condition), 110, SMALL)]
+        words = [] if condition is None else [cut(condition_name(condition), 110, svg.SMALL)]
         words += [] if weight is None else [f"{weight:.2f}"]
         if words:
             canvas.label(line.places, ", ".join(words), tooltip)
@@ -115,36 +111,31 @@ class _Sketch(NamedTuple):
         graph, node = self.graph, self.graph.nodes[name]
         last = name in graph.closing
         thick = 2.4 if name == graph.output else 1.2
-        tooltip = _tooltip(graph, name)
+        tooltip, note = _tooltip(graph, name), _note(graph, name)
         inner = self.inside.get(name)
         if inner is not None:
             title = text(box.x + 10, box.y + 15, name, room=box.width - 20, bold=True)
-            note = _note(graph, name)
-            below = text(box.x + 10, box.bottom - 6, note, size=SMALL, opacity=0.8) if note else ""
-            outline = rect(box, BLUE, alpha=0.05, radius=10, thick=thick)
+            below = small(box.x + 10, box.bottom - 6, note, opacity=0.8) if note else ""
+            outline = rect(box, svg.BLUE, alpha=0.05, radius=10, thick=thick)
             canvas.over.append(group(tooltip, outline, title, below))
             inner.draw(canvas, box.x + 12, box.y + 26)
             return
         radius = min(box.height / 2, 17.0) if last else 6.0
-        parts = [rect(box, BLUE, alpha=0.34 if last else 0.16, radius=radius, thick=thick)]
+        parts = [rect(box, svg.BLUE, alpha=0.34 if last else 0.16, radius=radius, thick=thick)]
         if isinstance(node, Dag):
-            parts.append(rect(box.grown(-3.5), BLUE, alpha=0.0, radius=max(3.0, radius - 3)))
-        note = _note(graph, name)
-        x, y, room = box.x + box.width / 2, box.middle + 4, box.width - 14
+            parts.append(rect(box.grown(-3.5), svg.BLUE, alpha=0.0, radius=max(3.0, radius - 3)))
+        x, y, room = box.centre, box.middle + 4, box.width - 14
         parts.append(text(x, y - 7 if note else y, name, anchor="middle", room=room))
         if note:
-            below = text(x, y + 8, note, size=SMALL, anchor="middle", room=room, opacity=0.8)
-            parts.append(below)
+            parts.append(small(x, y + 8, note, anchor="middle", room=room, opacity=0.8))
         canvas.over.append(group(tooltip, *parts))
 
     def _frame(self, canvas: Canvas, layout: Layout) -> None:
         """Draw the frame around the agents, with the rounds, and the arrows that start at it."""
         graph = self.graph
         last = max((layout.column[name] for name in graph.agents), default=0)
-        boxes = [box for (_, column), box in layout.boxes.items() if column <= last]
-        x, y = min(b.x for b in boxes) - 8, min(b.y for b in boxes) - 8
-        wide, high = max(b.right for b in boxes) + 8 - x, max(b.bottom for b in boxes) + 8 - y
-        around = Box(x, y, wide, high)
+        inside = (box for (_, column), box in layout.boxes.items() if column <= last)
+        around = Box.around(inside, 8)
         tooltip = f"all {len(graph.agents)} agents"
         caption = []
         if graph.rounds > 1:
@@ -152,16 +143,13 @@ class _Sketch(NamedTuple):
             tooltip += f" speak {graph.rounds} times, and hear their own last message"
         if self.collectors:
             caption.append(f"all {len(graph.agents)} are heard")
-        label = text(x + 8, y - 5, ", ".join(caption), size=SMALL, opacity=0.8)
+        label = small(around.x + 8, around.y - 5, ", ".join(caption), opacity=0.8)
         canvas.below.append(group(tooltip, frame(around, dash="2 3"), label))
         for name in self.collectors:
             box = layout.box(name)
-            half = (around.right + box.x) / 2
             start = min(max(box.middle, around.y + 12), around.bottom - 12)
-            curve = f"M{number(around.right)} {number(start)}" + (
-                f"C{number(half)} {number(start)} {number(half)} {number(box.middle)} "
-                f"{number(box.x)} {number(box.middle)}"
-            )
+            curve = f"M{number(around.right)} {number(start)}"
+            curve += bend(around.right, start, box.x, box.middle)
             heard = f"{name} hears all {len(graph.agents)} agents"
             canvas.lines.append(arrow(curve, heard, thick=2.4, opacity=0.6))
 
@@ -180,20 +168,11 @@ def _sketch(graph: Dag, weights: Mapping[Edge, float], deep: int, expand: bool) 
                 inside[name] = inner
     size = {name: _size(graph, name, inside.get(name)) for name in graph.nodes}
     words = [condition_name(c) for c in graph.when.values()] + ["0.00"] * bool(weights)
-    gap = max([44.0, *(min(110.0, width(w, SMALL)) + 44 for w in words)])
+    gap = max([44.0, *(min(110.0, width(w, svg.SMALL)) + 44 for w in words)])
     layout = layered(depths(graph), drawn, size, (gap, 20.0))
     framed = graph.rounds > 1 or bool(collectors)
-    wide = layout.width + (16.0 if framed else 0.0)
-    return _Sketch(
-        graph,
-        weights,
-        layout,
-        inside,
-        collectors,
-        framed,
-        wide,
-        layout.height + _TITLE * framed * 1.5,
-    )
+    wide, high = layout.width + 16.0 * framed, layout.height + _TITLE * framed * 1.5
+    return _Sketch(graph, weights, layout, inside, collectors, framed, wide, high)
 
 
 def _collectors(graph: Dag, weights: Mapping[Edge, float]) -> tuple[str, ...]:
@@ -201,15 +180,11 @@ def _collectors(graph: Dag, weights: Mapping[Edge, float]) -> tuple[str, ...]:
         return ()
     agents = frozenset(graph.agents)
     special = {listener for _, listener in (*graph.when, *weights)}
-    return tuple(
-        name
-        for name in graph.closing
-        if name not in special and agents <= frozenset(graph.predecessors[name])
-    )
+    free = (name for name in graph.closing if name not in special)
+    return tuple(name for name in free if agents <= frozenset(graph.predecessors[name]))
 
 
 def _drawn(graph: Dag, collectors: tuple[str, ...]) -> list[Edge]:
-    """The edges that are drawn as lines of their own."""
     agents = frozenset(graph.agents)
     return [edge for edge in graph.edges if edge[1] not in collectors or edge[0] not in agents]
 
@@ -218,8 +193,8 @@ def _size(graph: Dag, name: str, inside: _Sketch | None) -> tuple[float, float]:
     note = _note(graph, name)
     if inside is not None:
         high = inside.height + 38 + (14 if note else 0)
-        return max(inside.width + 24, min(_LONGEST, width(name, NAME) * 1.1 + 24)), high
-    wide = max(width(name, NAME), width(note, SMALL)) + 22
+        return max(inside.width + 24, min(_LONGEST, width(name, svg.NAME) * 1.1 + 24)), high
+    wide = max(width(name, svg.NAME), width(note, svg.SMALL)) + 22
     return min(_LONGEST, max(64.0, wide)), 44.0 if note else 34.0
 
 
@@ -240,7 +215,6 @@ def _called(node: Node) -> str:
 
 
 def _tooltip(graph: Dag, name: str) -> str:
-    """The tooltip of a node."""
     node = graph.nodes[name]
     lines = [f"{name} ({type(node).__name__})"]
     if _called(node) != name:

@@ -1,18 +1,25 @@
-"""Boxes in columns from left to right. Long lines have passages, so none crosses a box."""
+"""Boxes in columns from left to right, and curves between them.
+
+Long lines have passages, so none crosses a box.
+"""
 
 from __future__ import annotations
 
 import itertools
 from bisect import bisect_right, insort
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from swarm_ui.errors import GraphError
 from swarm_ui.graph.topology import Edge, predecessors, topological
 from swarm_ui.viz.svg import Box
+from swarm_ui.viz.svg_text import number
 
 Slot = tuple[str, int]
 """A name and a column: the box itself, or a passage for its lines in a later column."""
+
+Point = tuple[float, float]
+T = TypeVar("T")
 
 _SWEEPS = 6
 
@@ -112,31 +119,42 @@ def _slots(
     return found, joints
 
 
-def _untangled(slots: list[list[Slot]], joints: Sequence[tuple[Slot, Slot]]) -> list[list[Slot]]:
-    """Order the slots of each column: the order with the fewest crossings of those tried."""
+def _near(
+    slots: Sequence[Sequence[Slot]], joints: Iterable[tuple[Slot, Slot]]
+) -> tuple[dict[Slot, list[Slot]], dict[Slot, list[Slot]]]:
+    """The slots that each slot is joined to, left and right of it."""
     left: dict[Slot, list[Slot]] = {slot: [] for column in slots for slot in column}
-    right: dict[Slot, list[Slot]] = {slot: [] for column in slots for slot in column}
+    right: dict[Slot, list[Slot]] = {slot: [] for slot in left}
     for a, b in joints:
         left[b].append(a)
         right[a].append(b)
+    return left, right
+
+
+def _untangled(slots: list[list[Slot]], joints: Sequence[tuple[Slot, Slot]]) -> list[list[Slot]]:
+    """Order the slots of each column: the order with the fewest crossings of those tried."""
+    left, right = _near(slots, joints)
     best, fewest = [list(column) for column in slots], _crossings(slots, right)
     for sweep in range(_SWEEPS):
         if not fewest:
             break
         towards, order = (left, slots[1:]) if sweep % 2 == 0 else (right, slots[-2::-1])
-        place = {slot: k - (len(c) - 1) / 2 for c in slots for k, slot in enumerate(c)}
+        place = {slot: height for column in slots for slot, height in centred(column).items()}
         for column in order:
-            mean = {s: _mean([place[t] for t in towards[s]], place[s]) for s in column}
-            column.sort(key=mean.__getitem__)
-            for k, slot in enumerate(column):
-                place[slot] = k - (len(column) - 1) / 2
+            near = {s: mean([place[t] for t in towards[s]], place[s]) for s in column}
+            column.sort(key=near.__getitem__)
+            place |= centred(column)
         crossed = _crossings(slots, right)
         if crossed < fewest:
             best, fewest = [list(column) for column in slots], crossed
     return best
 
 
-def _mean(values: Sequence[float], otherwise: float) -> float:
+def centred(column: Sequence[T]) -> dict[T, float]:
+    return {name: k - (len(column) - 1) / 2 for k, name in enumerate(column)}
+
+
+def mean(values: Sequence[float], otherwise: float) -> float:
     return sum(values) / len(values) if values else otherwise
 
 
@@ -160,16 +178,13 @@ def _settled(
     gap: float,
 ) -> dict[Slot, float]:
     """The vertical centre of each slot, close to the slots that it is joined to."""
-    near: dict[Slot, list[Slot]] = {slot: [] for column in slots for slot in column}
-    for a, b in joints:
-        near[a].append(b)
-        near[b].append(a)
+    left, right = _near(slots, joints)
     centre: dict[Slot, float] = {}
     for column in slots:
         centre |= zip(column, _spread([0.0] * len(column), column, tall, gap), strict=True)
     for sweep in range(2 * _SWEEPS):
         for column in slots if sweep % 2 == 0 else slots[::-1]:
-            wanted = [_pulled(s, near[s], tall, centre) for s in column]
+            wanted = [_pulled(s, [*left[s], *right[s]], tall, centre) for s in column]
             centre |= zip(column, _spread(wanted, column, tall, gap), strict=True)
     return centre
 
@@ -202,3 +217,70 @@ def _spread(
             pools[-2:] = [((a * n + b * m) / (n + m), n + m)]
     level = [mean for mean, count in pools for _ in range(count)]
     return [a + b for a, b in zip(level, offsets, strict=True)]
+
+
+class Line(NamedTuple):
+    curve: str
+    places: list[Point]
+    """Places for a label on the last stretch, which belongs to this line alone."""
+
+
+def lines(layout: Layout, links: Iterable[Edge]) -> dict[Edge, Line]:
+    """A curve for each link. Curves that end at one box end beside each other."""
+    pairs = list(links)
+    ends: dict[str, list[Edge]] = {}
+    for link in pairs:
+        ends.setdefault(link[1], []).append(link)
+    port: dict[Edge, float] = {}
+    for listener, arriving in ends.items():
+        box = layout.box(listener)
+        arriving.sort(key=lambda link: _before(layout, link).middle)
+        room = max(0.0, min(box.height - 14, 7.0 * (len(arriving) - 1)))
+        step = room / max(1, len(arriving) - 1)
+        for k, link in enumerate(arriving):
+            port[link] = box.middle - room / 2 + k * step
+    return {link: _line(layout, link, port[link]) for link in pairs}
+
+
+def _before(layout: Layout, link: Edge) -> Box:
+    return layout.boxes[link[0], layout.column[link[1]] - 1]
+
+
+def _line(layout: Layout, link: Edge, end: float) -> Line:
+    sender, listener = link
+    first, last = layout.column[sender], layout.column[listener]
+    box = layout.boxes[sender, first]
+    y = box.middle
+    x = layout.spans[first][1]
+    curve = f"M{number(box.right)} {number(y)}" + (f"H{number(x)}" if x > box.right else "")
+    places: list[Point] = []
+    for column in range(first + 1, last + 1):
+        there = layout.boxes[listener if column == last else sender, column]
+        to_x, to_y = layout.spans[column][0], end if column == last else there.middle
+        curve += bend(x, y, to_x, to_y)
+        if column == last:
+            places = [_along(x, y, to_x, to_y, t) for t in (0.42, 0.3, 0.54, 0.2, 0.66, 0.78)]
+            curve += f"H{number(there.x)}" if there.x > to_x else ""
+        else:
+            x, y = layout.spans[column][1], to_y
+            curve += f"H{number(x)}"
+    return Line(curve, places)
+
+
+def bend(x: float, y: float, to_x: float, to_y: float) -> str:
+    """The path from one point to another that starts and ends horizontally."""
+    half = (x + to_x) / 2
+    if abs(to_y - y) < 0.05:
+        return f"H{number(to_x)}"
+    return (
+        f"C{number(half)} {number(y)} {number(half)} {number(to_y)} {number(to_x)} {number(to_y)}"
+    )
+
+
+def _along(x: float, y: float, to_x: float, to_y: float, t: float) -> Point:
+    """The point of a bend at ``t`` in [0, 1]."""
+    s = 1 - t
+    half = (x + to_x) / 2
+    across = s**3 * x + 3 * s * s * t * half + 3 * s * t * t * half + t**3 * to_x
+    down = (s**3 + 3 * s * s * t) * y + (3 * s * t * t + t**3) * to_y
+    return across, down

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from swarm_ui.graph.topology import Edge, predecessors
 from swarm_ui.viz import call_cells
-from swarm_ui.viz.curves import bend
-from swarm_ui.viz.layered_layout import longest_paths, ordered
+from swarm_ui.viz.layered_layout import bend, longest_paths, ordered
 from swarm_ui.viz.svg import GREY, WORDS, Box, rect, text
 from swarm_ui.viz.svg_text import number
 from swarm_ui.viz.trace_panels import GAP, Panel, PanelDrawing
@@ -28,16 +27,19 @@ def grid(drawing: PanelDrawing) -> tuple[float, float]:
     ports = _ports(panel, heard, box, column)
     spans = {k: (b.x, b.right) for k, b in place.values()}
     for link in heard:
-        sender, listener = box[link[0]], box[link[1]]
-        end = ports[link]
+        sender, listener, end = box[link[0]], box[link[1]], ports[link]
+        between = [spans[k] for k in range(column[link[0]] + 1, column[link[1]]) if k in spans]
         if column[link[0]] == column[link[1]]:
             curve = _arc(sender, listener, end, reach.get(link, _SHORTEST))
-        elif column[link[1]] - column[link[0]] == 1:
-            curve = f"M{number(sender.right)} {number(sender.middle)}" + bend(
-                sender.right, sender.middle, listener.x, end
-            )
+        elif not between:
+            curve = f"M{number(sender.right)} {number(sender.middle)}"
+            curve += bend(sender.right, sender.middle, listener.x, end)
         else:
-            curve = _detour(link, panel, box, column, spans, end, bottom)
+            # It passes other rounds between two rows, or below everything beside a vote.
+            share = (panel.cells[link[0]].round + 1) / (len(panel.rounds) + 1)
+            beside_vote = column[link[1]] > len(panel.rounds)
+            lane = bottom - 5 * share if beside_vote else sender.bottom + GAP * share
+            curve = _detour(sender, listener, end, lane, (between[0][0], between[-1][1]))
         drawing.arrow(link, curve)
     for id in panel.cells:
         drawing.cell(id, box[id])
@@ -90,10 +92,8 @@ def _boxes(
         band = Box(x, drawing.y + _HEAD, gutter + wide + 2 * _PAD, tall + 2 * _PAD)
         left = x + _PAD + gutter
         drawing.canvas.below.append(rect(band, GREY, alpha=0.08, stroke=None, radius=10))
-        heading = text(
-            left + wide / 2, drawing.y + 16, f"round {round}", size=WORDS, anchor="middle"
-        )
-        drawing.canvas.over.append(heading)
+        middle, words = left + wide / 2, f"round {round}"
+        drawing.canvas.over.append(text(middle, drawing.y + 16, words, size=WORDS, anchor="middle"))
         for cell in panel.cells.values():
             if cell.round == round and cell.name in rows:
                 y = top + rows[cell.name] * (high + GAP)
@@ -124,9 +124,6 @@ def _closing(
         deep = max(deep, y - GAP)
         x += max(wide for wide, _ in here.values()) + _ACROSS
     return x, deep
-
-
-# -- lines ------------------------------------------------------------------------------------
 
 
 def _ports(
@@ -165,23 +162,9 @@ def _arc(sender: Box, listener: Box, end: float, reach: float) -> str:
     )
 
 
-def _detour(
-    link: Edge,
-    panel: Panel,
-    box: dict[str, Box],
-    column: dict[str, int],
-    spans: dict[int, tuple[float, float]],
-    end: float,
-    bottom: float,
-) -> str:
-    """A line that passes other rounds between two rows, or below everything beside a vote."""
-    sender, listener = box[link[0]], box[link[1]]
-    first, last = column[link[0]], column[link[1]]
-    share = (panel.cells[link[0]].round + 1) / (len(panel.rounds) + 1)
-    lane = sender.bottom + GAP * share
-    if last - 1 >= len(panel.rounds):
-        lane = bottom - 5 * share
-    start, stop = spans[first + 1][0], spans[last - 1][1]
+def _detour(sender: Box, listener: Box, end: float, lane: float, span: tuple[float, float]) -> str:
+    """A line that passes other rounds at the height of ``lane``."""
+    start, stop = span
     return (
         f"M{number(sender.right)} {number(sender.middle)}"
         f"{bend(sender.right, sender.middle, start, lane)}H{number(stop)}"

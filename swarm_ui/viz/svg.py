@@ -7,7 +7,8 @@ page's text, and fills are half transparent.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -43,9 +44,21 @@ class Box(NamedTuple):
         return self.y + self.height
 
     @property
+    def centre(self) -> float:
+        return self.x + self.width / 2
+
+    @property
     def middle(self) -> float:
         """The vertical centre."""
         return self.y + self.height / 2
+
+    @staticmethod
+    def around(boxes: Iterable[Box], margin: float) -> Box:
+        """The box around all boxes, with a margin."""
+        found = list(boxes)
+        x, y = min(b.x for b in found), min(b.y for b in found)
+        right, bottom = max(b.right for b in found), max(b.bottom for b in found)
+        return Box(x, y, right - x, bottom - y).grown(margin)
 
     def moved(self, x: float, y: float) -> Box:
         return Box(self.x + x, self.y + y, self.width, self.height)
@@ -54,12 +67,8 @@ class Box(NamedTuple):
         return Box(self.x - by, self.y - by, self.width + 2 * by, self.height + 2 * by)
 
     def meets(self, other: Box) -> bool:
-        return (
-            self.x < other.right
-            and other.x < self.right
-            and self.y < other.bottom
-            and other.y < self.bottom
-        )
+        across = self.x < other.right and other.x < self.right
+        return across and self.y < other.bottom and other.y < self.bottom
 
 
 class Canvas:
@@ -86,32 +95,20 @@ class Canvas:
         free = (b for b in boxes if not any(b.meets(gap) for gap in self._gaps))
         box = next(free, boxes[0])
         self._gaps.append(box)
-        shown = text(
-            box.x + wide / 2, box.middle + 3.3, words, size=SMALL, anchor="middle", opacity=opacity
-        )
-        self._labels.append(group(tooltip, shown))
+        x, y = box.centre, box.middle + 3.3
+        self._labels.append(group(tooltip, small(x, y, words, anchor="middle", opacity=opacity)))
 
     def document(self, wide: float, high: float, label: str) -> str:
         """The picture as an SVG document. ``label`` describes it to screen readers."""
         parts = [_STYLE, _arrow_heads(), *self.below]
         if self._gaps:
-            holes = "".join(
-                tag("rect", x=b.x, y=b.y, width=b.width, height=b.height, fill="#000")
-                for b in self._gaps
-            )
+            name, frame = f"gap-{PICTURE_ID}", Box(0.0, 0.0, wide, high)._asdict()
             whole = tag("rect", width=wide, height=high, fill="#fff")
-            frame = {"x": 0.0, "y": 0.0, "width": wide, "height": high}
+            mask = whole + "".join(tag("rect", **b._asdict(), fill="#000") for b in self._gaps)
             parts.append(
-                tag(
-                    "mask",
-                    whole + holes,
-                    stroke="none",
-                    id=f"gap-{PICTURE_ID}",
-                    maskUnits="userSpaceOnUse",
-                    **frame,
-                )
+                tag("mask", mask, stroke="none", id=name, maskUnits="userSpaceOnUse", **frame)
             )
-            parts.append(tag("g", "".join(self.lines), mask=f"url(#gap-{PICTURE_ID})"))
+            parts.append(tag("g", "".join(self.lines), mask=f"url(#{name})"))
         else:
             parts.extend(self.lines)
         body = "\n".join([*parts, *self.over, *self._labels])
@@ -141,7 +138,6 @@ def tag(name: str, body: str = "", /, **attributes: str | float | None) -> str:
 
 
 def group(tooltip: str, *parts: str, opacity: float | None = None) -> str:
-    """Several elements with one tooltip."""
     title = tag("title", plain(tooltip)) if tooltip else ""
     return tag("g", title + "".join(parts), opacity=opacity)
 
@@ -159,10 +155,7 @@ def rect(
     """A filled box. ``alpha`` is the opacity of the fill."""
     return tag(
         "rect",
-        x=box.x,
-        y=box.y,
-        width=box.width,
-        height=box.height,
+        **box._asdict(),
         rx=radius,
         fill=colour,
         fill_opacity=alpha,
@@ -200,6 +193,10 @@ def text(
     )
 
 
+small = partial(text, size=SMALL)
+"""A line of small print."""
+
+
 def arrow(
     curve: str,
     tooltip: str,
@@ -225,7 +222,6 @@ def arrow(
 
 
 def frame(box: Box, *, dash: str | None = None, opacity: float = 0.45) -> str:
-    """A faint outline with round corners."""
     x, y, r = box.x, box.y, 10.0
     across, down = box.width - 2 * r, box.height - 2 * r
     arc = f"a{number(r)} {number(r)} 0 0 1 "
@@ -251,23 +247,12 @@ def ticks(low: float, high: float, about: int, *, whole: bool = False) -> list[f
 
 
 def _arrow_heads() -> str:
-    """Heads of arrows, one for each colour of line."""
-    heads = (("ink", INK), ("red", RED), ("blue", BLUE))
-    return tag(
-        "defs",
-        "".join(
-            tag(
-                "marker",
-                tag("path", d="M0 0L8 4L0 8z", fill=colour, stroke="none"),
-                id=f"{name}-{PICTURE_ID}",
-                viewBox="0 0 8 8",
-                refX=7,
-                refY=4,
-                markerUnits="userSpaceOnUse",
-                markerWidth=8,
-                markerHeight=8,
-                orient="auto",
-            )
-            for name, colour in heads
-        ),
-    )
+    place: dict[str, str | float] = {
+        "viewBox": "0 0 8 8", "refX": 7, "refY": 4, "markerUnits": "userSpaceOnUse",
+        "markerWidth": 8, "markerHeight": 8, "orient": "auto",
+    }  # fmt: skip
+    heads = []
+    for name, colour in (("ink", INK), ("red", RED), ("blue", BLUE)):
+        shape = tag("path", d="M0 0L8 4L0 8z", fill=colour, stroke="none")
+        heads.append(tag("marker", shape, id=f"{name}-{PICTURE_ID}", **place))
+    return tag("defs", "".join(heads))

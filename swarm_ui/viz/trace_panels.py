@@ -9,8 +9,7 @@ from swarm_ui.graph.topology import Edge
 from swarm_ui.trace.records import Trace
 from swarm_ui.viz import call_cells
 from swarm_ui.viz.call_cells import Cell, Palette
-from swarm_ui.viz.curves import lines
-from swarm_ui.viz.layered_layout import layered, longest_paths
+from swarm_ui.viz.layered_layout import layered, lines, longest_paths
 from swarm_ui.viz.svg import INK, RED, Box, Canvas, arrow, group, tag
 
 GAP = 20.0
@@ -84,8 +83,6 @@ def _speakers(panel: Panel) -> list[str]:
 
 @dataclass(slots=True)
 class PanelDrawing:
-    """A panel and the place where it is drawn."""
-
     canvas: Canvas
     panel: Panel
     colours: Palette
@@ -95,7 +92,6 @@ class PanelDrawing:
     """The opacity of its lines."""
 
     def arrow(self, link: Edge, curve: str) -> None:
-        """Draw the arrow of a message."""
         sender, listener = self.panel.cells[link[0]], self.panel.cells[link[1]]
         own = sender.name == listener.name
         failed = sender.call is not None and sender.call.error is not None
@@ -145,7 +141,6 @@ def layers(drawing: PanelDrawing) -> tuple[float, float]:
 
 
 def _silent(panel: Panel, heard: Sequence[Edge]) -> list[Edge]:
-    """The edges that carried no message."""
     ids = {cell.name: cell.id for cell in panel.cells.values()}
     found = [(ids[a], ids[b]) for a, b in panel.edges if a in ids and b in ids]
     there = set(heard)

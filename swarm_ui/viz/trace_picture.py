@@ -45,7 +45,6 @@ def trace_svg(trace: Trace) -> str:
 
 
 def _panel(canvas: Canvas, panel: Panel, colours: Palette, y: float) -> tuple[float, float]:
-    """Draw the calls of one graph; returns the width and height of the drawing."""
     inner = bool(panel.prefix)
     corner = (_MARGIN + 12, y + 24) if inner else (_MARGIN, y)
     drawing = PanelDrawing(canvas, panel, colours, *corner, 0.7 if len(panel.heard) <= 60 else 0.45)
@@ -59,7 +58,6 @@ def _panel(canvas: Canvas, panel: Panel, colours: Palette, y: float) -> tuple[fl
 
 
 def _caption(trace: Trace) -> list[Words]:
-    """The lines of the caption: the goal, the decision and the figures."""
     failed = sum(call.error is not None for call in trace.calls)
     rescued = sum(call.rescued is not None for call in trace.calls)
     tokens = sum(c.usage.prompt_tokens + c.usage.completion_tokens for c in trace.calls)
@@ -103,9 +101,8 @@ def _write(canvas: Canvas, caption: list[Words], wide: float) -> None:
             x += 16
         room = wide + _MARGIN - x
         size = NAME + 1 if k == 1 else NAME if k == 0 else SMALL + 0.5
-        line = text(
-            x, y, words, size=size, room=room, bold=k == 1, opacity=0.75 if k == 2 else None
-        )
+        faint = 0.75 if k == 2 else None
+        line = text(x, y, words, size=size, room=room, bold=k == 1, opacity=faint)
         canvas.over.append(f"<g>{line}{_whole(words, room, size)}</g>")
 
 

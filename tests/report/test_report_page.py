@@ -25,7 +25,7 @@ from swarm_ui.report import (
 )
 from swarm_ui.report.compressed_episodes import packed, unpacked
 from swarm_ui.report.contents import EpisodeSet
-from swarm_ui.report.graph_drawing import graph
+from swarm_ui.report.page import graph
 from swarm_ui.report.viewer import outcome, viewer_episode
 from swarm_ui.trace.records import Episode
 from swarm_ui.viz.svg import ticks

@@ -41,7 +41,7 @@ from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.collector import SampleJobs
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.preferences.pairs import PairConfig
-from swarm_ui.optim.stage1.synthesis.rehearsal import Rehearsal
+from swarm_ui.optim.stage1.synthesis.curriculum import Rehearsal
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.optim.training_progress import Progress
 from swarm_ui.rollout.episodes import Job

@@ -20,7 +20,7 @@ from swarm_ui.node import derive
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.preferences.pairs import PreferencePair
-from swarm_ui.optim.stage1.synthesis.rehearsal import Rehearsal
+from swarm_ui.optim.stage1.synthesis.curriculum import Rehearsal
 from swarm_ui.optim.update.team_update import update_team
 from swarm_ui.rollout.episodes import Intervention, rollout_many
 from swarm_ui.rollout.policy import GraphPolicy

@@ -93,14 +93,12 @@ class CallLog:
         return hold
 
     def end(self, hold: Hold, called: CallRecord) -> None:
-        """Record the end of a call."""
         self._budget.settle(hold, None if called.failed else called.usage)
         if not called.failed:
             self.known[called.key] = called
         self._lines.append(msgspec.json.encode(called))
 
     def close(self) -> None:
-        """Close the file."""
         self._lines.close()
 
 
@@ -174,12 +172,9 @@ class LoggedModel:
         called = CallRecord(key=key, model=self.name, failed=True)
         try:
             (reply,) = await self._model.generate([request])
+            text = reply.text.encode("utf-8", "replace").decode()
             called = CallRecord(
-                key=key,
-                model=self.name,
-                text=reply.text.encode("utf-8", "replace").decode(),
-                usage=reply.usage,
-                prompt=short_hash(read),
+                key=key, model=self.name, text=text, usage=reply.usage, prompt=short_hash(read)
             )
         finally:
             self._log.end(hold, called)

@@ -8,6 +8,12 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.optim.stage1.corpus.samples import LEVELS
 
 
+def check(config: msgspec.Struct, where: str, name: str, wanted: str, fits: bool) -> None:
+    """Raise ``ConfigError`` for a setting that does not fit."""
+    if not fits:
+        raise ConfigError(f"{where}: '{name}' must be {wanted}, got {getattr(config, name)!r}")
+
+
 class CorpusConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Which samples are made from a walk, and which are kept."""
 
@@ -52,17 +58,12 @@ class CorpusConfig(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not self.levels or not set(self.levels) <= set(LEVELS):
             raise ConfigError(f"corpus: 'levels' must be some of 1, 2 and 3, got {self.levels}")
+        counts = ("questions", "instructions", "neighbours", "attempts", "repeats")
+        for low, names in ((0, ("screens",)), (1, counts), (16, ("max_tokens",))):
+            for name in names:
+                check(self, "corpus", name, f"at least {low}", getattr(self, name) >= low)
         for name in ("stray", "first_screen", "messages", "wrong_neighbours"):
-            value = getattr(self, name)
-            if not 0.0 <= value <= 1.0:
-                raise ConfigError(f"corpus: '{name}' must be in [0, 1], got {value}")
-        least = {"screens": 0, "questions": 1, "instructions": 1, "neighbours": 1, "attempts": 1,
-                 "repeats": 1, "max_tokens": 16}  # fmt: skip
-        for name, low in least.items():
-            if getattr(self, name) < low:
-                raise ConfigError(
-                    f"corpus: '{name}' must be at least {low}, got {getattr(self, name)}"
-                )
+            check(self, "corpus", name, "in [0, 1]", 0.0 <= getattr(self, name) <= 1.0)
         if not 0.0 <= self.bad_below <= self.good_above <= 1.0:
             raise ConfigError(
                 "corpus: expected 0 <= bad_below <= good_above <= 1, got "

@@ -11,21 +11,21 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.model import ChatMessage
-from swarm_ui.optim.stage1.corpus.held_out import HeldOut
-from swarm_ui.optim.stage1.corpus.samples import LEVELS, Sample
+from swarm_ui.optim.stage1.corpus.samples import LEVELS, HeldOut, Sample
 from swarm_ui.optim.stage1.corpus.store import read_corpus
 from swarm_ui.storage.run_directory import write_atomic
 
 Folders = Path | Sequence[Path]
 Row = dict[str, Any]
 
+PARTS = ("sft_level1", "sft_level2", "sft_level3", "preference_level3")
 FORMATS = ("trl", "alpaca", "sharegpt", "datasets")
 
 
@@ -63,21 +63,20 @@ def export(
         raise ConfigError(f"export: nothing of level {', '.join(map(str, levels))} in '{corpus}'")
     if format == "datasets":
         return [_save_datasets(samples, out)]
-    if format == "trl":
-        written = []
-        for name, part, pair in _parts(samples):
-            row = preference_row if pair else supervised_row
-            lines = [json.dumps(row(sample), ensure_ascii=False) + "\n" for sample in part]
-            written.append(_write(out / f"{name}.jsonl", "".join(lines)))
-        return written
-    form = _alpaca if format == "alpaca" else _sharegpt
+    form = {"trl": conversational, "alpaca": _alpaca, "sharegpt": _sharegpt}[format]
     written, info = [], {}
-    for name, part, pair in _parts(samples):
+    for name, part in parts(samples).items():
+        pair = name.startswith("preference")
         rows = [form(sample, pair=pair) for sample in part]
+        if format == "trl":
+            lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
+            written.append(_write(out / f"{name}.jsonl", "".join(lines)))
+            continue
         listed = json.dumps(rows, ensure_ascii=False, indent=1)
         written.append(_write(out / f"{name}.json", listed))
         info[name] = _INFO[format, pair] | {"file_name": f"{name}.json"}
-    written.append(_write(out / "dataset_info.json", json.dumps(info, indent=2)))
+    if info:
+        written.append(_write(out / "dataset_info.json", json.dumps(info, indent=2)))
     return written
 
 
@@ -93,32 +92,20 @@ def gather(
     return list(found.values())
 
 
-def supervised_row(sample: Sample) -> Row:
-    """TRL's conversational prompt and completion."""
-    return {"prompt": _turns(sample.chat), "completion": [_turn("assistant", sample.response)]}
+def parts(samples: Sequence[Sample]) -> dict[str, list[Sample]]:
+    """The samples of each part that is not empty, by name of its file."""
+    found = [[s for s in samples if s.level == level] for level in LEVELS]
+    found.append([s for s in samples if s.rejected is not None])
+    return {name: part for name, part in zip(PARTS, found, strict=True) if part}
 
 
-def preference_row(sample: Sample) -> Row:
-    """TRL's conversational prompt, chosen and rejected."""
-    return {
-        "prompt": _turns(sample.chat),
-        "chosen": [_turn("assistant", sample.response)],
-        "rejected": [_turn("assistant", sample.rejected or "")],
-    }
-
-
-def _parts(samples: Sequence[Sample]) -> Iterator[tuple[str, list[Sample], bool]]:
-    """File name and samples of each part that is not empty, and whether they are preferences."""
-    for level in LEVELS:
-        part = [sample for sample in samples if sample.level == level]
-        if part:
-            yield f"sft_level{level}", part, False
-    pairs = [sample for sample in samples if sample.rejected is not None]
-    if pairs:
-        yield "preference_level3", pairs, True
-
-
-# -- LLaMA-Factory ----------------------------------------------------------------------------
+def conversational(sample: Sample, *, pair: bool) -> Row:
+    """TRL's conversational prompt and completion, or with ``pair`` prompt, chosen and rejected."""
+    row: Row = {"prompt": _turns(sample.chat)}
+    chosen = [_turn("assistant", sample.response)]
+    if not pair:
+        return row | {"completion": chosen}
+    return row | {"chosen": chosen, "rejected": [_turn("assistant", sample.rejected or "")]}
 
 
 def _alpaca(sample: Sample, *, pair: bool) -> Row:
@@ -131,13 +118,12 @@ def _alpaca(sample: Sample, *, pair: bool) -> Row:
 
 def _sharegpt(sample: Sample, *, pair: bool) -> Row:
     system, user = sample.chat
-    turns = [{"from": "human", "value": user.content}]
+    asked = {"from": "human", "value": user.content}
     response = {"from": "gpt", "value": sample.response}
     if not pair:
-        return {"system": system.content, "conversations": [*turns, response]}
-    rejected = {"from": "gpt", "value": sample.rejected or ""}
-    return {"system": system.content, "conversations": turns, "chosen": response,
-            "rejected": rejected}  # fmt: skip
+        return {"system": system.content, "conversations": [asked, response]}
+    sides = {"chosen": response, "rejected": {"from": "gpt", "value": sample.rejected or ""}}
+    return {"system": system.content, "conversations": [asked], **sides}
 
 
 _PAIR = {"chosen": "chosen", "rejected": "rejected"}
@@ -151,33 +137,22 @@ _INFO: dict[tuple[str, bool], Row] = {
 }
 
 
-# -- datasets ---------------------------------------------------------------------------------
-
-
 def _save_datasets(samples: Sequence[Sample], out: Path) -> Path:
     try:
-        from datasets import (  # type: ignore[import-untyped]
-            Dataset,
-            DatasetDict,
-            Features,
-            Value,
-        )
+        from datasets import Dataset, DatasetDict, Features, Value  # type: ignore[import-untyped]
     except ImportError:
         raise MissingExtra("train", "the export to datasets", "datasets") from None
     kinds = {str: Value("string"), int: Value("int64"), float: Value("float64")}
     features = Features({name: kinds[kind] for name, (kind, _) in _COLUMNS.items()})
     features["prompt"] = [{"role": kinds[str], "content": kinds[str]}]
-    levels = sorted({sample.level for sample in samples})
-    splits = {
-        f"level{level}": Dataset.from_list(
-            [_flat(sample) for sample in samples if sample.level == level], features=features
-        )
-        for level in levels
-    }
+    splits = DatasetDict()
+    for level in sorted({sample.level for sample in samples}):
+        rows = [_flat(sample) for sample in samples if sample.level == level]
+        splits[f"level{level}"] = Dataset.from_list(rows, features=features)
     fresh = out.parent / f".{out.name}.part"
     shutil.rmtree(fresh, ignore_errors=True)
     out.parent.mkdir(parents=True, exist_ok=True)
-    DatasetDict(splits).save_to_disk(str(fresh))
+    splits.save_to_disk(str(fresh))
     if out.exists():
         if not (out / "dataset_dict.json").is_file() and any(out.iterdir()):
             raise ConfigError(f"export: '{out}' is not empty and holds no datasets; choose another")
@@ -201,9 +176,6 @@ _COLUMNS: dict[str, tuple[type, str]] = {
 def _flat(sample: Sample) -> Row:
     row = {name: attrgetter(path)(sample) for name, (_, path) in _COLUMNS.items()}
     return row | {"prompt": _turns(sample.chat)}
-
-
-# -- files ------------------------------------------------------------------------------------
 
 
 def _turns(chat: Sequence[ChatMessage]) -> list[dict[str, str]]:

@@ -50,17 +50,14 @@ class LLMAgent(_LLMRole):
     async def act(
         self, state: WalkState, decision: Decision, *, seed: int, temperature: float
     ) -> Reply:
-        """The reply to the prompt that agents get when they act."""
         chat = decision_chat(decision)
         return await self._ask(chat, seed=seed, temperature=temperature, divisor=4)
 
     async def questions(self, state: WalkState, *, seed: int) -> Items:
-        """Questions and answers, parsed from one reply."""
         chat = questions_chat(state.observation, self._config.questions)
         return await self._items(chat, seed, _question)
 
     async def instructions(self, state: WalkState, *, seed: int) -> Items:
-        """Instructions and replies, parsed from one reply."""
         chat = instructions_chat(state.observation, self._config.instructions)
         return await self._items(chat, seed, _instruction)
 
@@ -78,7 +75,6 @@ class LLMAdversary(_LLMRole):
     """A language model as :class:`~swarm_ui.optim.stage1.corpus.roles.Adversary`."""
 
     async def oppose(self, state: WalkState, good: Action, *, seed: int) -> Reply | None:
-        """The reply to the adversary's prompt."""
         chat = adversary_chat(Decision(observation=state.observation), good)
         temperature = self._config.temperature
         return await self._ask(chat, seed=seed, temperature=temperature, divisor=4)
@@ -91,7 +87,6 @@ class LLMJudge(_LLMRole):
     """
 
     async def score_answers(self, state: WalkState, items: Sequence[Item]) -> list[float | None]:
-        """One request for all items."""
         names = [f"item_{k}" for k in range(len(items))]
         pairs = [(item.asked, item.answer) for item in items]
         return await self._scores(judging_chat(state.observation, pairs, names), names)

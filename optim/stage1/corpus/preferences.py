@@ -25,87 +25,85 @@ class Preference(NamedTuple):
     heard: tuple[Heard, ...]
 
 
-class PreferenceMaker:
-    """Makes preferences from steps."""
+async def preference(
+    state: WalkState, reply: Reply, roles: Roles, config: CorpusConfig, seed: int
+) -> Preference | Reason:
+    """The preference of a step, or the reason why there is none.
 
-    def __init__(self, roles: Roles, config: CorpusConfig) -> None:
-        self._roles, self._config = roles, config
+    Args:
+        state: the step.
+        reply: the agent's reply at this step.
+        roles: the adversary writes the rejected reply, and the critic scores both.
+        config: settings.
+        seed: of all random choices.
+    """
+    chosen = canonical(reply.text, state.observation)
+    if isinstance(chosen, str):
+        return f"chosen: {chosen}"
+    rng = random.Random(seed)
+    found = await _rejected(state, chosen, roles, config, random.Random(rng.getrandbits(31)))
+    if isinstance(found, str):
+        return found
+    heard: tuple[Heard, ...] = ()
+    if rng.random() < config.messages:
+        heard = await _neighbours(state, chosen[1], roles, config, rng)
+    return Preference(chosen[0], *found, heard)
 
-    async def make(self, state: WalkState, reply: Reply, seed: int) -> Preference | Reason:
-        """The preference of a step, or the reason why there is none.
 
-        Args:
-            state: the step.
-            reply: the agent's reply at this step.
-            seed: of all random choices.
-        """
-        chosen = canonical(reply.text, state.observation)
-        if isinstance(chosen, str):
-            return f"chosen: {chosen}"
-        rng = random.Random(seed)
-        found = await self._rejected(state, chosen, rng.getrandbits(31))
-        if isinstance(found, str):
-            return found
-        rejected, score, rejected_score = found
-        heard: tuple[Heard, ...] = ()
-        if rng.random() < self._config.messages:
-            heard = await self._neighbours(state, chosen[1], rng)
-        return Preference(chosen[0], rejected, score, rejected_score, heard)
+async def _rejected(
+    state: WalkState,
+    chosen: tuple[str, Action],
+    roles: Roles,
+    config: CorpusConfig,
+    rng: random.Random,
+) -> tuple[str, float | None, float | None] | Reason:
+    """Rejection sampling: a possible reply with another action that is judged wrong."""
+    tried, critic = {chosen[1].key}, roles.critic
+    reason = "the adversary wrote nothing"
+    for _ in range(config.attempts):
+        reply = await roles.adversary.oppose(state, chosen[1], seed=rng.getrandbits(31))
+        if reply is None:
+            continue
+        read = canonical(reply.text, state.observation)
+        if isinstance(read, str):
+            reason = read
+            continue
+        text, action = read
+        if action.key in tried:
+            reason = "always the same act"
+            continue
+        tried.add(action.key)
+        if critic is None:
+            return text, None, None
+        both = [chosen[0], text]
+        good, bad = await critic.score_actions(state, both, seed=rng.getrandbits(31))
+        fault = score_fault(good, config)
+        if fault is not None:
+            return f"chosen: {fault}"
+        if bad is not None and bad < config.bad_below:
+            return text, good, bad
+        reason = "not judged wrong"
+    return f"no negative: {reason}"
 
-    async def _rejected(
-        self, state: WalkState, chosen: tuple[str, Action], seed: int
-    ) -> tuple[str, float | None, float | None] | Reason:
-        """Rejection sampling: a possible reply with another action that is judged wrong."""
-        rng, config, critic = random.Random(seed), self._config, self._roles.critic
-        tried = {chosen[1].key}
-        reason = "no negative: the adversary wrote nothing"
-        for _ in range(config.attempts):
-            seed = rng.getrandbits(31)
-            reply = await self._roles.adversary.oppose(state, chosen[1], seed=seed)
-            if reply is None:
-                continue
-            read = canonical(reply.text, state.observation)
-            if isinstance(read, str):
-                reason = f"no negative: {read}"
-                continue
-            text, action = read
-            if action.key in tried:
-                reason = "no negative: always the same act"
-                continue
-            tried.add(action.key)
-            if critic is None:
-                return text, None, None
-            both = [chosen[0], text]
-            good, bad = await critic.score_actions(state, both, seed=rng.getrandbits(31))
-            fault = score_fault(good, config)
-            if fault is not None:
-                return f"chosen: {fault}"
-            if bad is not None and bad < config.bad_below:
-                return text, good, bad
-            reason = "no negative: not judged wrong"
-        return reason
 
-    async def _neighbours(
-        self, state: WalkState, good: Action, rng: random.Random
-    ) -> tuple[Heard, ...]:
-        """Messages of other agents about this screen.
+async def _neighbours(
+    state: WalkState, good: Action, roles: Roles, config: CorpusConfig, rng: random.Random
+) -> tuple[Heard, ...]:
+    """Messages of other agents about this screen.
 
-        Some are samples of the agent itself, correct or wrong; the others are the adversary's.
-        """
-        config = self._config
-        count = rng.randint(1, min(config.neighbours, len(NEIGHBOURS)))
-        heard = []
-        for sender in sorted(rng.sample(NEIGHBOURS, count)):
-            seed, wrong = rng.getrandbits(31), rng.random() < config.wrong_neighbours
-            reply: Reply | None
-            if wrong:
-                reply = await self._roles.adversary.oppose(state, good, seed=seed)
-            else:
-                decision = Decision(observation=state.observation)
-                reply = await self._roles.agent.act(
-                    state, decision, seed=seed, temperature=config.temperature
-                )
-            read = "nothing" if reply is None else canonical(reply.text, state.observation)
-            if not isinstance(read, str):
-                heard.append(Heard(sender=sender, round=0, content=read[0], action=read[1]))
-        return tuple(heard)
+    Some are samples of the agent itself, correct or wrong; the others are the adversary's.
+    """
+    count = rng.randint(1, min(config.neighbours, len(NEIGHBOURS)))
+    decision, heard = Decision(observation=state.observation), []
+    for sender in sorted(rng.sample(NEIGHBOURS, count)):
+        seed, wrong = rng.getrandbits(31), rng.random() < config.wrong_neighbours
+        reply: Reply | None
+        if wrong:
+            reply = await roles.adversary.oppose(state, good, seed=seed)
+        else:
+            warm = config.temperature
+            reply = await roles.agent.act(state, decision, seed=seed, temperature=warm)
+        read = "nothing" if reply is None else canonical(reply.text, state.observation)
+        if not isinstance(read, str):
+            heard.append(Heard(sender=sender, round=0, content=read[0], action=read[1]))
+    return tuple(heard)

@@ -25,8 +25,6 @@ Reason = str
 
 
 class DropCounts(Counter[str]):
-    """Counts of dropped items, by level and reason."""
-
     def note(self, level: int, reason: Reason, times: int = 1) -> None:
         if times:
             self[f"level {level}: {reason}"] += times
@@ -126,7 +124,6 @@ class Deduplicator:
         return None
 
     def remember(self, sample: Sample) -> None:
-        """Count a sample that was accepted before."""
         self._seen.add(_same_text(sample))
         self._alike[sample.alike] += 1
 

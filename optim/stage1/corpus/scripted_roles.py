@@ -9,12 +9,11 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from swarm_ui.action import Action, Unparsed, parse_action
-from swarm_ui.environment import Environment, Graded
-from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.stage1.corpus.roles import Item, Items, Reply, WalkState
+from swarm_ui.optim.stage1.synthesis.demonstrations import expert_of
 
 _WORDINGS = 3
 _REASONS = (
@@ -34,19 +33,17 @@ class ScriptedAgent:
         self, state: WalkState, decision: Decision, *, seed: int, temperature: float
     ) -> Reply:
         """Raises ``ConfigError`` if the environment has no expert."""
-        graded = _graded(state.environment)
+        graded = expert_of(state.environment)
         if state.snapshot is not None:
             graded.restore(state.snapshot)
         return Reply(reply_text(graded.expert(), state.observation, random.Random(seed)))
 
     async def questions(self, state: WalkState, *, seed: int) -> Items:
-        """In random order."""
         items = [*about_screen(state.observation), *about_elements(state.observation)]
         random.Random(seed).shuffle(items)
         return Items(items)
 
     async def instructions(self, state: WalkState, *, seed: int) -> Items:
-        """In random order."""
         rng = random.Random(seed)
         items = list(one_step(state.observation, rng))
         rng.shuffle(items)
@@ -60,7 +57,6 @@ class ScriptedOpponent:
     name = "adversary (scripted)"
 
     async def oppose(self, state: WalkState, good: Action, *, seed: int) -> Reply | None:
-        """A wrong action, with a reason."""
         decision = Decision(observation=state.observation)
         action = await ScriptedAdversary().oppose(decision, good, seed=seed)
         if action is None:
@@ -90,7 +86,7 @@ class ScriptedJudge:
         self, state: WalkState, replies: Sequence[str], *, seed: int
     ) -> list[float | None]:
         """Raises ``ConfigError`` if the environment cannot grade."""
-        graded = _graded(state.environment)
+        graded = expert_of(state.environment)
         graded.restore(state.snapshot)
         actions = [parse_action(text) for text in replies]
         return [0.0 if isinstance(a, Unparsed) else float(graded.grade(a)) for a in actions]
@@ -111,7 +107,6 @@ def reply_text(action: Action, observation: Observation, rng: random.Random) -> 
 
 
 def about_screen(observation: Observation) -> Iterator[Item]:
-    """Questions about the screen as a whole."""
     if observation.app:
         yield Item("What is in front?", f'It is "{observation.app}".', "screen")
     fields = [_name(e) for e in observation.elements if e.editable]
@@ -123,7 +118,6 @@ def about_screen(observation: Observation) -> Iterator[Item]:
 
 
 def about_elements(observation: Observation) -> Iterator[Item]:
-    """Questions about single elements that have a unique label."""
     for element in _named(observation):
         label = " ".join(element.label.split())
         where = f'Where is "{label}", and what kind of element is it?'
@@ -164,7 +158,6 @@ def one_step(
 def _acts(
     element: Element, observation: Observation, rng: random.Random, every: bool
 ) -> Iterator[tuple[tuple[str, ...], Action]]:
-    """Wordings of an instruction about an element, and the action."""
     here = Action(action_type="click", target=element.label, index=element.index)
     if element.editable:
         words = _words(observation)
@@ -186,13 +179,11 @@ def _acts(
 
 
 def _content(item: Item) -> str:
-    """The content of an answer: its action without the reason, if it has one."""
     action = parse_action(item.answer)
     return item.answer if isinstance(action, Unparsed) else action.json()
 
 
 def _named(observation: Observation) -> list[Element]:
-    """Elements with a unique label."""
     times = Counter(element.label.casefold() for element in observation.elements)
     return [e for e in observation.elements if e.label.strip() and times[e.label.casefold()] == 1]
 
@@ -208,12 +199,3 @@ def _name(element: Element) -> str:
 
 def _allowed(kind: str, observation: Observation) -> bool:
     return not observation.actions or kind in observation.actions
-
-
-def _graded(environment: Environment) -> Graded:
-    if not isinstance(environment, Graded):
-        raise ConfigError(
-            f"scripted roles need an environment with expert() and grade(); {environment.name} "
-            "has none. Use language models for the roles"
-        )
-    return environment

@@ -14,20 +14,21 @@ repeated.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from swarm_ui.errors import ConfigError, TraceError
 from swarm_ui.optim.stage1.corpus.call_log import read_records, spent
 from swarm_ui.optim.stage1.corpus.config import CorpusConfig
-from swarm_ui.optim.stage1.corpus.held_out import HeldOut
 from swarm_ui.optim.stage1.corpus.quality import Deduplicator, DropCounts
-from swarm_ui.optim.stage1.corpus.samples import CORPUS_VERSION, Job, Sample, WalkResult
+from swarm_ui.optim.stage1.corpus.samples import CORPUS_VERSION, HeldOut, Job, Sample, WalkResult
 from swarm_ui.storage.durable import LineFile
 from swarm_ui.storage.run_directory import installed, write_atomic
+
+T = TypeVar("T")
 
 _PACKAGES = ("swarm-ui", "msgspec", "openai", "torch", "transformers")
 
@@ -92,10 +93,11 @@ class Corpus:
         self.folder, self.header = folder, header
         path = folder / "corpus.json"
         if path.exists():
-            _compare(read_header(folder), header, folder)
+            fields = ("environment", "agent", "adversary", "critic", "config", "held_out")
+            advice = "use the same settings, or choose another folder: export and fine-tuning "
+            check_same(read_header(folder), header, fields, folder, f"{advice}accept several")
         else:
-            if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-                raise ConfigError(f"'{folder}' is not empty and holds no corpus; choose another")
+            check_empty(folder, "corpus")
             stated = msgspec.structs.replace(header, packages=installed(_PACKAGES))
             write_atomic(path, msgspec.json.format(msgspec.json.encode(stated), indent=2))
         self._journal = LineFile(folder / "journal.jsonl")
@@ -145,7 +147,6 @@ class Corpus:
         return entry
 
     def close(self) -> None:
-        """Close the files."""
         self._samples.close()
         self._journal.close()
 
@@ -210,7 +211,6 @@ def totals(folder: Path) -> Totals:
 
 
 def _samples(folder: Path, end: int) -> Iterator[Sample]:
-    """The samples in the first ``end`` bytes of the file."""
     path, at = folder / "samples.jsonl", 0
     for sample, following in read_records(path, Sample, "a sample", end=end):
         yield sample
@@ -235,15 +235,28 @@ def _end(entries: list[JournalEntry]) -> int:
     return entries[-1].end if entries else 0
 
 
-def _compare(before: Header, now: Header, folder: Path) -> None:
-    for field in ("environment", "agent", "adversary", "critic", "config", "held_out"):
+def check_empty(folder: Path, what: str) -> None:
+    """Raise ``ConfigError`` if a folder to begin in holds something."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(f"'{folder}' is not empty and holds no {what}; choose another folder")
+
+
+def check_same(before: T, now: T, fields: Sequence[str], folder: Path, advice: str) -> None:
+    """Raise ``ConfigError`` if work to continue was begun with other settings."""
+    for field in fields:
         old, new = getattr(before, field), getattr(now, field)
         if old != new:
             raise ConfigError(
-                f"the corpus '{folder}' was created with another '{field}' ({_short(old)}, now "
-                f"{_short(new)}); use the same settings, or choose another folder: export and "
-                "fine-tuning accept several"
+                f"'{folder}' was created with another '{field}' ({_change(old, new)}); {advice}"
             )
+
+
+def _change(old: object, new: object) -> str:
+    """What differs, in a record only its fields that do."""
+    if not (isinstance(old, msgspec.Struct) and isinstance(new, type(old))):
+        return f"{_short(old)}, now {_short(new)}"
+    pairs = [(name, getattr(old, name), getattr(new, name)) for name in old.__struct_fields__]
+    return "; ".join(f"{name} {_short(a)}, now {_short(b)}" for name, a, b in pairs if a != b)
 
 
 def _short(value: object) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from swarm_ui.budget import Budget, Price
@@ -15,11 +16,14 @@ from swarm_ui.errors import ConfigError, EnvironmentFault, Failure
 from swarm_ui.model import ChatModel
 from swarm_ui.optim.stage1.corpus.call_log import CallLog, LoggedModel
 from swarm_ui.optim.stage1.corpus.config import CorpusConfig
-from swarm_ui.optim.stage1.corpus.held_out import HeldOut
 from swarm_ui.optim.stage1.corpus.llm_roles import LLMAdversary, LLMAgent, LLMJudge
-from swarm_ui.optim.stage1.corpus.role_models import Models
-from swarm_ui.optim.stage1.corpus.roles import Roles
-from swarm_ui.optim.stage1.corpus.samples import Job, WalkResult
+from swarm_ui.optim.stage1.corpus.roles import Adversary, Judge, Roles, UIAgent
+from swarm_ui.optim.stage1.corpus.samples import HeldOut, Job, WalkResult
+from swarm_ui.optim.stage1.corpus.scripted_roles import (
+    ScriptedAgent,
+    ScriptedJudge,
+    ScriptedOpponent,
+)
 from swarm_ui.optim.stage1.corpus.store import Corpus, Header, JournalEntry, Totals, totals
 from swarm_ui.optim.stage1.corpus.walk import Walk, WalkFault
 from swarm_ui.rollout.pool import EnvironmentPool, Lap
@@ -27,6 +31,25 @@ from swarm_ui.trace.records import Episode
 
 Report = Callable[[int, int, JournalEntry], None]
 """``(walks done, all walks, the last one)``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Models:
+    """The models, or objects, for the three roles.
+
+    One model may play all three: ``Models(agent=model, adversary=model, critic=model)``.
+    """
+
+    agent: ChatModel | UIAgent
+    adversary: ChatModel | Adversary
+    critic: ChatModel | Judge | None
+    """``None``: nothing is judged, and nothing is dropped for being wrong."""
+
+    @staticmethod
+    def scripted() -> Models:
+        """Roles without a language model, for environments that are
+        :class:`~swarm_ui.environment.Graded`, such as the embedded phone."""
+        return Models(agent=ScriptedAgent(), adversary=ScriptedOpponent(), critic=ScriptedJudge())
 
 
 async def synthesize(
@@ -112,11 +135,7 @@ def _checked_header(
 
 
 async def _grow(
-    corpus: Corpus,
-    pool: EnvironmentPool,
-    roles: Roles,
-    jobs: Sequence[Job],
-    report: Report | None,
+    corpus: Corpus, pool: EnvironmentPool, roles: Roles, jobs: Sequence[Job], report: Report | None
 ) -> None:
     todo = corpus.unfinished(jobs)
     count = len(set(jobs))

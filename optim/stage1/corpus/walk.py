@@ -14,11 +14,11 @@ from swarm_ui.model import Decision
 from swarm_ui.node import derive
 from swarm_ui.observation import Observation
 from swarm_ui.optim.stage1.corpus.config import CorpusConfig
-from swarm_ui.optim.stage1.corpus.held_out import HeldOut
-from swarm_ui.optim.stage1.corpus.preferences import PreferenceMaker
+from swarm_ui.optim.stage1.corpus.preferences import preference
 from swarm_ui.optim.stage1.corpus.prompts import question_chat
 from swarm_ui.optim.stage1.corpus.quality import (
     DropCounts,
+    Reason,
     answer_fault,
     canonical,
     likeness,
@@ -28,6 +28,7 @@ from swarm_ui.optim.stage1.corpus.quality import (
 from swarm_ui.optim.stage1.corpus.roles import Item, Items, Reply, Roles, WalkState
 from swarm_ui.optim.stage1.corpus.samples import (
     CORPUS_VERSION,
+    HeldOut,
     Kind,
     Level,
     Origin,
@@ -44,8 +45,6 @@ _MOST = {"complete": 2, "answer": 1}
 
 @dataclass(frozen=True, slots=True)
 class WalkStep:
-    """One step of a walk."""
-
     index: int
     state: WalkState
     reply: Reply
@@ -58,7 +57,7 @@ class WalkFault(Exception):
 
     def __init__(self, fault: str, steps: int) -> None:
         super().__init__(fault)
-        self.fault, self.steps = fault, steps
+        self.steps = steps
 
 
 class Walk:
@@ -106,8 +105,6 @@ class Walk:
             dropped=dict(self.dropped),
         )
 
-    # -- walking ------------------------------------------------------------------------------
-
     async def _walk(self) -> tuple[list[WalkStep], bool]:
         """The steps, and whether the environment says that the task was solved."""
         environment, config = self.environment, self.config
@@ -144,8 +141,6 @@ class Walk:
         if len(found) > self.config.screens:
             found = sorted(rng.sample(found, self.config.screens), key=lambda step: step.index)
         return found
-
-    # -- levels -------------------------------------------------------------------------------
 
     async def _questions(self, step: WalkStep) -> list[Sample]:
         written = await self.roles.agent.questions(
@@ -198,10 +193,8 @@ class Walk:
         samples: list[Sample] = []
         for item, score in zip(items, scores, strict=True):
             fault = None if critic is None else score_fault(score, self.config)
-            if fault is not None:
-                self.dropped.note(level, fault)
-                continue
-            self._keep(samples, self._answered(level, step, item, score, written.prompt))
+            sample = self._answered(level, step, item, score, written.prompt)
+            self._keep(samples, sample, fault)
         return samples
 
     def _answered(
@@ -210,8 +203,8 @@ class Walk:
         screen = msgspec.structs.replace(step.state.observation, goal="", history=())
         kind: Kind = "instruction"
         if level == 1:
-            chat = question_chat(screen, item.asked)
             kind = "element" if item.kind == "element" else "screen"
+            chat = question_chat(screen, item.asked)
         else:
             with_goal = msgspec.structs.replace(screen, goal=item.asked)
             chat = decision_chat(Decision(observation=with_goal))
@@ -228,7 +221,6 @@ class Walk:
         )
 
     async def _preferences(self, steps: list[WalkStep]) -> list[Sample]:
-        maker = PreferenceMaker(self.roles, self.config)
         samples: list[Sample] = []
         for step in steps:
             screen = step.state.observation
@@ -238,7 +230,8 @@ class Walk:
             if self.held_out.has_goal(screen.goal):
                 self.dropped.note(3, "goal of a held-out task")
                 continue
-            made = await maker.make(step.state, step.reply, self._seed("preference", step.index))
+            seed = self._seed("preference", step.index)
+            made = await preference(step.state, step.reply, self.roles, self.config, seed)
             if isinstance(made, str):
                 self.dropped.note(3, made)
                 continue
@@ -261,8 +254,8 @@ class Walk:
             self._keep(samples, sample)
         return samples
 
-    def _keep(self, samples: list[Sample], sample: Sample) -> None:
-        fault = size_fault(sample, self.config)
+    def _keep(self, samples: list[Sample], sample: Sample, fault: Reason | None = None) -> None:
+        fault = fault or size_fault(sample, self.config)
         if fault is None:
             samples.append(sample)
         else:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from swarm_ui.errors import ConfigError
+from swarm_ui.optim.stage1.corpus.config import check
 
 
 class FinetuneConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,18 +49,11 @@ class FinetuneConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Optimiser steps between checkpoints; an interrupted stage continues from the last one."""
 
     def __post_init__(self) -> None:
-        if self.method not in ("lora", "full"):
-            raise ConfigError(f"finetune: 'method' must be 'lora' or 'full', got {self.method!r}")
+        known = self.method in ("lora", "full")
+        check(self, "finetune", "method", "'lora' or 'full'", known)
         for name in ("rank", "alpha", "batch_size", "accumulate", "max_length", "save_steps"):
-            if getattr(self, name) < 1:
-                raise ConfigError(
-                    f"finetune: '{name}' must be at least 1, got {getattr(self, name)}"
-                )
+            check(self, "finetune", name, "at least 1", getattr(self, name) >= 1)
         for name in ("epochs", "learning_rate", "preference_learning_rate", "beta"):
-            if not getattr(self, name) > 0:
-                raise ConfigError(f"finetune: '{name}' must be positive, got {getattr(self, name)}")
-        if not 0.0 <= self.dropout < 1.0 or self.supervised < 0.0:
-            raise ConfigError(
-                "finetune: expected 0 <= dropout < 1 and supervised >= 0, got "
-                f"{self.dropout} and {self.supervised}"
-            )
+            check(self, "finetune", name, "positive", getattr(self, name) > 0)
+        check(self, "finetune", "dropout", "in [0, 1)", 0.0 <= self.dropout < 1.0)
+        check(self, "finetune", "supervised", "at least 0", self.supervised >= 0.0)

@@ -9,22 +9,15 @@ After CollabUIAgents (arXiv 2502.14496), with trl and peft. Run it in one proces
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from swarm_ui.errors import ConfigError, MissingExtra
-from swarm_ui.optim.stage1.corpus.exports import (
-    Folders,
-    Row,
-    gather,
-    preference_row,
-    supervised_row,
-)
-from swarm_ui.optim.stage1.corpus.held_out import HeldOut
-from swarm_ui.optim.stage1.corpus.samples import LEVELS, Sample, short_hash
+from swarm_ui.optim.stage1.corpus.exports import PARTS, Folders, conversational, gather, parts
+from swarm_ui.optim.stage1.corpus.samples import HeldOut, short_hash
+from swarm_ui.optim.stage1.corpus.store import check_empty, check_same
 from swarm_ui.optim.stage1.finetune.config import FinetuneConfig
 from swarm_ui.storage.run_directory import installed, write_atomic
 
@@ -34,6 +27,7 @@ if TYPE_CHECKING:
     from swarm_ui.optim.stage1.finetune.stage import Result
 
 STAGES = ("1-questions", "2-instructions", "3-supervised", "4-preferences")
+_STAGE_OF = dict(zip(PARTS, STAGES, strict=True))
 FINAL = "final"
 _PACKAGES = ("swarm-ui", "torch", "transformers", "peft", "trl", "accelerate", "datasets")
 
@@ -92,13 +86,14 @@ def finetune(
     samples = gather(corpus, held_out=held_out)
     if not samples:
         raise ConfigError(f"finetune: no samples in '{corpus}'")
-    group = stage.processes()
-    tokenizer = stage.load_tokenizer(model)
-    _begin(Plan(model=str(model), samples=_digest(samples), config=settings), out, group)
+    group, tokenizer = stage.processes(), stage.load_tokenizer(model)
+    digest = short_hash("\n".join(sample.id for sample in samples))
+    _begin(Plan(model=str(model), samples=digest, config=settings), out, group)
     results: list[Result] = []
     before: Path | None = None
-    for name, part in _curriculum(samples):
-        rows = [_row(name, sample) for sample in part]
+    for kind, part in parts(samples).items():
+        name, pair = _STAGE_OF[kind], kind.startswith("preference")
+        rows = [conversational(sample, pair=pair) for sample in part]
         skipped = stage.too_long(rows, tokenizer, settings, f"finetune, stage {name}")
         rows = [row for k, row in enumerate(rows) if k not in skipped]
         if rows:
@@ -109,33 +104,15 @@ def finetune(
     return results
 
 
-def _row(stage: str, sample: Sample) -> Row:
-    return preference_row(sample) if stage == STAGES[3] else supervised_row(sample)
-
-
-def _digest(samples: Sequence[Sample]) -> str:
-    return short_hash("\n".join(sample.id for sample in samples))
-
-
-def _curriculum(samples: Sequence[Sample]) -> list[tuple[str, list[Sample]]]:
-    parts = [[s for s in samples if s.level == level] for level in LEVELS]
-    parts.append([s for s in samples if s.rejected is not None])
-    return [(name, part) for name, part in zip(STAGES, parts, strict=True) if part]
-
-
 def _begin(plan: Plan, out: Path, group: PartialState) -> None:
     """Write the plan, or check that it equals the one of an interrupted run."""
     place = out / "finetune.json"
     if place.exists():
         before = msgspec.json.decode(place.read_bytes(), type=Plan)
-        for field in ("model", "samples", "config"):
-            if getattr(before, field) != getattr(plan, field):
-                raise ConfigError(
-                    f"'{out}' was started with another '{field}': {getattr(before, field)!r}, now "
-                    f"{getattr(plan, field)!r}; use the same, or choose another folder"
-                )
-    elif out.exists() and any(out.iterdir()):
-        raise ConfigError(f"'{out}' is not empty and holds no fine-tuning; choose another folder")
+        fields = ("model", "samples", "config")
+        check_same(before, plan, fields, out, "use the same, or choose another folder")
+    else:
+        check_empty(out, "fine-tuning")
     group.wait_for_everyone()
     if group.is_main_process and not place.exists():
         stated = msgspec.structs.replace(plan, packages=installed(_PACKAGES))

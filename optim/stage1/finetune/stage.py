@@ -48,8 +48,6 @@ _CHECKPOINTING = (
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a stage."""
-
     stage: str
     samples: int
     skipped: int
@@ -313,10 +311,7 @@ def _ids(
 ) -> list[int]:
     try:
         read = tokenizer.apply_chat_template(
-            turns,
-            tokenize=True,
-            add_generation_prompt=add_generation_prompt,
-            return_dict=True,
+            turns, tokenize=True, add_generation_prompt=add_generation_prompt, return_dict=True
         )
     except Exception as error:  # a template may raise any exception
         raise ConfigError(f"{where}: the tokenizer's chat template fails: {error}") from error

@@ -1,6 +1,6 @@
 """The samples of the base agent's stage 1, from invented screens and demonstrations.
 
-1. questions about a screen (:mod:`.questions`);
+1. questions about a screen (:mod:`.curriculum`);
 2. one-step instructions on invented screens of random words (:mod:`.pages`, :mod:`.devices`);
 3. steps of an expert in an environment (:mod:`.demonstrations`).
 

@@ -144,9 +144,8 @@ def similar(words: WordSampler) -> Screen:
     button = submit_button(words)
     goal = f"{rng.choice(('Select', 'Choose', 'Check'))} {', '.join(parts)} "
     goal += f"{submit_phrase(rng, button, words)}."
-    widgets = interleave(
-        rng, [*row, button], distractors(words, rng.randint(0, 2), ("text", "link"))
-    )
+    others = distractors(words, rng.randint(0, 2), ("text", "link"))
+    widgets = interleave(rng, [*row, button], others)
     return Screen(goal, widgets, [*(Step(d) for d in chosen), Step(button)])
 
 

@@ -6,12 +6,23 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from swarm_ui.action import Action
+from swarm_ui.model import Decision
+from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.stage1.synthesis import clicking, filling
 from swarm_ui.optim.stage1.synthesis.demonstrations import with_messages
 from swarm_ui.optim.stage1.synthesis.devices import device_sample
-from swarm_ui.optim.stage1.synthesis.questions import question_sample
+from swarm_ui.optim.stage1.synthesis.pages import distractors
 from swarm_ui.optim.stage1.synthesis.random_words import WordSampler
-from swarm_ui.optim.stage1.synthesis.screens import ActionSample, QuestionSample, Screen, to_sample
+from swarm_ui.optim.stage1.synthesis.screens import (
+    DEVICE_ACTIONS,
+    PAGE_ACTIONS,
+    ActionSample,
+    QuestionSample,
+    Screen,
+    observe,
+    to_sample,
+)
 
 Family = Callable[[WordSampler], Screen]
 
@@ -93,3 +104,48 @@ class Stream:
         """A sample on an invented page; by default of a random family."""
         chosen = family or self.rng.choices(list(PAGE_FAMILIES), list(PAGE_FAMILIES.values()))[0]
         return to_sample(chosen(words), self.rng)
+
+
+def question_sample(
+    rng: random.Random, known: tuple[str, ...], questions: int = 6
+) -> QuestionSample:
+    """Where is the element with this label? Is it on? What does it contain?"""
+    words = WordSampler(rng, known)
+    widgets = distractors(words, rng.randint(3, 10))
+    goal, title = words.phrase(), words.word()
+    actions = rng.choice((PAGE_ACTIONS, DEVICE_ACTIONS))
+    observation = observe(Screen(goal, widgets, [], title, actions=actions), ())
+    named = [e for e in observation.elements if e.label]
+    asked: list[tuple[str, int]] = []
+    for _ in range(questions if named else 0):
+        element = rng.choice(named)
+        kind = "where"
+        if rng.random() < 0.3:
+            kind = "value" if element.value else "state" if element.checked is not None else kind
+        asked.append((kind, element.index))
+    return QuestionSample(Decision(observation=observation), tuple(asked))
+
+
+SCREENS = Mix(questions=0.0, demonstrations=0.0)
+"""Only invented pages and devices, without demonstrations of real tasks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """Samples on invented screens; for ``TeamTrainer(rehearse=...)``."""
+
+    known: tuple[str, ...]
+    """Words that the agents' tokenizer has tokens for."""
+    mix: Mix = SCREENS
+
+    def __call__(self, count: int, rng: random.Random) -> Sequence[PreferencePair]:
+        """``count`` pairs without a rejected side; equal ``rng`` states give equal pairs."""
+        stream = Stream(rng.getrandbits(31), self.known, self.mix)
+        pairs: list[PreferencePair] = []
+        while len(pairs) < count:
+            sample = stream.draw(questions=0.0)
+            if isinstance(sample, ActionSample) and isinstance(sample.action, Action):
+                decision, chosen = sample.decision, sample.action
+                pairs.append(PreferencePair(node="", decision=decision, chosen=chosen,
+                                            rejected=None, source="rehearsal"))  # fmt: skip
+        return pairs

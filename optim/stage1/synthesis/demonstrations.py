@@ -41,7 +41,8 @@ def expert_of(environment: Environment) -> Graded:
     """The environment as one with an expert. Raises ``ConfigError`` if it has none."""
     if not isinstance(environment, Graded):
         raise ConfigError(
-            f"demonstrations need an environment with an expert; {environment.name} has none"
+            f"demonstrations and scripted roles need an environment with expert() and grade(); "
+            f"{environment.name} has none. Use language models for the roles"
         )
     return environment
 

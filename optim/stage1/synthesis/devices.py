@@ -7,6 +7,7 @@ form, a switch, a list or a detail screen, to answer, to leave a wrong screen, a
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from swarm_ui.action import Action
@@ -58,7 +59,6 @@ def _others(words: WordSampler, count: int) -> list[Widget]:
 
 
 def _mixed(words: WordSampler, widgets: list[Widget], others: int = 3) -> list[Widget]:
-    """The widgets, shuffled with up to ``others`` distractors."""
     out = widgets + _others(words, words.rng.randint(0, others))
     words.rng.shuffle(out)
     return out
@@ -89,10 +89,8 @@ def _toggle(words: WordSampler) -> tuple[str, list[AppScreen]]:
         f"{words.word()} {switch.label} {state}",
     )
     screens = [_home(words, app)]
-    rest = [
-        Widget("switch", words.phrase(), checked=rng.random() < 0.5)
-        for _ in range(rng.randint(1, 4))
-    ]
+    count = rng.randint(1, 4)
+    rest = [Widget("switch", words.phrase(), checked=rng.random() < 0.5) for _ in range(count)]
     if rng.random() < 0.5:
         category = Widget("item", words.phrase(0.1))
         goal += rng.choice((f" under {category.label}", f" in {category.label}"))
@@ -101,9 +99,7 @@ def _toggle(words: WordSampler) -> tuple[str, list[AppScreen]]:
     screen = _mixed(words, [switch, *rest], 2)
     if rng.random() < 0.8:
         screens.append(AppScreen(words.word(), screen, Step(switch)))
-    flipped = [
-        Widget(d.role, d.label, d.value, wanted if d is switch else d.checked) for d in screen
-    ]
+    flipped = [replace(d, checked=wanted) if d is switch else d for d in screen]
     screens.append(AppScreen(words.word(), flipped, DONE))
     return f"{goal}{mention}", screens
 
@@ -140,9 +136,8 @@ def _form(words: WordSampler) -> tuple[str, list[AppScreen]]:
             given[step] = texts[step]
         else:
             screens.append(AppScreen(title, widgets, Step(button)))
-    made = rng.choice(
-        (Widget("item", texts[0]), Widget("text", rng.choice(("saved", "sent", words.word()))))
-    )
+    notice = Widget("text", rng.choice(("saved", "sent", words.word())))
+    made = rng.choice((Widget("item", texts[0]), notice))
     screens.append(AppScreen(app, _mixed(words, [made, add, *entries], 2), DONE))
     return goal, screens
 
@@ -150,25 +145,19 @@ def _form(words: WordSampler) -> tuple[str, list[AppScreen]]:
 def _detail(words: WordSampler) -> tuple[str, list[AppScreen]]:
     rng = words.rng
     app, mention = _app(words)
-    target = Widget("item", words.phrase(0.5))
-    entries = [
-        target,
-        *(Widget("item", _like(words, target.label)) for _ in range(rng.randint(1, 5))),
-    ]
+    target, entries = _entries(words, 5)
     act = Widget("button", rng.choice(("delete", "share", "call", "archive", "edit", words.word())))
     kind = rng.choice(("", f"{words.word()} "))
     goal = f"{act.label.capitalize()} the {kind}{words.quoted(target.label)}"
     add = Widget("button", rng.choice(("add", "new", words.word())))
     screens = [_home(words, app), AppScreen(app, _mixed(words, [*entries, add], 1), Step(target))]
-    screens.append(
-        AppScreen(target.label, _mixed(words, [act, Widget("button", words.word())], 3), Step(act))
-    )
+    detail = _mixed(words, [act, Widget("button", words.word())], 3)
+    screens.append(AppScreen(target.label, detail, Step(act)))
     if rng.random() < 0.5:
         confirm = Widget("button", rng.choice(("ok", "yes", "confirm", act.label)))
         dialog = _mixed(words, [confirm, Widget("button", "cancel")], 0)
-        screens.append(
-            AppScreen(rng.choice(("confirm", act.label, words.word())), dialog, Step(confirm))
-        )
+        title = rng.choice(("confirm", act.label, words.word()))
+        screens.append(AppScreen(title, dialog, Step(confirm)))
     left = [Widget("item", d.label) for d in entries if d is not target]
     screens.append(AppScreen(app, _mixed(words, [*left, add], 1), DONE))
     return f"{goal}{mention}", screens
@@ -177,11 +166,7 @@ def _detail(words: WordSampler) -> tuple[str, list[AppScreen]]:
 def _answer(words: WordSampler) -> tuple[str, list[AppScreen]]:
     rng = words.rng
     app, mention = _app(words)
-    target = Widget("item", words.phrase(0.5))
-    entries = [
-        target,
-        *(Widget("item", _like(words, target.label)) for _ in range(rng.randint(1, 4))),
-    ]
+    target, entries = _entries(words, 4)
     names = [words.word() for _ in range(rng.randint(1, 4))]
     values = [words.number() if rng.random() < 0.6 else words.phrase(0.3) for _ in names]
     at = rng.randrange(len(names))
@@ -190,10 +175,8 @@ def _answer(words: WordSampler) -> tuple[str, list[AppScreen]]:
         f"Tell me the {names[at]} of {words.quoted(target.label)}{mention}.",
         f"Which {names[at]} does {target.label} have{mention}?",
     )
-    rows = [
-        Widget("text", f"{n}: {v}") if rng.random() < 0.8 else Widget("text", f"{n} {v}")
-        for n, v in zip(names, values, strict=True)
-    ]
+    pairs = zip(names, values, strict=True)
+    rows = [Widget("text", f"{n}: {v}" if rng.random() < 0.8 else f"{n} {v}") for n, v in pairs]
     detail = _mixed(words, rows, 2)
     screens = [_home(words, app), AppScreen(app, _mixed(words, entries, 2), Step(target))]
     said = Step(act=Action(action_type="answer", text=values[at]))
@@ -213,7 +196,7 @@ def _checks(words: WordSampler) -> tuple[str, list[AppScreen]]:
     layout = _mixed(words, list(boxes), 2)
     screens, on = [_home(words, app)], set[int]()
     for step in range(len(chosen) + 1):
-        copies = {id(d): Widget(d.role, d.label, d.value, d.checked) for d in layout}
+        copies = {id(d): replace(d) for d in layout}
         for box in boxes:
             copies[id(box)].checked = id(box) in on
         widgets = [copies[id(d)] for d in layout]
@@ -223,6 +206,13 @@ def _checks(words: WordSampler) -> tuple[str, list[AppScreen]]:
         else:
             screens.append(AppScreen(app, widgets, DONE))
     return goal, screens
+
+
+def _entries(words: WordSampler, most: int) -> tuple[Widget, list[Widget]]:
+    """An entry of a list, and the list with up to ``most`` others."""
+    target = Widget("item", words.phrase(0.5))
+    others = [Widget("item", _like(words, target.label)) for _ in range(words.rng.randint(1, most))]
+    return target, [target, *others]
 
 
 def _like(words: WordSampler, label: str) -> str:

@@ -28,9 +28,8 @@ def one_field(words: WordSampler) -> Screen:
     button, name = submit_button(words), role_name(rng, role)
     where = f"the {name}"
     if field.label:
-        where = rng.choice(
-            (where, f"the {field.label} {name}", f'the {name} labeled "{field.label}"')
-        )
+        labelled = f"the {field.label} {name}", f'the {name} labeled "{field.label}"'
+        where = rng.choice((where, *labelled))
     press, quoted = submit_phrase(rng, button, words), words.quoted(text)
     goal = words.one_of(
         f"Enter {quoted} into {where} {press}.",
@@ -40,9 +39,8 @@ def one_field(words: WordSampler) -> Screen:
         f"Write {quoted} into {where} {press} {words.word()} {words.word()}.",
     )
     before = [Widget("label", words.phrase())] if rng.random() < 0.3 else []
-    widgets = interleave(
-        rng, [*before, field, button], distractors(words, rng.randint(0, 5), _NO_FIELDS)
-    )
+    others = distractors(words, rng.randint(0, 5), _NO_FIELDS)
+    widgets = interleave(rng, [*before, field, button], others)
     return Screen(goal, widgets, [Step(field, text), Step(button)])
 
 
@@ -92,10 +90,14 @@ def _assignments(words: WordSampler, names: list[str], texts: list[str]) -> list
                  "{text} {verb} {name}", "{verb} {name} {text}")  # fmt: skip
     chosen = words.rng.choices(templates, (4, 2, 2, 1, 1, 1))[0]
     with_verb = "{verb}" in chosen
-    return [
-        chosen.format(name=name, text=text, verb=words.word() if with_verb else "")
-        for name, text in pairs
-    ]
+    verbs = (words.word() if with_verb else "" for _ in pairs)
+    return [chosen.format(name=n, text=t, verb=v) for (n, t), v in zip(pairs, verbs, strict=True)]
+
+
+def _table(words: WordSampler) -> tuple[list[str], list[str]]:
+    rng, rows = words.rng, words.rng.randint(2, 6)
+    names = [words.phrase(0.2) for _ in range(rows)]
+    return names, [words.number() if rng.random() < 0.2 else words.word() for _ in range(rows)]
 
 
 def same_text(words: WordSampler) -> Screen:
@@ -117,10 +119,8 @@ def same_text(words: WordSampler) -> Screen:
 def look_up(words: WordSampler) -> Screen:
     """Type the value next to a name into the field."""
     rng = words.rng
-    rows = rng.randint(2, 6)
-    names = [words.phrase(0.2) for _ in range(rows)]
-    values = [words.number() if rng.random() < 0.2 else words.word() for _ in range(rows)]
-    at = rng.randrange(rows)
+    names, values = _table(words)
+    at = rng.randrange(len(names))
     role: Role = rng.choice(("cell", "cell", "text", "item"))
     colon = rng.choice(("", ":"))
     table = [Widget(role, t) for n, v in zip(names, values, strict=True) for t in (n + colon, v)]
@@ -138,13 +138,11 @@ def look_up(words: WordSampler) -> Screen:
 def look_up_each(words: WordSampler) -> Screen:
     """Fill every field with the value next to its name."""
     rng = words.rng
-    rows = rng.randint(2, 6)
-    names = [words.phrase(0.2) for _ in range(rows)]
-    values = [words.number() if rng.random() < 0.2 else words.word() for _ in range(rows)]
+    names, values = _table(words)
     colon = rng.choice(("", ":"))
     role: Role = rng.choice(("cell", "cell", "text"))
     table = [Widget(role, t) for n, v in zip(names, values, strict=True) for t in (n, v)]
-    asked = rng.sample(range(rows), rng.randint(1, min(3, rows)))
+    asked = rng.sample(range(len(names)), rng.randint(1, min(3, len(names))))
     fields = [Widget("field", names[i] + colon, value="") for i in asked]
     button = submit_button(words)
     verb = words.one_of("Enter", "Fill in", "Type", words.word())
@@ -162,10 +160,7 @@ def look_up_click(words: WordSampler) -> Screen:
     """Click the value next to a name."""
     rng = words.rng
     rows = rng.randint(2, 6)
-    names, values = (
-        [words.phrase(0.2) for _ in range(rows)],
-        [words.phrase(0.2) for _ in range(rows)],
-    )
+    names, values = ([words.phrase(0.2) for _ in range(rows)] for _ in range(2))
     at = rng.randrange(rows)
     role: Role = rng.choice(("link", "item", "button", "icon"))
     table: list[Widget] = []

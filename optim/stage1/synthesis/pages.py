@@ -76,7 +76,6 @@ def widget(role: Role, label: str) -> Widget:
 
 
 def submit_button(words: WordSampler) -> Widget:
-    """The button that submits a form."""
     known = ("Submit", "Submit", "Search", "Login", "OK", "Done", "Next", "Send", "Save")
     return Widget("button", words.word() if words.rng.random() < 0.3 else words.rng.choice(known))
 
@@ -89,5 +88,4 @@ def submit_phrase(rng: random.Random, button: Widget, words: WordSampler) -> str
 
 
 def role_name(rng: random.Random, role: str) -> str:
-    """A name for an element of this role."""
     return rng.choice(NAMES[role])

@@ -22,7 +22,6 @@ class WordSampler:
         self._used: set[str] = set()
 
     def word(self) -> str:
-        """A word that was not sampled before."""
         for _ in range(50):
             drawn = self.any_word()
             if drawn.lower() not in self._used:
@@ -31,7 +30,6 @@ class WordSampler:
         return drawn
 
     def any_word(self) -> str:
-        """A word that may have been sampled before."""
         rng, kind = self.rng, self.rng.random()
         if kind < 0.4:
             made = "".join(rng.choice(_SYLLABLES) for _ in range(rng.randint(1, 3)))
@@ -49,7 +47,6 @@ class WordSampler:
         return " ".join(self.word() for _ in range(count))
 
     def sentence(self, least: int, most: int) -> str:
-        """``least`` to ``most`` words, which may repeat."""
         return " ".join(self.any_word() for _ in range(self.rng.randint(least, most)))
 
     def number(self) -> str:
@@ -63,7 +60,6 @@ class WordSampler:
         )
 
     def one_of(self, *texts: str) -> str:
-        """One of the texts."""
         return self.rng.choice(texts)
 
     def quoted(self, text: str) -> str:

@@ -12,13 +12,7 @@ from swarm_ui.model import Decision
 from swarm_ui.observation import Element, Observation, Past, Role
 
 PAGE_ACTIONS: tuple[ActionType, ...] = ("click", "input_text")
-DEVICE_ACTIONS: tuple[ActionType, ...] = (
-    "click",
-    "input_text",
-    "navigate_back",
-    "answer",
-    "status",
-)
+DEVICE_ACTIONS: tuple[ActionType, ...] = (*PAGE_ACTIONS, "navigate_back", "answer", "status")
 
 
 @dataclass(slots=True, eq=False)
@@ -99,25 +93,13 @@ def to_sample(screen: Screen, rng: random.Random, at: int | None = None) -> Acti
 
 
 def observe(screen: Screen, history: Sequence[Past]) -> Observation:
-    """The screen as agents see it."""
-    elements = tuple(
-        Element(
-            index=i,
-            role=w.role,
-            text=w.label,
-            value=w.value,
-            checked=w.checked,
-            editable=w.value is not None and w.role in ("field", "area"),
-        )
-        for i, w in enumerate(screen.widgets)
-    )
-    return Observation(
-        goal=screen.goal,
-        elements=elements,
-        app=screen.title,
-        history=tuple(history),
-        actions=screen.actions,
-    )
+    elements = []
+    for i, w in enumerate(screen.widgets):
+        typed = w.value is not None and w.role in ("field", "area")
+        elements.append(Element(index=i, role=w.role, text=w.label, value=w.value,
+                                checked=w.checked, editable=typed))  # fmt: skip
+    return Observation(goal=screen.goal, elements=tuple(elements), app=screen.title,
+                       history=tuple(history), actions=screen.actions)  # fmt: skip
 
 
 def as_action(step: Step, widgets: Sequence[Widget]) -> Action:
@@ -131,7 +113,6 @@ def as_action(step: Step, widgets: Sequence[Widget]) -> Action:
 
 
 def past(step: Step, widgets: Sequence[Widget]) -> Past:
-    """A step as an entry of the history."""
     action, widget = as_action(step, widgets), step.widget
     if widget is None:
         return Past(action=action, role="", label="")

@@ -20,12 +20,7 @@ from swarm_ui.message import Message
 from swarm_ui.model import Decision
 from swarm_ui.observation import Observation
 from swarm_ui.optim.stage1.synthesis.demonstrations import expert_of, random_action, step_or_stray
-from swarm_ui.optim.stage1.synthesis.screens import (
-    DONE,
-    ActionSample,
-    QuestionSample,
-    SampleSource,
-)
+from swarm_ui.optim.stage1.synthesis.screens import DONE, ActionSample, QuestionSample, SampleSource
 from swarm_ui.trace.records import hear
 
 _TRIES = 4

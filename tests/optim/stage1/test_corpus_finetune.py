@@ -31,7 +31,7 @@ from swarm_ui.optim.stage1 import (
     read_corpus,
 )
 from swarm_ui.optim.stage1.__main__ import main
-from swarm_ui.optim.stage1.corpus.exports import supervised_row
+from swarm_ui.optim.stage1.corpus.exports import conversational
 from swarm_ui.optim.stage1.finetune import stage as stage_module
 from swarm_ui.optim.stage1.finetune.finetune import STAGES
 from swarm_ui.optim.stage1.finetune.stage import Stage, _Finite, load_tokenizer
@@ -125,7 +125,7 @@ def logprob(folder: Path, sample: Sample) -> float:
 def test_the_loss_is_taken_on_responses_alone(model: Path, questions: Path, tmp_path: Path) -> None:
     tokenizer = load_tokenizer(model)
     samples = list(read_corpus(questions))
-    rows = Dataset.from_list([supervised_row(sample) for sample in samples])
+    rows = Dataset.from_list([conversational(sample, pair=False) for sample in samples])
     stage = Stage("1-questions", model, None, tmp_path / "s", quick(method="full"))
     trainer = stage._supervised(rows, tokenizer)
     for row, sample in zip(trainer.train_dataset, samples, strict=True):
@@ -190,7 +190,7 @@ def test_stages_done_are_not_done_again(
     monkeypatch.setattr(stage_module, "DPOTrainer", None)
     results = finetune(model, corpus, tuned, config=quick(method="full"))
     assert [result.steps for result in results] == [2, 2, 2, 2]
-    with pytest.raises(ConfigError, match="started with another 'config'"):
+    with pytest.raises(ConfigError, match="created with another 'config'"):
         finetune(model, corpus, tuned, config=quick(method="full", seed=1))
 
 
