@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from itertools import product
 
 from swarm_ui.environment import Environment
 from swarm_ui.environments.contract_check.contract_rules import (
@@ -60,21 +61,7 @@ async def check_environment(
         raise ConfigError(
             f"check_environment: no rule {strange[0]!r}; expected one of {', '.join(RULES)}"
         )
-    trial = Trial(without)
-    report = await _checked(trial, make(), make(), tasks, tuple(seeds), budget)
-    if raises and not report.ok:
-        raise AssertionError(str(report))
-    return report
-
-
-async def _checked(
-    trial: Trial,
-    one: Environment,
-    two: Environment,
-    tasks: Sequence[str] | None,
-    seeds: tuple[int, ...],
-    budget: int,
-) -> Report:
+    trial, one, two = Trial(without), make(), make()
     chosen: tuple[str, ...] = ()
     name = type(one).__name__
     try:
@@ -84,20 +71,22 @@ async def _checked(
             if not chosen or not seeds:
                 raise ConfigError(f"check_environment: {name} has no tasks or no seeds to check")
             await outside(trial, one)
-            for task in chosen:
-                for seed in seeds:
-                    trial.where = f"task {task!r}, seed {seed}"
-                    await episode_rules(trial, one, two, task, seed, budget)
+            for task, seed in product(chosen, seeds):
+                trial.where = f"task {task!r}, seed {seed}"
+                await episode_rules(trial, one, two, task, seed, budget)
             trial.where = ""
             with suppress(CannotGoOn):
                 await closes(trial, one, chosen[0], seeds[0])
     finally:
         for env in (one, two):
             await closed(trial, env)
-    return Report(
+    report = Report(
         environment=name,
         tasks=chosen,
-        seeds=seeds,
+        seeds=tuple(seeds),
         tried=dict(trial.tried),
         findings=tuple(trial.findings),
     )
+    if raises and not report.ok:
+        raise AssertionError(str(report))
+    return report

@@ -134,7 +134,7 @@ async def _read_line(prompt: str) -> str:
             settle = partial(line.set_exception, error)
         # After Ctrl-C the loop may be closed before the line is entered.
         if not loop.is_closed():
-            loop.call_soon_threadsafe(lambda: line.done() or settle())
+            loop.call_soon_threadsafe(lambda: None if line.done() else settle())
 
     threading.Thread(target=ask, name="terminal", daemon=True).start()
     return await line
