@@ -61,7 +61,29 @@ async def check_environment(
         raise ConfigError(
             f"check_environment: no rule {strange[0]!r}; expected one of {', '.join(RULES)}"
         )
-    trial, one, two = Trial(without), make(), make()
+    trial = Trial(without)
+    name, chosen = await _checked(trial, make(), make(), tasks, seeds, budget)
+    report = Report(
+        environment=name,
+        tasks=chosen,
+        seeds=tuple(seeds),
+        tried=dict(trial.tried),
+        findings=tuple(trial.findings),
+    )
+    if raises and not report.ok:
+        raise AssertionError(str(report))
+    return report
+
+
+async def _checked(
+    trial: Trial,
+    one: Environment,
+    two: Environment,
+    tasks: Sequence[str] | None,
+    seeds: Sequence[int],
+    budget: int,
+) -> tuple[str, tuple[str, ...]]:
+    """Check all rules, and return the environment's name and the tasks."""
     chosen: tuple[str, ...] = ()
     name = type(one).__name__
     try:
@@ -80,13 +102,4 @@ async def check_environment(
     finally:
         for env in (one, two):
             await closed(trial, env)
-    report = Report(
-        environment=name,
-        tasks=chosen,
-        seeds=tuple(seeds),
-        tried=dict(trial.tried),
-        findings=tuple(trial.findings),
-    )
-    if raises and not report.ok:
-        raise AssertionError(str(report))
-    return report
+    return name, chosen
