@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import TypedDict
 
 from msgspec.structs import replace
 
@@ -34,6 +35,15 @@ ALL_PAGE_ACTIONS: tuple[ActionType, ...] = (
 
 _TAPS = frozenset({"click", "double_tap", "input_text"})
 _OPPOSITE: dict[str, Direction] = {"up": "down", "down": "up", "left": "right", "right": "left"}
+
+
+class EnvironmentOptions(TypedDict, total=False):
+    """The options of :class:`MiniWobEnvironment`."""
+
+    budget: int
+    offers: tuple[ActionType, ...]
+    trusted: bool
+    screenshots: bool
 
 
 class MiniWobEnvironment:

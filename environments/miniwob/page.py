@@ -134,7 +134,7 @@ class Page:
             action: what to do.
             trusted: with mouse and keyboard events; otherwise with a script in the page.
         """
-        request = _request(action)
+        request = msgspec.to_builtins(action)
         if not trusted:
             return await self._settled(await self._screen("act", request))
         target = MouseTarget(note="")
@@ -300,18 +300,3 @@ def _cropped(png: bytes) -> bytes:
     with Image.open(io.BytesIO(png)) as picture:
         picture.crop((0, 0, WIDTH, HEIGHT)).save(out, "PNG", compress_level=1)
     return out.getvalue()
-
-
-def _request(action: Action) -> dict[str, object]:
-    return {
-        "type": action.action_type,
-        "index": action.index,
-        "x": action.x,
-        "y": action.y,
-        "text": action.text,
-        "direction": action.direction,
-        "clear_text": action.clear_text,
-        "to_index": action.to_index,
-        "to_x": action.to_x,
-        "to_y": action.to_y,
-    }

@@ -100,32 +100,32 @@ const click = (node, x, y, times) => {
 };
 
 const perform = (action) => {
-  if (action.type === "keyboard_enter") {
+  if (action.action_type === "keyboard_enter") {
     const node = document.activeElement || document.body;
     for (const event of ["keydown", "keypress", "keyup"]) press(node, event, "Enter");
     return "";
   }
-  const at = action.x !== null ? document.elementFromPoint(action.x, action.y) : null;
-  const node = at || (action.index === null ? null : shown[action.index]);
-  if (action.type === "scroll") return scroll(node, action.direction);
+  const at = action.x !== undefined ? document.elementFromPoint(action.x, action.y) : null;
+  const node = at || (action.index === undefined ? null : shown[action.index]);
+  if (action.action_type === "scroll") return scroll(node, action.direction);
   if (!node || !node.isConnected) return "the element is no longer on the page";
   if (node.disabled) return "the element is disabled";
-  if (action.type === "input_text") {
+  if (action.action_type === "input_text") {
     if (!(node instanceof HTMLInputElement || node instanceof HTMLTextAreaElement)
         || node.readOnly || PUSH_TYPES.has(node.type)) return "no text can be typed there";
     type(node, action.clear_text === false ? node.value + action.text : action.text);
     return "";
   }
-  if (action.type === "select") return select(node, action.text);
+  if (action.action_type === "select") return select(node, action.text);
   const [x, y] = at ? [action.x, action.y] : centre(node);
-  return click(node, x, y, action.type === "double_tap" ? 2 : 1);
+  return click(node, x, y, action.action_type === "double_tap" ? 2 : 1);
 };
 
 // ---- where mouse and keyboard act (input.py sends the events) --------------------------------
 
 // A point of the screen, or why there is none.
 const spot = (index, x, y) => {
-  if (x !== null) return [x, y];
+  if (x !== undefined) return [x, y];
   const node = shown[index];
   if (!node || !node.isConnected) return "the element is no longer on the page";
   if (node.disabled) return "the element is disabled";
@@ -137,7 +137,7 @@ const spot = (index, x, y) => {
 
 // One length of itself is how far a thing goes that is dragged without a destination.
 const beside = (index, direction, [x, y]) => {
-  const box = index === null ? { width: SMALL_DRAG, height: SMALL_DRAG }
+  const box = index === undefined ? { width: SMALL_DRAG, height: SMALL_DRAG }
     : shown[index].getBoundingClientRect();
   const [dx, dy] = AHEAD[direction];
   return [x + dx * box.width, y + dy * box.height];
@@ -152,11 +152,11 @@ const beyond = ([x, y], [endX, endY]) => {
 const locate = (action) => {
   const at = spot(action.index, action.x, action.y);
   let to = null;
-  if (typeof at !== "string" && action.type === "swipe") {
-    const placed = action.to_index !== null || action.to_x !== null;
+  if (typeof at !== "string" && action.action_type === "swipe") {
+    const placed = action.to_index !== undefined || action.to_x !== undefined;
     to = placed ? spot(action.to_index, action.to_x, action.to_y)
       : beside(action.index, action.direction, at);
-    if (action.to_index !== null && typeof to !== "string") to = beyond(at, to);
+    if (action.to_index !== undefined && typeof to !== "string") to = beyond(at, to);
   }
   const problem = [at, to].find((found) => typeof found === "string") || "";
   return JSON.stringify(problem ? { note: problem } : { at, to, note: "" });
@@ -184,7 +184,7 @@ const look = async (note) => {
 
 const act = async (action) => {
   let note = "";
-  if (action.type === "wait") await sleep(WAIT_MS);
+  if (action.action_type === "wait") await sleep(WAIT_MS);
   else note = perform(action);
   return look(note);
 };
