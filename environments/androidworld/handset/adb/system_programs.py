@@ -13,12 +13,7 @@ from swarm_ui.environments.androidworld.handset.errors import AdbFailure, Unsupp
 from swarm_ui.environments.androidworld.handset.file_system import SHARED, canonical
 from swarm_ui.environments.androidworld.handset.handset import Handset
 from swarm_ui.environments.androidworld.handset.screen.accessibility_tree import to_xml, windows
-from swarm_ui.environments.androidworld.handset.screen.geometry import (
-    HEIGHT,
-    SCALE,
-    WIDTH,
-    lay_out,
-)
+from swarm_ui.environments.androidworld.handset.screen.geometry import HEIGHT, SCALE, WIDTH, lay_out
 
 SCREEN_WIDTH, SCREEN_HEIGHT = WIDTH * SCALE, HEIGHT * SCALE
 _SWITCHES = {("global", "wifi_on"): "wifi", ("global", "bluetooth_on"): "bluetooth"}

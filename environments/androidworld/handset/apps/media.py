@@ -5,13 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from swarm_ui.environments.androidworld.handset.file_system import SHARED
-from swarm_ui.environments.androidworld.handset.handset import (
-    AppSpec,
-    Call,
-    Handset,
-    Line,
-    Page,
-)
+from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
 from swarm_ui.environments.phone.device.effects import Back
 from swarm_ui.environments.phone.device.screen import Screen

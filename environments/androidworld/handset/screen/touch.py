@@ -142,9 +142,7 @@ def combine(handset: Handset, keys: tuple[str, ...]) -> None:
     """
     known = _COMBINATIONS.get(keys[:2]) if len(keys) == 2 else None
     if known is None:
-        raise UnsupportedArguments(
-            "known: 113 29 (select all), 113 31 (copy), 113 50 (paste)",
-        )
+        raise UnsupportedArguments("known: 113 29 (select all), 113 31 (copy), 113 50 (paste)")
     if known == "select all":
         handset.selecting = bool(handset.focus)
     else:
