@@ -81,8 +81,6 @@ class AppSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Folders that the installation creates."""
     on_leave: Callable[[Handset, Screen], None] | None = None
     """Called before one of the app's screens is left."""
-    pages: Callable[[Handset], int] | None = None
-    """Page count of the screen in front, for an app that divides its lists itself."""
     intents: Mapping[str, Callable[[Handset, Intent], None]] = {}
     """``"ACTION TYPE"`` or ``"ACTION ADDRESS"`` -> the function that answers this intent."""
 
