@@ -71,7 +71,7 @@ def nodes(root: Node) -> list[Node]:
 def test_a_touch_reaches_what_is_under_it(handset: Handset) -> None:
     touch(handset, "settings", "network", "wifi")
     assert handset.settings["wifi"] == "on"
-    assert tap(handset, 1079.0, 2399.0) == "nothing there"
+    tap(handset, 1079.0, 2399.0)  # nothing is there
     tap(handset, 60.0, 180.0)  # the arrow in the title
     assert handset.stack == (Screen("settings"),)
     press(handset, "KEYCODE_HOME")
@@ -90,7 +90,8 @@ def test_brightness_by_choice_and_by_sliding(handset: Handset) -> None:
 
 def test_keys_edit_the_field_in_focus(handset: Handset) -> None:
     touch(handset, "contacts", "Create contact")
-    assert type_text(handset, "lost") == "no field is in focus"
+    type_text(handset, "lost")
+    assert "lost" not in handset.draft.values()
     write(handset, "First name", "Anna")
     press(handset, "67")
     press(handset, "KEYCODE_SPACE")
@@ -142,12 +143,11 @@ def test_long_lists_scroll_and_keep_their_place(handset: Handset) -> None:
     touch(handset, second[3])
     press(handset, "BACK")
     assert seen(handset) == second
-    while not swipe(handset, *up):
-        pass
+    for _ in range(9):  # further swipes do nothing
+        swipe(handset, *up)
     assert "p39" in seen(handset)
-    assert swipe(handset, *up) == "nothing to scroll there"
-    while not swipe(handset, up[1], up[0]):
-        pass
+    for _ in range(9):
+        swipe(handset, up[1], up[0])
     assert seen(handset) == first
 
 

@@ -164,11 +164,11 @@ def _save(handset: Handset) -> str:
             for k in ("start", "end")
         )
     except ValueError:
-        return ui.refuse(handset, "Dates are written 2023-10-15, times 16:00")
+        return "Dates are written 2023-10-15, times 16:00"
     if not draft.get("title", "").strip():
-        return ui.refuse(handset, "Title is empty")
+        return "Title is empty"
     if end < start:
-        return ui.refuse(handset, "The event ends before it starts")
+        return "The event ends before it starts"
     interval = REPEATS[draft.get("repeat", "No repetition")]
     record = {
         **{key: draft.get(key, "").strip() for key in ("title", "place", "description")},
@@ -180,8 +180,8 @@ def _save(handset: Handset) -> str:
         "last_updated": str(handset.now * 1000),
     }
     handset.insert("event", record)
-    ui.leave_screens(handset, 1, "Event saved")
-    return ""
+    handset.back()
+    return "Event saved"
 
 
 CALENDAR = AppSpec(

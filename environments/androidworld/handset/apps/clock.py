@@ -36,13 +36,13 @@ def _alarms(handset: Handset) -> list[Line]:
     return [*rows, ui.icon("Add alarm", ui.open_screen(APP, "alarm"))]
 
 
-def _add_alarm(handset: Handset) -> None:
+def _add_alarm(handset: Handset) -> str:
     time, label = handset.draft.get("time"), handset.draft.get("label", "")
     if not time:
-        handset.toast = "Set a time"
-        return
+        return "Set a time"
     handset.insert("alarm", {"time": time, "label": label, "active": "on"})
     handset.back()
+    return ""
 
 
 def _now(handset: Handset) -> list[Line]:

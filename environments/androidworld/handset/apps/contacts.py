@@ -61,13 +61,12 @@ def _form(handset: Handset, row: int) -> Page:
     return Page(title="Edit contact" if row else "Create contact", rows=rows, top=[save])
 
 
-def _save(handset: Handset, row: int) -> None:
+def _save(handset: Handset, row: int) -> str:
     draft = handset.draft
     name = " ".join(f"{draft.get('first', '')} {draft.get('last', '')}".split())
     phone = draft.get("phone", "").strip()
     if not name and not phone:
-        handset.toast = "Nothing to save"
-        return
+        return "Nothing to save"
     record = {
         "name": name or phone,
         "phone": phone,
@@ -76,11 +75,11 @@ def _save(handset: Handset, row: int) -> None:
     }
     if row:
         handset.update("contact", row, record)
-        ui.leave_screens(handset, 1, "Contact saved")
-        return
-    identity = handset.insert("contact", {**record, "favorite": "off"})
-    handset.show((*handset.stack[:-1], Screen(APP, "detail", "", identity)))
-    handset.toast = "Contact saved"
+        handset.back()
+    else:
+        identity = handset.insert("contact", {**record, "favorite": "off"})
+        handset.show((*handset.stack[:-1], Screen(APP, "detail", "", identity)))
+    return "Contact saved"
 
 
 def _detail(handset: Handset, row: int) -> Page:

@@ -128,24 +128,25 @@ def _pick_all(handset: Handset, paths: tuple[str, ...]) -> None:
     handset.picked = frozenset(paths)
 
 
-def _delete(handset: Handset) -> None:
+def _delete(handset: Handset) -> str:
     for path in handset.picked:
         handset.delete(path)
     handset.picked = frozenset()
-    ui.leave_screens(handset, 1, "Deleted")
+    handset.back()
+    return "Deleted"
 
 
 def _rename(handset: Handset, folder: str) -> str:
     typed, old = ui.typed_file_name(handset), min(handset.picked)
     if not typed:
-        return ui.refuse(handset, "Invalid name", "not renamed: invalid name")
+        return "Invalid name"
     new = f"{folder}/{typed}"
     if new != old and handset.files.get(new) is not None:
-        return ui.refuse(handset, "File already exists", "not renamed: a file has that name")
+        return "File already exists"
     handset.files = handset.files.move(old, new)
     handset.picked = frozenset()
-    ui.leave_screens(handset, 1, "Renamed")
-    return ""
+    handset.back()
+    return "Renamed"
 
 
 def _put(handset: Handset, kind: str, to: str) -> str:
@@ -154,17 +155,16 @@ def _put(handset: Handset, kind: str, to: str) -> str:
         for path in sorted(handset.picked):
             target = f"{to}/{name(path)}"
             if handset.files.get(target) is not None or to == path or to.startswith(path + "/"):
-                return ui.refuse(handset, "It is there already", "not done: it is there already")
+                return "It is there already"
             if kind == "move":
                 handset.files = handset.files.move(path, target)
             else:
                 handset.copy(path, target)
-    except AdbFailure as error:
-        return ui.refuse(handset, "It did not work", str(error))
+    except AdbFailure:
+        return "It did not work"
     handset.picked = frozenset()
     stack = handset.stack
     while stack and stack[-1].kind == kind:
         stack = stack[:-1]
     handset.show(stack)
-    handset.toast = "Moved" if kind == "move" else "Copied"
-    return ""
+    return "Moved" if kind == "move" else "Copied"

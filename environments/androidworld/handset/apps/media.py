@@ -35,9 +35,9 @@ def _stamp(handset: Handset) -> str:
     return f"{handset.when():%Y%m%d_%H%M%S}"
 
 
-def _photo(handset: Handset) -> None:
+def _photo(handset: Handset) -> str:
     handset.write(f"{SHARED}/Pictures/IMG_{_stamp(handset)}.jpg", _stamp(handset).encode())
-    handset.toast = "Photo saved"
+    return "Photo saved"
 
 
 def _start(handset: Handset) -> None:
@@ -50,10 +50,10 @@ def _running(handset: Handset) -> list[Line]:
     return [ui.text_row(f"00:{handset.now - int(since):02d}")] if since else []
 
 
-def _stop(handset: Handset) -> None:
+def _stop(handset: Handset) -> str:
     handset.draft = {}
     handset.write(f"{SHARED}/Movies/VID_{_stamp(handset)}.mp4", _stamp(handset).encode())
-    handset.toast = "Video saved"
+    return "Video saved"
 
 
 def _recorder(handset: Handset, screen: Screen) -> Page:
@@ -104,10 +104,10 @@ def _save(handset: Handset, folder: str, suffix: str, toast: str) -> str:
     """Write a file under the typed name and leave the form."""
     name = ui.typed_file_name(handset)
     if not name:
-        return ui.refuse(handset, "Invalid name", "not saved: invalid name")
+        return "Invalid name"
     handset.write(f"{folder}/{name}.{suffix}", _stamp(handset).encode())
-    ui.leave_screens(handset, 1, toast)
-    return ""
+    handset.back()
+    return toast
 
 
 CAMERA = AppSpec(

@@ -111,18 +111,18 @@ def _thread(handset: Handset, number: str) -> Page:
     return Page(title=name_of(handset, number), rows=rows, bottom=[write, send])
 
 
-def _send(handset: Handset, number: str) -> None:
+def _send(handset: Handset, number: str) -> str:
     body = handset.draft.get("text", "")
     if not body.strip():
-        handset.toast = "The message is empty"
-        return
+        return "The message is empty"
     store(handset, number, body, "sent")
     handset.draft = {}
+    return ""
 
 
-def _copy(handset: Handset, body: str) -> None:
+def _copy(handset: Handset, body: str) -> str:
     handset.clipboard = body
-    handset.toast = "Value copied to clipboard"
+    return "Value copied to clipboard"
 
 
 def _send_to(handset: Handset, intent: Intent) -> None:
