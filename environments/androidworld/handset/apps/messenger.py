@@ -52,9 +52,9 @@ TELEPHONY = db.Database(
 def store(handset: Handset, number: str, body: str, box: str) -> None:
     """Add a message that was sent or received."""
     number = digits(number) or number
-    known = [row for row in handset.tables["message"].values() if row["to"] == number]
-    threads = {row["thread"] for row in handset.tables["message"].values()}
-    thread = known[0]["thread"] if known else str(1 + max([0, *map(int, threads)]))
+    rows = handset.tables["message"].values()
+    fresh = str(1 + max([0, *(int(row["thread"]) for row in rows)]))
+    thread = next((row["thread"] for row in rows if row["to"] == number), fresh)
     when = str(handset.now * 1000)
     row = {"to": number, "text": body, "box": box, "thread": thread}
     handset.insert("message", {**row, "date": when, "date_sent": when})
