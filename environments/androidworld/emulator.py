@@ -17,6 +17,7 @@ HOST = "localhost"
 BOOT = 300.0
 """Time limit for the start of an emulator, in seconds."""
 _ADB = "~/Android/Sdk/platform-tools/adb"
+_LAUNCH = ("console_port", "grpc_port", "adb_path")
 _DETACH = """
 import subprocess, sys
 no = subprocess.DEVNULL
@@ -44,19 +45,12 @@ class Emulator(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, launch: Mapping[str, object]) -> Emulator:
         """The emulator for given arguments of upstream's ``load_and_setup_env``."""
-        known = {
-            key: launch[key] for key in ("console_port", "grpc_port", "adb_path") if key in launch
-        }
-        return msgspec.convert(known, cls)
+        return msgspec.convert({key: launch[key] for key in _LAUNCH if key in launch}, cls)
 
     @property
     def launch(self) -> dict[str, object]:
         """Arguments for upstream's ``load_and_setup_env``."""
-        return {
-            "console_port": self.console_port,
-            "grpc_port": self.grpc_port,
-            "adb_path": self.adb_path,
-        }
+        return {name: getattr(self, name) for name in _LAUNCH}
 
     @property
     def serial(self) -> str:
@@ -122,14 +116,9 @@ class Emulator(msgspec.Struct, frozen=True, kw_only=True):
         if program is None:
             raise ConfigError(f"AndroidWorld: adb is not at {self.adb_path!r}; give 'adb_path'")
         process = await asyncio.create_subprocess_exec(
-            program,
-            "-s",
-            self.serial,
-            *args,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-        )
+            program, "-s", self.serial, *args, stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+        )  # fmt: skip
         try:
             async with asyncio.timeout(seconds):
                 output, _ = await process.communicate()

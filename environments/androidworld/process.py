@@ -20,7 +20,7 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -100,6 +100,7 @@ class AndroidWorldProcess:
         self._log = log
         self._process: asyncio.subprocess.Process | None = None
         self._tasks: tuple[str, ...] = ()
+        self._on_close: Callable[[], None] = _nothing
 
     @property
     def name(self) -> str:
@@ -145,10 +146,14 @@ class AndroidWorldProcess:
         return answer.step
 
     async def close(self) -> None:
-        if self.process_id is not None:
-            with contextlib.suppress(EnvironmentFault):
-                await self._ask(Call(do="close"))
-        await self._kill()
+        try:
+            if self.process_id is not None:
+                with contextlib.suppress(EnvironmentFault):
+                    await self._ask(Call(do="close"))
+            await self._kill()
+        finally:
+            closed, self._on_close = self._on_close, _nothing
+            closed()
 
     async def _ask(self, call: Call) -> Answer:
         seconds = self._limits.get(call.do, self._slow)
@@ -244,29 +249,13 @@ class AndroidWorldDevices:
             raise ConfigError("AndroidWorldDevices: every device is in use; is the pool too large?")
         device = self._free.popleft()
         settings = msgspec.structs.replace(self._settings, device=device)
-        return _Leased(settings, self._free, self._options)
+        leased = AndroidWorldProcess(settings, **self._options)  # type: ignore[arg-type]
+        leased._on_close = lambda: self._free.append(device)
+        return leased
 
 
-class _Leased(AndroidWorldProcess):
-    """An environment that gives its device back when it is closed."""
-
-    def __init__(
-        self,
-        settings: Settings,
-        free: deque[Emulator | Literal["handset"]],
-        options: dict[str, object],
-    ) -> None:
-        super().__init__(settings, **options)  # type: ignore[arg-type]
-        self._device: Emulator | Literal["handset"] | None = settings.device
-        self._free = free
-
-    async def close(self) -> None:
-        try:
-            await super().close()
-        finally:
-            device, self._device = self._device, None
-            if device is not None:
-                self._free.append(device)
+def _nothing() -> None:
+    pass
 
 
 def _environment() -> dict[str, str]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from collections.abc import Sequence
 
 import msgspec
 
-from swarm_ui.action import Action
+from swarm_ui.action import Action, ActionType
 
 _CALL = re.compile(r"(\w+)\((.*)\)")
 _LONG_CALL = re.compile(r"(\w+)\((.*)\)", re.DOTALL)
@@ -20,18 +21,12 @@ _BREAKS = str.maketrans({"\n": "\\n", "\r": "\\r"})
 
 # Positions of the element and of the parameter among the arguments; ``None`` for neither.
 _PLACES: dict[str, tuple[int | None, int | None]] = {
-    "click": (0, None),
-    "hover": (0, None),
-    "select": (0, 1),
-    "type_string": (0, 1),
-    "scroll_page": (None, 0),
-    "go": (None, 0),
-    "jump_to": (None, 0),
-    "switch_tab": (None, 0),
-    "user_input": (None, 0),
-    "finish": (None, 0),
-}
+    "click": (0, None), "hover": (0, None), "select": (0, 1), "type_string": (0, 1),
+} | dict.fromkeys(("scroll_page", "go", "jump_to", "switch_tab", "user_input", "finish"), (None, 0))  # fmt: skip  # noqa: E501
 FUNCTIONS = tuple(_PLACES)
+_POINTED: dict[str, ActionType] = {
+    "click": "click", "hover": "long_press", "type_string": "input_text", "select": "select",
+}  # fmt: skip
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -58,14 +53,8 @@ def official_call(text: str) -> Call | None:
     arguments = _literals(found[2])
     if arguments is None:
         return None
-    element, parameter = _PLACES.get(found[1], (None, None))
-    if max(element or 0, parameter or 0) >= len(arguments) and found[1] in _PLACES:
-        return None
-    return Call(
-        found[1],
-        None if element is None else arguments[element],
-        None if parameter is None else arguments[parameter],
-    )
+    needed = 1 + max((place or 0 for place in _PLACES.get(found[1], ())), default=-1)
+    return None if len(arguments) < needed else _call(found[1], arguments)
 
 
 def strict_call(text: str) -> Call:
@@ -79,13 +68,12 @@ def strict_call(text: str) -> Call:
     arguments = _literals(found[2].translate(_BREAKS)) if found else None
     if found is None or arguments is None:
         return Call()
-    element, parameter = _PLACES.get(found[1], (None, None))
-    given = dict(enumerate(arguments))
-    return Call(
-        found[1],
-        None if element is None else given.get(element),
-        None if parameter is None else given.get(parameter),
-    )
+    return _call(found[1], arguments)
+
+
+def _call(function: str, arguments: Sequence[object]) -> Call:
+    given: dict[int | None, object] = dict(enumerate(arguments))
+    return Call(function, *map(given.get, _PLACES.get(function, ())))
 
 
 def _literals(arguments: str) -> tuple[object, ...] | None:
@@ -110,22 +98,21 @@ def to_text(action: Action, element: str) -> str:
         element: id of the element that the action points at, or empty.
     """
     kind, text = action.action_type, action.text or ""
-    if kind == "click":
-        return f"click({element!r})"
-    if kind == "long_press":
-        return f"hover({element!r})"
-    if kind == "input_text":
-        return f"type_string({element!r}, {text!r}, False)"
-    if kind == "select":
-        return f"select({element!r}, {text!r})"
-    if kind == "scroll" and action.direction in ("up", "down"):
-        return f"scroll_page({action.direction!r})"
-    if kind == "open_app":
-        return f"jump_to({action.app_name!r}, False)"
+    if kind == "scroll" and action.direction not in ("up", "down"):
+        return ""
     if kind == "status" and action.goal_status == "infeasible":
         return f"user_input({text!r})"
-    return {"navigate_back": "go('backward')", "answer": f"finish({text!r})",
-            "status": "finish()"}.get(kind, "")  # fmt: skip
+    return {
+        "click": f"click({element!r})",
+        "long_press": f"hover({element!r})",
+        "input_text": f"type_string({element!r}, {text!r}, False)",
+        "select": f"select({element!r}, {text!r})",
+        "scroll": f"scroll_page({action.direction!r})",
+        "navigate_back": "go('backward')",
+        "open_app": f"jump_to({action.app_name!r}, False)",
+        "answer": f"finish({text!r})",
+        "status": "finish()",
+    }.get(kind, "")
 
 
 def to_action(call: Call, index: int | None, label: str = "") -> Action | None:
@@ -139,17 +126,11 @@ def to_action(call: Call, index: int | None, label: str = "") -> Action | None:
     text = "" if call.parameter is None else str(call.parameter)
     target = label or None
     if call.element is not None:
-        if index is None:
+        kind = _POINTED.get(call.function or "")
+        if index is None or kind is None:
             return None
-        match call.function:
-            case "click":
-                return Action(action_type="click", target=target, index=index)
-            case "hover":
-                return Action(action_type="long_press", target=target, index=index)
-            case "type_string":
-                return Action(action_type="input_text", target=target, index=index, text=text)
-            case "select":
-                return Action(action_type="select", target=target, index=index, text=text)
+        typed = text if kind in ("input_text", "select") else None
+        return Action(action_type=kind, target=target, index=index, text=typed)
     match call.function, text:
         case "scroll_page", ("up" | "down") as way:
             return Action(action_type="scroll", direction="up" if way == "up" else "down")

@@ -99,10 +99,7 @@ class AutoWebBench(RecordedBenchmark["AutoWebBenchStep"]):
         played, counts = answered_tasks(self, episodes)
         predictions = [
             metrics.Prediction(
-                task=one.task,
-                predict=step.call(action),
-                labels=step.labels,
-                attempt=one.attempt,
+                task=one.task, predict=step.call(action), labels=step.labels, attempt=one.attempt
             )
             for one in played
             for step, action in one.steps

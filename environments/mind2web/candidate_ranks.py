@@ -17,9 +17,9 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple
 
 import msgspec
 
@@ -29,15 +29,8 @@ from swarm_ui.errors import ConfigError
 
 _WORD = re.compile(r"\w+")
 _TEXT_ATTRIBUTES = (
-    "aria_label",
-    "placeholder",
-    "title",
-    "alt",
-    "label",
-    "name",
-    "value",
-    "input_value",
-)
+    "aria_label", "placeholder", "title", "alt", "label", "name", "value", "input_value",
+)  # fmt: skip
 _TAG_PRIORS = {"a": 1.0, "button": 1.0, "input": 1.0, "select": 1.0, "textarea": 1.0, "option": 0.5}
 
 
@@ -55,65 +48,56 @@ class RankedPage(msgspec.Struct, frozen=True, kw_only=True):
     """File and record, for errors."""
 
 
-class Ranker(Protocol):
+class Ranker(NamedTuple):
     """Gives each candidate of a step its rank. Rank 0 is the best."""
 
     label: str
     """Name of the ranker in tables."""
-
-    def rank(self, page: RankedPage) -> list[int]:
-        """Ranks of the candidates. Raises ``ConfigError``: a candidate has no rank."""
-        ...
+    rank: Callable[[RankedPage], list[int]]
+    """Ranks of the candidates. Raises ``ConfigError``: a candidate has no rank."""
 
 
-class WordOverlap:
-    """The built-in ranker: words that a candidate shares with the goal, weighted by rarity.
+def _by_shared_words(page: RankedPage) -> list[int]:
+    """Ranks by the words that a candidate shares with the goal, weighted by rarity.
 
-    It is much worse than Mind2Web's trained ranker: it prunes many right elements, and those steps
-    count as wrong. It uses neither the recorded action nor the right elements.
+    They are much worse than those of Mind2Web's trained ranker: they prune many right elements,
+    and those steps count as wrong. Neither the recorded action nor the right elements are used.
     """
+    asked = set(_words(page.goal))
+    texts = [_words(_visible_text(c, page.texts.get(c.node, ""))) for c in page.candidates]
+    document_counts = Counter(word for words in texts for word in set(words))
+    n = len(page.candidates)
 
-    label = "the built-in word ranker"
+    def score(candidate: Candidate, words: list[str]) -> float:
+        shared = asked.intersection(words)
+        rarity = sum(math.log(1 + n / document_counts[word]) for word in shared)
+        # A long text shares words with any goal.
+        prior = _TAG_PRIORS.get(candidate.tag.lower(), 0.0)
+        return rarity / (1 + math.log(1 + len(words))) + 0.5 * prior
 
-    def rank(self, page: RankedPage) -> list[int]:
-        asked = set(_words(page.goal))
-        texts = [_words(_visible_text(c, page.texts.get(c.node, ""))) for c in page.candidates]
-        document_counts = Counter(word for words in texts for word in set(words))
-        n = len(page.candidates)
-
-        def score(place: int) -> float:
-            words = texts[place]
-            shared = asked.intersection(words)
-            rarity = sum(math.log(1 + n / document_counts[word]) for word in shared)
-            # A long text shares words with any goal.
-            prior = _TAG_PRIORS.get(page.candidates[place].tag.lower(), 0.0)
-            return rarity / (1 + math.log(1 + len(words))) + 0.5 * prior
-
-        return _ranks_of([score(place) for place in range(n)])
+    return _ranks_of(list(map(score, page.candidates, texts)))
 
 
-class InData:
+def _in_data(page: RankedPage) -> list[int]:
     """Ranks or scores that the data give with the candidates."""
-
-    label = "ranks in the data"
-
-    def rank(self, page: RankedPage) -> list[int]:
-        candidates = page.candidates
-        ranks = [c.rank for c in candidates if c.rank is not None]
-        if len(ranks) == len(candidates):
-            return ranks
-        scores = [c.score for c in candidates if c.score is not None]
-        if not ranks and len(scores) == len(candidates):
-            return _ranks_of(scores)
-        bare = next(c for c in candidates if c.rank is None and (ranks or c.score is None))
-        raise ConfigError(
-            f"{page.where}: candidate {bare.node} has neither 'rank' nor 'score', or some have the "
-            "one and some the other. ranks='data' needs the same of all; "
-            "otherwise give ranks= or use the built-in ranker"
-        )
+    candidates = page.candidates
+    ranks = [c.rank for c in candidates if c.rank is not None]
+    if len(ranks) == len(candidates):
+        return ranks
+    scores = [c.score for c in candidates if c.score is not None]
+    if not ranks and len(scores) == len(candidates):
+        return _ranks_of(scores)
+    bare = next(c for c in candidates if c.rank is None and (ranks or c.score is None))
+    raise ConfigError(
+        f"{page.where}: candidate {bare.node} has neither 'rank' nor 'score', or some have the "
+        "one and some the other. ranks='data' needs the same of all; "
+        "otherwise give ranks= or use the built-in ranker"
+    )
 
 
 class _Line(msgspec.Struct):
+    """Ranks or scores of a step's candidates that are given apart from the data."""
+
     id: str
     ranks: Mapping[str, float] | None = None
     scores: Mapping[str, float] | None = None
@@ -123,29 +107,22 @@ class _Name(msgspec.Struct):
     id: str
 
 
-class GivenRanks:
-    """Ranks or scores that are given apart from the data, by step and node."""
-
-    def __init__(self, find: Callable[[str], _Line | None], label: str) -> None:
-        self.label = label
-        self._find = find
-
-    def rank(self, page: RankedPage) -> list[int]:
-        line = self._find(page.step)
-        found = None if line is None else line.scores if line.ranks is None else line.ranks
-        if line is None or found is None:
-            raise ConfigError(f"{page.where}: the given ranks have no step '{page.step}'")
-        missing = next((c.node for c in page.candidates if c.node not in found), None)
-        if missing is not None:
-            raise ConfigError(
-                f"{page.where}: the given ranks of step '{page.step}' lack the candidate "
-                f"{missing}; they belong to another version of the data"
-            )
-        values = [found[c.node] for c in page.candidates]
-        return _ranks_of(values) if line.ranks is None else [int(value) for value in values]
+def _given_ranks(page: RankedPage, find: Callable[[str], _Line | None]) -> list[int]:
+    line = find(page.step)
+    found = None if line is None else line.scores if line.ranks is None else line.ranks
+    if line is None or found is None:
+        raise ConfigError(f"{page.where}: the given ranks have no step '{page.step}'")
+    missing = next((c.node for c in page.candidates if c.node not in found), None)
+    if missing is not None:
+        raise ConfigError(
+            f"{page.where}: the given ranks of step '{page.step}' lack the candidate "
+            f"{missing}; they belong to another version of the data"
+        )
+    values = [found[c.node] for c in page.candidates]
+    return _ranks_of(values) if line.ranks is None else [int(value) for value in values]
 
 
-def _from_file(path: Path) -> GivenRanks:
+def _from_file(path: Path) -> Ranker:
     """Ranks of a file of JSON lines: ``{"id": step, "ranks": {node: rank}}``, or ``"scores"``.
 
     The file is indexed when the first step is needed. A line is decoded when its step is needed.
@@ -160,7 +137,7 @@ def _from_file(path: Path) -> GivenRanks:
         place = places().get(step)
         return None if place is None else lines.read(place, _Line)
 
-    return GivenRanks(find, f"the ranks of {path.name}")
+    return Ranker(f"the ranks of {path.name}", partial(_given_ranks, find=find))
 
 
 def make_ranker(ranks: object) -> Ranker:
@@ -170,9 +147,9 @@ def make_ranker(ranks: object) -> Ranker:
         ConfigError: the argument has none of the accepted types.
     """
     if ranks == "built-in":
-        return WordOverlap()
+        return Ranker("the built-in word ranker", _by_shared_words)
     if ranks == "data":
-        return InData()
+        return Ranker("ranks in the data", _in_data)
     if isinstance(ranks, str | Path):
         path = Path(ranks).expanduser()
         if path.suffix in (".pkl", ".pickle"):
@@ -186,7 +163,7 @@ def make_ranker(ranks: object) -> Ranker:
             steps = ranks.get(key)
             if isinstance(steps, Mapping):
                 lines = {step: _Line(step, **{key: values}) for step, values in steps.items()}
-                return GivenRanks(lines.get, "the given ranks")
+                return Ranker("the given ranks", partial(_given_ranks, find=lines.get))
     raise ConfigError(
         "ranks must be 'built-in', 'data', the path of a file of JSON lines, or a mapping "
         f"{{'ranks': {{step: {{node: rank}}}}}} (or 'scores'); got {type(ranks).__name__}"
@@ -195,10 +172,8 @@ def make_ranker(ranks: object) -> Ranker:
 
 def _ranks_of(scores: Sequence[float]) -> list[int]:
     """The rank of each score; the highest is 0. Equal scores keep the order of the page."""
-    ranks = [0] * len(scores)
-    for rank, place in enumerate(sorted(range(len(scores)), key=lambda k: (-scores[k], k))):
-        ranks[place] = rank
-    return ranks
+    best_first = sorted(range(len(scores)), key=lambda k: -scores[k])
+    return sorted(range(len(scores)), key=best_first.__getitem__)
 
 
 def _visible_text(candidate: Candidate, text: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
@@ -21,12 +22,12 @@ from swarm_ui.environments.mind2web.raw_records import (
     read_task,
     wrong_record,
 )
-from swarm_ui.environments.mind2web.screenshots import picture_beside
 from swarm_ui.environments.recorded.record_file import RecordFile
 from swarm_ui.errors import ConfigError, MissingExtra
 
 Split = Literal["train", "test_task", "test_website", "test_domain"]
 SPLITS: tuple[str, ...] = get_args(Split)
+_PNG = b"\x89PNG\r\n\x1a\n"
 FORMATS = (".json", ".jsonl", ".parquet")
 
 
@@ -90,7 +91,7 @@ class Files:
         return read_task(raw, f"{file.where(index)} ({task})")
 
     def _picture(self, beside: Path) -> Picture | None:
-        return picture_beside(beside) if self._screenshots else None
+        return _picture_beside(beside) if self._screenshots else None
 
     def _index_until(self, task: str | None) -> None:
         """Index files until the task is complete; ``None`` for all files."""
@@ -202,3 +203,33 @@ class _Parquet:
 
     def where(self, index: int) -> str:
         return f"{self.path}, row {index}"
+
+
+def _picture_beside(file: Path) -> Picture:
+    """A function that reads a row's ``screenshot``: bytes, or a path relative to ``file``."""
+
+    def picture(screenshot: object, where: str) -> bytes:
+        held = screenshot.get("bytes") if isinstance(screenshot, dict) else None
+        name = screenshot.get("path") if isinstance(screenshot, dict) else screenshot
+        if not isinstance(held, bytes):
+            if not isinstance(name, str) or not (file.parent / name).is_file():
+                raise ConfigError(
+                    f"{where}: 'screenshot' is neither bytes nor the path of a picture beside the "
+                    f"file: {name!r}; use screenshots=False"
+                )
+            held = (file.parent / name).read_bytes()
+        return held if held.startswith(_PNG) else _converted(held, where)
+
+    return picture
+
+
+def _converted(held: bytes, where: str) -> bytes:
+    from PIL import Image
+
+    out = BytesIO()
+    try:
+        with Image.open(BytesIO(held)) as image:
+            image.save(out, format="PNG")
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{where}: 'screenshot' cannot be read as a picture: {error}") from error
+    return out.getvalue()

@@ -78,12 +78,7 @@ def step_score(
 
 
 def summarise(
-    title: str,
-    scored: Iterable[TaskScore],
-    counts: dict[str, int],
-    *,
-    seed: int,
-    resamples: int,
+    title: str, scored: Iterable[TaskScore], counts: dict[str, int], *, seed: int, resamples: int
 ) -> Scores:
     """The benchmark's measures from the scores of all episodes."""
     steps: dict[str, list[StepScore]] = {}

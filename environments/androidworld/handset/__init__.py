@@ -19,7 +19,6 @@ from typing import Any, Literal
 from swarm_ui.environments.androidworld.handset.adb.adb import Adb
 from swarm_ui.environments.androidworld.handset.apps import APPS
 from swarm_ui.environments.androidworld.handset.errors import AdbFailure, UnsupportedCommand
-from swarm_ui.environments.androidworld.handset.from_phone import handset_of
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Handset
 from swarm_ui.errors import ConfigError, MissingExtra
 
@@ -33,7 +32,6 @@ __all__ = [
     "android_env",
     "android_world_env",
     "connect",
-    "handset_of",
     "no_waiting",
 ]
 

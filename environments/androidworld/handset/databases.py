@@ -60,9 +60,9 @@ class SqlTable(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def create(self) -> str:
+        columns = "".join(f', "{column.name}" {column.sql}' for column in self.columns)
         key = f'"{self.key}" INTEGER PRIMARY KEY AUTOINCREMENT'
-        columns = [f'"{column.name}" {column.sql}' for column in self.columns]
-        return f'CREATE TABLE "{self.name}" ({", ".join([key, *columns])})'
+        return f'CREATE TABLE "{self.name}" ({key}{columns})'
 
 
 class Database(msgspec.Struct, frozen=True):
@@ -167,41 +167,28 @@ def text(name: str, field: str = "", default: str | None = "") -> Column:
     return Column(name, "TEXT", field or name, str, str, default)
 
 
-def integer(name: str, field: str = "", default: int | None = 0) -> Column:
-    return Column(name, "INTEGER", field or name, int, str, default)
+def integer(
+    name: str,
+    field: str = "",
+    default: int | None = 0,
+    to_sql: Callable[[str], Value] = int,
+    to_field: Callable[[Value], str] = str,
+) -> Column:
+    return Column(name, "INTEGER", field or name, to_sql, to_field, default)
 
 
 def flag(name: str, field: str = "") -> Column:
     """``off`` or ``on`` on the phone, stored as 0 or 1."""
-    return Column(
-        name,
-        "INTEGER",
-        field or name,
-        lambda text: int(text == "on"),
-        lambda value: "on" if value else "off",
-        0,
-    )
+    return integer(name, field, 0, lambda t: int(t == "on"), lambda v: "on" if v else "off")
 
 
 def cents(name: str, field: str) -> Column:
     """An amount such as ``12.50`` on the phone, stored in hundredths."""
-    return Column(
-        name,
-        "INTEGER",
-        field,
-        lambda text: int((Decimal(text) * 100).to_integral_value()),
-        lambda value: f"{int(str(value)) / 100:.2f}",
-        0,
+    return integer(
+        name, field, 0, lambda t: round(Decimal(t) * 100), lambda v: f"{int(str(v)) / 100:.2f}"
     )
 
 
 def numbered(name: str, field: str, names: tuple[str, ...]) -> Column:
     """One of ``names`` on the phone, stored as its position, counted from 1."""
-    return Column(
-        name,
-        "INTEGER",
-        field,
-        lambda text: names.index(text) + 1,
-        lambda value: names[int(str(value)) - 1],
-        1,
-    )
+    return integer(name, field, 1, lambda t: names.index(t) + 1, lambda v: names[int(str(v)) - 1])

@@ -81,8 +81,6 @@ class AppSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Folders that the installation creates."""
     on_leave: Callable[[Handset, Screen], None] | None = None
     """Called before one of the app's screens is left."""
-    pages: Callable[[Handset], int] | None = None
-    """Page count of the screen in front, for an app that divides its lists itself."""
     intents: Mapping[str, Callable[[Handset, Intent], None]] = {}
     """``"ACTION TYPE"`` or ``"ACTION ADDRESS"`` -> the function that answers this intent."""
 
@@ -102,15 +100,17 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Call(msgspec.Struct, frozen=True, gc=False):
-    """An effect that calls a function with the handset. A returned string is the step's note."""
+    """An effect that calls a function with the handset. A returned text is shown as a toast."""
 
     function: Callable[[Handset], object]
 
     def apply(self, device: Device) -> str:
         if not isinstance(device, Handset):
             raise ConfigError("this app needs a Handset: a phone Device has no files and settings")
-        note = self.function(device)
-        return note if isinstance(note, str) else ""
+        toast = self.function(device)
+        if isinstance(toast, str) and toast:
+            device.toast = toast
+        return ""
 
 
 class Handset(Device):

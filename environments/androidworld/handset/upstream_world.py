@@ -11,10 +11,7 @@ from android_world.env import android_world_controller as controllers
 from android_world.env import interface
 
 from swarm_ui.environments.androidworld.handset.handset import Handset
-from swarm_ui.environments.androidworld.handset.screen.accessibility_proto import (
-    accessibility_forest,
-)
-from swarm_ui.environments.androidworld.handset.simulator import android_env
+from swarm_ui.environments.androidworld.handset.simulator import accessibility_forest, android_env
 
 
 class HandsetController(controllers.AndroidWorldController):  # type: ignore[misc]

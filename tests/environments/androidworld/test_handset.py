@@ -14,7 +14,6 @@ from swarm_ui.environments.androidworld.handset import (
     Adb,
     AppSpec,
     Handset,
-    handset_of,
 )
 from swarm_ui.environments.androidworld.handset.errors import UnsupportedArguments
 from swarm_ui.environments.androidworld.handset.file_system import SHARED, canonical
@@ -29,13 +28,9 @@ from swarm_ui.environments.androidworld.handset.screen.touch import (
     tap,
     type_text,
 )
-from swarm_ui.environments.phone.assignment import assign
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.screen import Screen
-from swarm_ui.environments.phone.device.system import System
 from swarm_ui.environments.phone.device.widget import Widget
-from swarm_ui.environments.phone.expert.solver import Intent, solve
-from swarm_ui.environments.phone.expert.subgoals import subgoals
 from swarm_ui.errors import ConfigError
 
 MARKOR = f"{SHARED}/Documents/Markor"
@@ -76,7 +71,7 @@ def nodes(root: Node) -> list[Node]:
 def test_a_touch_reaches_what_is_under_it(handset: Handset) -> None:
     touch(handset, "settings", "network", "wifi")
     assert handset.settings["wifi"] == "on"
-    assert tap(handset, 1079.0, 2399.0) == "nothing there"
+    tap(handset, 1079.0, 2399.0)  # nothing is there
     tap(handset, 60.0, 180.0)  # the arrow in the title
     assert handset.stack == (Screen("settings"),)
     press(handset, "KEYCODE_HOME")
@@ -95,7 +90,8 @@ def test_brightness_by_choice_and_by_sliding(handset: Handset) -> None:
 
 def test_keys_edit_the_field_in_focus(handset: Handset) -> None:
     touch(handset, "contacts", "Create contact")
-    assert type_text(handset, "lost") == "no field is in focus"
+    type_text(handset, "lost")
+    assert "lost" not in handset.draft.values()
     write(handset, "First name", "Anna")
     press(handset, "67")
     press(handset, "KEYCODE_SPACE")
@@ -147,12 +143,11 @@ def test_long_lists_scroll_and_keep_their_place(handset: Handset) -> None:
     touch(handset, second[3])
     press(handset, "BACK")
     assert seen(handset) == second
-    while not swipe(handset, *up):
-        pass
+    for _ in range(9):  # further swipes do nothing
+        swipe(handset, *up)
     assert "p39" in seen(handset)
-    assert swipe(handset, *up) == "nothing to scroll there"
-    while not swipe(handset, up[1], up[0]):
-        pass
+    for _ in range(9):
+        swipe(handset, up[1], up[0])
     assert seen(handset) == first
 
 
@@ -297,64 +292,6 @@ def test_a_copy_is_independent_and_equal_touches_lead_to_equal_devices(handset: 
     assert handset.stack != copy.stack
     Adb(copy).run(["shell", "svc", "wifi", "enable"])
     assert handset.settings["wifi"] == "off"
-
-
-@pytest.mark.parametrize(
-    "task",
-    [
-        "settings-two",
-        "contacts-edit-phone",
-        "notes-delete-far",
-        "messages-reply",
-        "tasks-check-two",
-        "phone-to-message",
-        "expenses-add-category",
-        "recipes-discard",
-        "music-create",
-        "clock-timer",
-        "calendar-move",
-    ],
-)
-def test_our_own_tasks_are_done_on_the_same_device_with_adb_alone(task: str) -> None:
-    assignment = assign(task, 3)
-    goal, start = assignment.goal, assignment.start
-    handset = handset_of(start)
-    adb = Adb(handset)
-    for _ in range(assignment.template.budget):
-        intent = solve(goal, start, handset)
-        if intent.kind == "complete":
-            break
-        shell(adb, handset, intent)
-    assert intent.kind == "complete"
-    assert subgoals(goal, start, handset) == []
-    assert subgoals(goal, start, start) != []
-
-
-def shell(adb: Adb, handset: Handset, intent: Intent) -> None:
-    """An intent of the reference solver as adb commands."""
-    if intent.kind in ("tap", "type"):
-        left, top, right, bottom = lay_out(handset).placed[intent.widget].pixels
-        at = [str((left + right) // 2), str((top + bottom) // 2)]
-        adb.run(["shell", "input", "tap", *at])
-        if intent.kind == "type":
-            adb.run(
-                ["shell", "input", "keycombination", "113", "29", "&&", "input", "keyevent", "67"]
-            )
-            text = intent.text.replace(" ", "%s")
-            adb.run(["shell", "input", "text", f"'{text}'"])
-    elif intent.kind in ("down", "up"):
-        ends = ["540 1800", "540 600"] if intent.kind == "down" else ["540 600", "540 1800"]
-        adb.run(["shell", "input", "swipe", *ends])
-    else:
-        keys = {"back": "KEYCODE_BACK", "home": "KEYCODE_HOME", "enter": "KEYCODE_ENTER"}
-        adb.run(["shell", "input", "keyevent", keys[intent.kind]])
-
-
-def test_a_whole_phone_is_no_plain_one() -> None:
-    device = Device()
-    device.system = System(favorites=(), clock="10:00", battery="50")
-    with pytest.raises(ConfigError, match="full phone"):
-        handset_of(device)
 
 
 def test_effects_of_a_handset_refuse_a_plain_phone() -> None:

@@ -243,8 +243,7 @@ def test_rows_put_into_a_database_file_are_on_the_screen_and_back(
 @given(st.text(st.characters(codec="ascii", exclude_characters="\x00"), min_size=1))
 def test_any_text_survives_single_quotes(text: str) -> None:
     quoted = "'" + text.replace("'", "'\"'\"'") + "'"
-    ((chain),) = parse(f"echo {quoted}")
-    command = chain.first.commands[0]
+    (((_, (command,)),),) = parse(f"echo {quoted}")
     assert isinstance(command, SimpleCommand)
     assert [word.text for word in command.words] == ["echo", text]
 

@@ -23,7 +23,7 @@ def test_without_the_extra_the_message_names_it(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "android_env", None)
     monkeypatch.setitem(sys.modules, "android_world", None)
-    for name in ("simulator", "upstream_world", "screen.accessibility_proto"):
+    for name in ("simulator", "upstream_world"):
         monkeypatch.delitem(
             sys.modules, f"swarm_ui.environments.androidworld.handset.{name}", raising=False
         )
@@ -154,9 +154,7 @@ def test_states_are_saved_and_taken_up_again() -> None:
 
 def test_the_forest_is_what_is_shown() -> None:
     pytest.importorskip("android_env", reason="needs the extra 'android'")
-    from swarm_ui.environments.androidworld.handset.screen.accessibility_proto import (
-        accessibility_forest,
-    )
+    from swarm_ui.environments.androidworld.handset.simulator import accessibility_forest
 
     handset = Handset(APPS)
     handset.launch("contacts")

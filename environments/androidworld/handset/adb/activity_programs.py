@@ -95,41 +95,38 @@ def _broadcast(handset: Handset, intent: Intent) -> str:
     raise UnsupportedArguments("known broadcasts: clipper.get, clipper.set, overlays, media scans")
 
 
+def _number(handset: Handset, app: str) -> int:
+    """Number of an app's task. The home screen has number 1."""
+    return 10 + list(handset.apps).index(app)
+
+
 def _stack(handset: Handset) -> str:
     """The tasks as Android 13 prints them. Only the task in front is visible."""
     front = handset.front_app
-    names = [app for app in handset.recents if front is None or app != front.name]
-    lines = [_task(1, HOME, front is None)]
-    if front is not None:
-        lines.insert(0, _task(10 + list(handset.apps).index(front.name), front.component, True))
-    for app in names:
-        component = handset.apps[app].component
-        lines.append(_task(10 + list(handset.apps).index(app), component, False))
-    return "".join(lines)
-
-
-def _task(number: int, component: str, visible: bool) -> str:
-    return (
+    shown = [(_number(handset, front.name), front.component, True)] if front else []
+    shown.append((1, HOME, front is None))
+    behind = (app for app in handset.recents if front is None or app != front.name)
+    shown += [(_number(handset, app), handset.apps[app].component, False) for app in behind]
+    return "".join(
         f"RootTask id={number} bounds=[0,0][1080,2400] displayId=0 userId=0\n"
         f"  taskId={number}: {component} bounds=[0,0][1080,2400] userId=0 "
         f"visible={str(visible).lower()} topActivity=ComponentInfo{{{component}}}\n"
+        for number, component, visible in shown
     )
 
 
 def _remove_task(handset: Handset, number: str) -> str:
-    apps = list(handset.apps)
-    at = int(number) - 10
-    if 0 <= at < len(apps):
-        handset.close(apps[at])
+    for app in handset.apps:
+        if _number(handset, app) == int(number):
+            handset.close(app)
     return ""
 
 
 def recents(handset: Handset) -> str:
     """``dumpsys activity recents``."""
-    apps = list(handset.apps)
     lines = ["ACTIVITY MANAGER RECENT TASKS (dumpsys activity recents)"]
     for place, app in enumerate(handset.recents):
-        number = 10 + apps.index(app)
+        number = _number(handset, app)
         lines.append(f"  * Recent #{place}: Task{{#{number} type=standard}}")
         lines.append(f"    id={number} userId=0 component={handset.apps[app].component}")
     return "\n".join(lines) + "\n"

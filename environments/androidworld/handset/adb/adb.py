@@ -17,10 +17,9 @@ from swarm_ui.environments.androidworld.handset.adb.file_programs import FILE_PR
 from swarm_ui.environments.androidworld.handset.adb.program import Program
 from swarm_ui.environments.androidworld.handset.adb.shell_syntax import (
     If,
-    Pipeline,
     Script,
     SimpleCommand,
-    Word,
+    Token,
     parse,
 )
 from swarm_ui.environments.androidworld.handset.adb.system_programs import SYSTEM
@@ -78,20 +77,15 @@ class Adb:
     def _script(self, script: Script) -> tuple[bytes, int]:
         """Output of a script, and the exit code of its last command."""
         output, code = b"", 0
-        for and_or in script:
-            text, code = self._pipeline(and_or.first)
-            output += text
-            for operator, pipeline in and_or.rest:
-                if (code == 0) == (operator == "&&"):
-                    text, code = self._pipeline(pipeline)
-                    output += text
+        for and_or_list in script:
+            for operator, pipeline in and_or_list:
+                if operator and (code == 0) != (operator == "&&"):
+                    continue
+                data = b""
+                for command in pipeline:
+                    data, code = self._command(command, data)
+                output += data
         return output, code
-
-    def _pipeline(self, pipeline: Pipeline) -> tuple[bytes, int]:
-        data, code = b"", 0
-        for command in pipeline.commands:
-            data, code = self._command(command, data)
-        return data, code
 
     def _command(self, command: SimpleCommand | If, data: bytes) -> tuple[bytes, int]:
         if isinstance(command, If):
@@ -110,19 +104,15 @@ class Adb:
             message = str(failure)
             return (message + "\n").encode() if message else b"", failure.code
         output = result.encode() if isinstance(result, str) else result
-        if command.target is not None:
-            self._redirect(command, command.target.text, output)
-            return b"", 0
-        return output, 0
+        if command.target is None:
+            return output, 0
+        if command.target != "/dev/null":
+            kept = command.append and self.handset.entry(command.target) is not None
+            before = self.handset.read(command.target) if kept else b""
+            self.handset.write(command.target, before + output)
+        return b"", 0
 
-    def _redirect(self, command: SimpleCommand, path: str, output: bytes) -> None:
-        if path == "/dev/null":
-            return
-        entry = self.handset.entry(path)
-        before = self.handset.read(path) if command.append and entry is not None else b""
-        self.handset.write(path, before + output)
-
-    def _expand(self, word: Word) -> list[str]:
+    def _expand(self, word: Token) -> list[str]:
         """The files that a pattern matches, or the pattern itself if it matches none."""
         if not word.pattern:
             return [word.text]

@@ -7,6 +7,7 @@ substitutions and loops. A line becomes a tree; :class:`Adb` evaluates it.
 from __future__ import annotations
 
 import re
+from collections import deque
 from typing import NamedTuple, NoReturn
 
 import msgspec
@@ -22,42 +23,22 @@ _PIECE = re.compile(
 _ENDS = frozenset(("then", "else", "elif", "fi"))
 
 
-class Word(NamedTuple):
-    """A word of a command, without its quotes."""
+class Token(NamedTuple):
+    """A word of a command without its quotes, or an operator between words or commands."""
 
     text: str
+    operator: bool = False
     pattern: bool = False
     """The word has an unquoted ``*`` or ``?``."""
     quoted: bool = False
 
 
-class Operator(NamedTuple):
-    """An operator between words or commands."""
-
-    text: str
-
-
 class SimpleCommand(msgspec.Struct, frozen=True):
-    """A program with its arguments."""
+    """A program with its arguments, and the file for its output."""
 
-    words: tuple[Word, ...]
-    target: Word | None = None
-    """File for the output."""
+    words: tuple[Token, ...]
+    target: str | None = None
     append: bool = False
-
-
-class Pipeline(msgspec.Struct, frozen=True):
-    """Commands that each read the output of the one before."""
-
-    commands: tuple[SimpleCommand | If, ...]
-
-
-class AndOrList(msgspec.Struct, frozen=True):
-    """Pipelines joined by ``&&`` and ``||``."""
-
-    first: Pipeline
-    rest: tuple[tuple[str, Pipeline], ...] = ()
-    """Each operator with the pipeline after it."""
 
 
 class If(msgspec.Struct, frozen=True):
@@ -68,6 +49,10 @@ class If(msgspec.Struct, frozen=True):
     otherwise: Script = ()
 
 
+Pipeline = tuple[SimpleCommand | If, ...]
+"""Commands that each read the output of the one before."""
+AndOrList = tuple[tuple[str, Pipeline], ...]
+"""Pipelines, each with the ``&&`` or ``||`` before it. The first has an empty operator."""
 Script = tuple[AndOrList, ...]
 
 
@@ -79,18 +64,18 @@ def parse(line: str) -> Script:
     """
     parser = _Parser(line)
     script = parser.script()
-    if not parser.done:
+    if parser.peek() is not None:
         parser.refuse(f"unexpected {parser.peek()!r}")
     return script
 
 
-def _tokens(line: str) -> list[Word | Operator]:
-    found: list[Word | Operator] = []
+def _tokens(line: str) -> list[Token]:
+    found: list[Token] = []
     at = 0
     while at < len(line):
         operator = _OPERATOR.match(line, at)
         if operator is not None:
-            found.append(Operator(operator[0]))
+            found.append(Token(operator[0], operator=True))
             at = operator.end()
         elif line[at].isspace():
             at += 1
@@ -100,7 +85,7 @@ def _tokens(line: str) -> list[Word | Operator]:
     return found
 
 
-def _word(line: str, at: int) -> tuple[Word, int]:
+def _word(line: str, at: int) -> tuple[Token, int]:
     """The word that begins at ``at``, and its end."""
     text, pattern, quoted = "", False, False
     while piece := _PIECE.match(line, at):
@@ -112,85 +97,63 @@ def _word(line: str, at: int) -> tuple[Word, int]:
         raise UnsupportedCommand(f"shell {line}", "a quote is not closed")
     if line[at : at + 1] in tuple("$`<&") and not line.startswith("&&", at):
         raise UnsupportedCommand(f"shell {line}", f"unquoted {line[at]!r} is not understood")
-    return Word(text, pattern, quoted), at
+    return Token(text, pattern=pattern, quoted=quoted), at
 
 
 class _Parser:
     def __init__(self, line: str) -> None:
         self._line = line
-        self._tokens = _tokens(line)
-        self._at = 0
-
-    @property
-    def done(self) -> bool:
-        return self._at >= len(self._tokens)
+        self._rest = deque(_tokens(line))
 
     def peek(self) -> str | None:
         """The next operator or keyword; ``None`` at the end or before another word."""
-        if self.done:
-            return None
-        token = self._tokens[self._at]
-        if isinstance(token, Operator):
-            return token.text
-        if token.quoted or token.text not in (*_ENDS, "if"):
-            return None
-        return token.text
+        token = self._rest[0] if self._rest else Token("")
+        keyword = not token.quoted and token.text in (*_ENDS, "if")
+        return token.text if token.operator or keyword else None
 
     def refuse(self, why: str) -> NoReturn:
         raise UnsupportedCommand(f"shell {self._line}", why)
 
     def script(self) -> Script:
         lists: list[AndOrList] = []
-        while not self.done:
+        while self._rest and self.peek() not in _ENDS:
             if self.peek() in (";", "\n"):
-                self._at += 1
-            elif self.peek() in _ENDS:
-                break
+                self._rest.popleft()
             else:
                 lists.append(self._and_or_list())
         return tuple(lists)
 
     def _and_or_list(self) -> AndOrList:
-        first = self._pipeline()
-        rest: list[tuple[str, Pipeline]] = []
-        while (operator := self.peek()) in ("&&", "||"):
-            self._at += 1
-            rest.append((operator, self._pipeline()))
-        return AndOrList(first, tuple(rest))
+        found = [("", self._pipeline())]
+        while self.peek() in ("&&", "||"):
+            found.append((self._rest.popleft().text, self._pipeline()))
+        return tuple(found)
 
     def _pipeline(self) -> Pipeline:
         commands = [self._command()]
         while self.peek() == "|":
-            self._at += 1
+            self._rest.popleft()
             commands.append(self._command())
-        return Pipeline(tuple(commands))
+        return tuple(commands)
 
     def _command(self) -> SimpleCommand | If:
         if self.peek() == "if":
             return self._if()
-        words: list[Word] = []
-        target: Word | None = None
+        words: list[Token] = []
+        target: str | None = None
         append = False
-        while not self.done:
-            token = self._tokens[self._at]
-            if isinstance(token, Word):
+        while self._rest and (not self._rest[0].operator or self.peek() in (">", ">>")):
+            token = self._rest.popleft()
+            if not token.operator:
                 words.append(token)
-                self._at += 1
-            elif token.text in (">", ">>"):
-                append = token.text == ">>"
-                self._at += 1
-                target = self._target()
-            else:
-                break
+                continue
+            if not self._rest or self._rest[0].operator:
+                self.refuse("a file name must follow '>'")
+            append = token.text == ">>"
+            target = self._rest.popleft().text
         if not words:
             self.refuse("a command is missing")
         return SimpleCommand(tuple(words), target, append)
-
-    def _target(self) -> Word:
-        if self.done or not isinstance(token := self._tokens[self._at], Word):
-            self.refuse("a file name must follow '>'")
-        self._at += 1
-        return token
 
     def _if(self) -> If:
         self._expect("if")
@@ -199,7 +162,7 @@ class _Parser:
         then = self.script()
         otherwise: Script = ()
         if self.peek() == "else":
-            self._at += 1
+            self._rest.popleft()
             otherwise = self.script()
         self._expect("fi")
         return If(condition, then, otherwise)
@@ -207,4 +170,4 @@ class _Parser:
     def _expect(self, keyword: str) -> None:
         if self.peek() != keyword:
             self.refuse(f"expected '{keyword}'")
-        self._at += 1
+        self._rest.popleft()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 
 from swarm_ui.environments.androidworld.handset.adb.activity_programs import recents
 from swarm_ui.environments.androidworld.handset.adb.program import Program
@@ -13,12 +13,7 @@ from swarm_ui.environments.androidworld.handset.errors import AdbFailure, Unsupp
 from swarm_ui.environments.androidworld.handset.file_system import SHARED, canonical
 from swarm_ui.environments.androidworld.handset.handset import Handset
 from swarm_ui.environments.androidworld.handset.screen.accessibility_tree import to_xml, windows
-from swarm_ui.environments.androidworld.handset.screen.geometry import (
-    HEIGHT,
-    SCALE,
-    WIDTH,
-    lay_out,
-)
+from swarm_ui.environments.androidworld.handset.screen.geometry import HEIGHT, SCALE, WIDTH, lay_out
 
 SCREEN_WIDTH, SCREEN_HEIGHT = WIDTH * SCALE, HEIGHT * SCALE
 _SWITCHES = {("global", "wifi_on"): "wifi", ("global", "bluetooth_on"): "bluetooth"}
@@ -32,20 +27,19 @@ def _settings(handset: Handset, args: list[str], data: bytes) -> str:
     if len(args) < 2 or args[1] not in handset.namespaces:
         raise UnsupportedArguments(known)
     verb, space, *rest = args
+    stored = handset.namespaces[space]
+    pairs = {**stored, **_phone_settings(handset, space)}
     if verb == "list" and not rest:
-        pairs = {**handset.namespaces[space], **_phone_settings(handset, space)}
         return "".join(f"{key}={value}\n" for key, value in sorted(pairs.items()))
     if verb == "get" and len(rest) == 1:
-        pairs = {**handset.namespaces[space], **_phone_settings(handset, space)}
         return pairs.get(rest[0], "null") + "\n"
     if verb == "put" and len(rest) == 2:
         _put(handset, space, rest[0], rest[1])
         return ""
     if verb == "delete" and len(rest) == 1:
-        pairs = {k: v for k, v in handset.namespaces[space].items() if k != rest[0]}
-        deleted = len(handset.namespaces[space]) - len(pairs)
-        handset.namespaces = {**handset.namespaces, space: pairs}
-        return f"Deleted {deleted} rows\n"
+        left = {key: value for key, value in stored.items() if key != rest[0]}
+        handset.namespaces = {**handset.namespaces, space: left}
+        return f"Deleted {len(stored) - len(left)} rows\n"
     raise UnsupportedArguments(known)
 
 
@@ -75,14 +69,11 @@ def _put(handset: Handset, space: str, key: str, value: str) -> None:
 
 
 def _svc(handset: Handset, args: list[str], data: bytes) -> str:
-    if (
-        len(args) != 2
-        or args[0] not in ("wifi", "bluetooth")
-        or args[1] not in ("enable", "disable")
-    ):
-        raise UnsupportedArguments("known: wifi|bluetooth enable|disable")
-    handset.set(args[0], "on" if args[1] == "enable" else "off")
-    return ""
+    match args:
+        case [("wifi" | "bluetooth") as radio, ("enable" | "disable") as state]:
+            handset.set(radio, "on" if state == "enable" else "off")
+            return ""
+    raise UnsupportedArguments("known: wifi|bluetooth enable|disable")
 
 
 def _date(handset: Handset, args: list[str], data: bytes) -> str:
@@ -94,15 +85,12 @@ def _date(handset: Handset, args: list[str], data: bytes) -> str:
             raise UnsupportedArguments("known: %s %Y %m %d %H %M %S %j %a %b %T %F")
         shown = args[0][1:].replace("%s", str(handset.now))
         return handset.when().strftime(shown) + "\n"
-    parts = re.fullmatch(r"(\d{2})(\d{2})(\d{2})(\d{2})(\d{2}|\d{4})?(?:\.(\d{2}))?", args[0])
+    parts = re.fullmatch(r"(\d{8})(\d{2}|\d{4})?(?:\.(\d{2}))?", args[0])
     if parts is None or len(args) > 1:
         raise UnsupportedArguments("known: MMDDhhmm[[CC]YY][.SS]")
-    month, day, hour, minute, year, second = parts.groups()
-    full = int(year) if year and len(year) == 4 else 2000 + int(year or handset.when().year % 100)
+    year = ("20" + (parts[2] or f"{handset.when():%y}"))[-4:]
     try:
-        when = datetime(
-            full, int(month), int(day), int(hour), int(minute), int(second or 0), tzinfo=UTC
-        )
+        when = datetime.strptime(f"{year}{parts[1]}{parts[3] or '00'}+0000", "%Y%m%d%H%M%S%z")
     except ValueError as error:
         raise AdbFailure(f"date: bad date '{args[0]}'") from error
     handset.now = int(when.timestamp())
@@ -177,13 +165,11 @@ def _content(handset: Handset, args: list[str], data: bytes) -> str:
         raise UnsupportedArguments("known options: --uri, --projection")
     if args[:1] == ["query"]:
         return _query(handset, uri, columns.split(":") if columns else [])
-    if args[:1] == ["delete"] and uri in (
-        "content://call_log/calls",
-        "content://media/external/downloads",
-    ):
-        if uri.endswith("downloads"):
-            for path in handset.files.children(f"{SHARED}/Download"):
-                handset.delete(path)
+    if args[:1] == ["delete"] and uri == "content://media/external/downloads":
+        for path in handset.files.children(f"{SHARED}/Download"):
+            handset.delete(path)
+        return ""
+    if args[:1] == ["delete"] and uri == "content://call_log/calls":
         return ""
     raise UnsupportedArguments("known: query of sms and contacts; delete of calls and downloads")
 
@@ -203,15 +189,13 @@ def _query(handset: Handset, uri: str, columns: list[str]) -> str:
     elif uri == "content://call_log/calls":
         rows = []
     else:
-        raise UnsupportedArguments(
-            "known: content://sms, …/sent, …/inbox, content://contacts/phones"
-        )
-    if rows and set(columns) - set(rows[0]):
-        raise AdbFailure(
-            f"Error while accessing provider: no such column among {', '.join(columns)}"
-        )
+        known = "known: content://sms, …/sent, …/inbox, content://contacts/phones"
+        raise UnsupportedArguments(known)
     if not rows:
         return "No result found.\n"
+    if set(columns) - set(rows[0]):
+        none = f"no such column among {', '.join(columns)}"
+        raise AdbFailure(f"Error while accessing provider: {none}")
     lines = []
     for number, row in enumerate(rows):
         pairs = [f"{key}={'NULL' if row[key] is None else row[key]}" for key in columns or row]

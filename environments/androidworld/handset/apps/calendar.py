@@ -51,10 +51,8 @@ def _build(handset: Handset, screen: Screen) -> Page:
         title = handset.tables["event"][screen.row]["title"]
         yes = ui.delete_record("event", screen.row, "Event deleted")
         return ui.dialog("Delete", f"Delete {title}?", "Yes", yes, "No")
-    if screen.kind == "form":
-        return _form(handset)
-    if screen.kind == "agenda":
-        return _agenda(handset)
+    if screen.kind in ("form", "agenda"):
+        return _form(handset) if screen.kind == "form" else _agenda(handset)
     shown = date.fromisoformat(screen.of) if screen.of else handset.when().date()
     return _month(handset, shown.replace(day=1))
 
@@ -75,11 +73,9 @@ def _month(handset: Handset, first: date) -> Page:
 
 
 def _tile(handset: Handset, day: date, inside: bool) -> Widget:
-    description = f"{day:%B} {day.day} {day.year}, {len(_on(handset, day))} events"
+    events = f"{day:%B} {day.day} {day.year}, {len(_on(handset, day))} events" if inside else ""
     effect = ui.open_screen(APP, "day", day.isoformat())
-    return Control(
-        "cell", str(day.day), None, None, effect, description=description if inside else ""
-    )
+    return Control("cell", str(day.day), None, None, effect, description=events)
 
 
 def _turn(handset: Handset, to: date) -> None:
@@ -93,11 +89,9 @@ def _on(handset: Handset, day: date) -> list[tuple[int, Row]]:
 
 
 def _happens(row: Row, day: date) -> bool:
-    first = _moment(row["start"]).date()
-    if day <= first:
-        return day == first
+    passed = (day - _moment(row["start"]).date()).days
     interval = int(row.get("repeat_interval", "0"))
-    return interval in (DAY, WEEK) and (day - first).days % (interval // DAY) == 0
+    return passed == 0 or (passed > 0 and interval in (DAY, WEEK) and passed * DAY % interval == 0)
 
 
 def _moment(seconds: str) -> datetime:
@@ -122,11 +116,8 @@ def _line(identity: int, row: Row, *, dated: bool = False) -> Widget:
 
 def _agenda(handset: Handset) -> Page:
     """All events that have not ended, the earliest first."""
-    events = [
-        pair for pair in handset.tables["event"].items() if int(pair[1]["end"]) >= handset.now
-    ]
-    events.sort(key=lambda pair: (int(pair[1]["start"]), pair[0]))
-    rows = [_line(k, row, dated=True) for k, row in events]
+    events = sorted(handset.tables["event"].items(), key=lambda p: (int(p[1]["start"]), p[0]))
+    rows = [_line(k, row, dated=True) for k, row in events if int(row["end"]) >= handset.now]
     return Page(title="Event list", rows=rows or [ui.text_row("No events")])
 
 
@@ -173,16 +164,14 @@ def _save(handset: Handset) -> str:
             for k in ("start", "end")
         )
     except ValueError:
-        return ui.refuse(handset, "Dates are written 2023-10-15, times 16:00")
-    title = draft.get("title", "").strip()
-    if not title or end < start:
-        why = "Title is empty" if not title else "The event ends before it starts"
-        return ui.refuse(handset, why)
+        return "Dates are written 2023-10-15, times 16:00"
+    if not draft.get("title", "").strip():
+        return "Title is empty"
+    if end < start:
+        return "The event ends before it starts"
     interval = REPEATS[draft.get("repeat", "No repetition")]
     record = {
-        "title": title,
-        "place": draft.get("place", "").strip(),
-        "description": draft.get("description", "").strip(),
+        **{key: draft.get(key, "").strip() for key in ("title", "place", "description")},
         "start": str(int(start.timestamp())),
         "end": str(int(end.timestamp())),
         "repeat_interval": str(interval),
@@ -191,8 +180,8 @@ def _save(handset: Handset) -> str:
         "last_updated": str(handset.now * 1000),
     }
     handset.insert("event", record)
-    ui.leave_screens(handset, 1, "Event saved")
-    return ""
+    handset.back()
+    return "Event saved"
 
 
 CALENDAR = AppSpec(

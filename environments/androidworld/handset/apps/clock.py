@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from swarm_ui.environments.androidworld.handset.handset import (
-    AppSpec,
-    Call,
-    Handset,
-    Line,
-    Page,
-)
+from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
 from swarm_ui.environments.phone.apps.clock import ALARM
 from swarm_ui.environments.phone.device.effects import Flip
@@ -42,15 +36,13 @@ def _alarms(handset: Handset) -> list[Line]:
     return [*rows, ui.icon("Add alarm", ui.open_screen(APP, "alarm"))]
 
 
-def _add_alarm(handset: Handset) -> None:
-    draft = handset.draft
-    if not draft.get("time"):
-        handset.toast = "Set a time"
-        return
-    handset.insert(
-        "alarm", {"time": draft["time"], "label": draft.get("label", ""), "active": "on"}
-    )
+def _add_alarm(handset: Handset) -> str:
+    time, label = handset.draft.get("time"), handset.draft.get("label", "")
+    if not time:
+        return "Set a time"
+    handset.insert("alarm", {"time": time, "label": label, "active": "on"})
     handset.back()
+    return ""
 
 
 def _now(handset: Handset) -> list[Line]:
@@ -65,11 +57,8 @@ def _timer(handset: Handset) -> list[Line]:
         rows.append(tuple(ui.button(key, Call(partial(_type, key=key))) for key in keys))
     if digits:
         rows.append(ui.icon("Start", Call(_start_timer)))
-    rows += [
-        ui.text_row(f"{row['minutes']} min {row['purpose']}")
-        for row in handset.tables["timer"].values()
-    ]
-    return rows
+    timers = handset.tables["timer"].values()
+    return rows + [ui.text_row(f"{row['minutes']} min {row['purpose']}") for row in timers]
 
 
 def _type(handset: Handset, key: str) -> None:
@@ -85,9 +74,7 @@ def _start_timer(handset: Handset) -> None:
 
 
 def _stopwatch(handset: Handset) -> list[Line]:
-    passed = int(handset.settings["stopwatch passed"])
-    since = handset.settings["stopwatch since"]
-    total = passed + (handset.now - int(since) if since else 0)
+    since, total = handset.settings["stopwatch since"], _passed(handset)
     rows: list[Line] = [ui.text_row(f"{total // 60:02d} {total % 60:02d} 00")]
     if since:
         rows.append((ui.icon("Lap", Call(lambda h: None)), ui.icon("Pause", Call(_pause))))
@@ -98,14 +85,18 @@ def _stopwatch(handset: Handset) -> list[Line]:
     return rows
 
 
+def _passed(handset: Handset) -> int:
+    since = handset.settings["stopwatch since"]
+    running = handset.now - int(since) if since else 0
+    return int(handset.settings["stopwatch passed"]) + running
+
+
 def _start(handset: Handset) -> None:
     handset.set("stopwatch since", str(handset.now))
 
 
 def _pause(handset: Handset) -> None:
-    passed = int(handset.settings["stopwatch passed"])
-    since = int(handset.settings["stopwatch since"])
-    handset.set("stopwatch passed", str(passed + handset.now - since))
+    handset.set("stopwatch passed", str(_passed(handset)))
     handset.set("stopwatch since", "")
 
 

@@ -61,26 +61,21 @@ def _form(handset: Handset, row: int) -> Page:
     return Page(title="Edit contact" if row else "Create contact", rows=rows, top=[save])
 
 
-def _save(handset: Handset, row: int) -> None:
+def _save(handset: Handset, row: int) -> str:
     draft = handset.draft
     name = " ".join(f"{draft.get('first', '')} {draft.get('last', '')}".split())
     phone = draft.get("phone", "").strip()
     if not name and not phone:
-        handset.toast = "Nothing to save"
-        return
-    record = {
-        "name": name or phone,
-        "phone": phone,
-        "email": draft.get("email", "").strip(),
-        "label": draft.get("label", "Mobile"),
-    }
+        return "Nothing to save"
+    email, label = draft.get("email", "").strip(), draft.get("label", "Mobile")
+    record = {"name": name or phone, "phone": phone, "email": email, "label": label}
     if row:
         handset.update("contact", row, record)
-        ui.leave_screens(handset, 1, "Contact saved")
-        return
-    identity = handset.insert("contact", {**record, "favorite": "off"})
-    handset.show((*handset.stack[:-1], Screen(APP, "detail", "", identity)))
-    handset.toast = "Contact saved"
+        handset.back()
+    else:
+        identity = handset.insert("contact", {**record, "favorite": "off"})
+        handset.show((*handset.stack[:-1], Screen(APP, "detail", "", identity)))
+    return "Contact saved"
 
 
 def _detail(handset: Handset, row: int) -> Page:
@@ -105,24 +100,23 @@ def _insert(handset: Handset, intent: Intent) -> None:
 
 def _dialer(handset: Handset, screen: Screen) -> Page:
     if handset.call:
-        end = ui.button("End call", Call(_hang_up))
+        end = ui.button("End call", Call(partial(_call, number="")))
         return Page(title="Call", rows=[ui.text_row(name_of(handset, handset.call)), end])
-    keys = [tuple("123"), tuple("456"), tuple("789"), tuple("*0#")]
+    number = handset.draft.get("number", "")
     rows: list[Line] = [ui.field(handset, "Number", "number")]
-    rows += [tuple(ui.button(k, Call(partial(_dial, key=k))) for k in r) for r in keys]
-    return Page(title="Phone", rows=rows, bottom=[ui.icon("dial", Call(_call))])
+    for keys in ("123", "456", "789", "*0#"):
+        rows.append(tuple(ui.button(key, Call(partial(_dial, key=key))) for key in keys))
+    return Page(
+        title="Phone", rows=rows, bottom=[ui.icon("dial", Call(partial(_call, number=number)))]
+    )
 
 
 def _dial(handset: Handset, key: str) -> None:
     handset.draft = {**handset.draft, "number": handset.draft.get("number", "") + key}
 
 
-def _call(handset: Handset) -> None:
-    handset.call = handset.draft.get("number", "")
-
-
-def _hang_up(handset: Handset) -> None:
-    handset.call = ""
+def _call(handset: Handset, number: str) -> None:
+    handset.call = number
 
 
 CONTACTS = AppSpec(

@@ -34,7 +34,8 @@ class FileBrowser(msgspec.Struct, frozen=True, kw_only=True):
     def page(self, handset: Handset, screen: Screen) -> Page:
         """One of the file screens."""
         if screen.kind == "delete":
-            what = self._selection(handset)
+            count = len(handset.picked)
+            what = name(min(handset.picked)) if count == 1 else f"{count} items"
             return ui.dialog("Delete", f"Delete {what}?", "OK", Call(_delete))
         if screen.kind == "rename":
             rows: list[Line] = [ui.field(handset, "Name", "name")]
@@ -45,30 +46,30 @@ class FileBrowser(msgspec.Struct, frozen=True, kw_only=True):
         return self.listing(handset, screen.of or self.root)
 
     def listing(self, handset: Handset, folder: str) -> Page:
-        picking = bool(handset.picked)
-        rows: list[Widget] = [
-            self._row(handset, path, picking) for path in self._shown(handset, folder)
-        ]
-        if not rows:
-            rows = [ui.text_row("No items")]
-        title = self.title if folder == self.root else name(folder)
-        bottom = [] if picking else self.bottom(handset, folder)
-        return Page(title=title, rows=rows, top=self._bar(handset, folder), bottom=bottom)
+        rows = [self._row(handset, path) for path in self._shown(handset, folder)]
+        bottom = [] if handset.picked else self.bottom(handset, folder)
+        return Page(
+            title=self._title(folder),
+            rows=rows or [ui.text_row("No items")],
+            top=self._bar(handset, folder),
+            bottom=bottom,
+        )
+
+    def _title(self, folder: str) -> str:
+        return self.title if folder == self.root else name(folder)
 
     def _shown(self, handset: Handset, folder: str) -> list[str]:
+        """Folders, then files."""
         paths = handset.files.children(folder)
-        folders = [path for path in paths if handset.files.is_folder(path)]
         files = [path for path in paths if handset.files.is_file(path)]
-        if self.suffixes:
-            files = [path for path in files if path.endswith(self.suffixes)]
-        return [*folders, *files]
+        shown = [path for path in files if path.endswith(self.suffixes or "")]
+        return [*filter(handset.files.is_folder, paths), *shown]
 
-    def _row(self, handset: Handset, path: str, picking: bool) -> Widget:
+    def _row(self, handset: Handset, path: str) -> Widget:
         pick = Call(partial(_pick, path=path))
-        if picking:
-            return Control(
-                "checkbox", name(path), None, path in handset.picked, pick, long_press=pick
-            )
+        if handset.picked:
+            ticked = path in handset.picked
+            return Control("checkbox", name(path), None, ticked, pick, long_press=pick)
         entry = handset.files.entries[path]
         when = f"{datetime.fromtimestamp(entry.time, UTC):%Y-%m-%d %H:%M}"
         if entry.data is None:
@@ -83,41 +84,27 @@ class FileBrowser(msgspec.Struct, frozen=True, kw_only=True):
         below = self.root if folder.startswith(self.root) else folder
         every = Call(partial(_pick_all, paths=tuple(self._shown(handset, folder))))
         draft = {"name": name(min(handset.picked))}
-        one = (
-            (ui.button("Rename", ui.open_screen(self.app, "rename", folder, draft=draft)),)
-            if count == 1
-            else ()
-        )
+        rename = ui.button("Rename", ui.open_screen(self.app, "rename", folder, draft=draft))
+        delete = ui.button("Delete", ui.open_screen(self.app, "delete"))
+        move = ui.button("Move", ui.open_screen(self.app, "move", below))
+        copy = ui.button("Copy", ui.open_screen(self.app, "copy", below))
+        buttons = (delete, ui.button("Select all", every))
         return [
             ui.text_row(f"{count} selected"),
-            (
-                ui.button("Delete", ui.open_screen(self.app, "delete")),
-                ui.button("Select all", every),
-                *one,
-            ),
-            (
-                ui.button("Move", ui.open_screen(self.app, "move", below)),
-                ui.button("Copy", ui.open_screen(self.app, "copy", below)),
-            ),
+            (*buttons, rename) if count == 1 else buttons,
+            (move, copy),
         ]
 
     def _target(self, handset: Handset, screen: Screen) -> Page:
         """The choice of a target folder: subfolders, and a button for the folder shown."""
         folder = screen.of
-        inside = [path for path in handset.files.children(folder) if handset.files.is_folder(path)]
-        rows: list[Widget] = [
+        rows = [
             ui.item(name(path), "Folder", ui.open_screen(self.app, screen.kind, path))
-            for path in inside
+            for path in filter(handset.files.is_folder, handset.files.children(folder))
         ]
-        title = self.title if folder == self.root else name(folder)
-        take = ui.button(
-            f"{screen.kind.capitalize()} here", Call(partial(_put, kind=screen.kind, to=folder))
-        )
-        return Page(title=title, rows=rows, bottom=[take])
-
-    def _selection(self, handset: Handset) -> str:
-        count = len(handset.picked)
-        return name(min(handset.picked)) if count == 1 else f"{count} items"
+        put = Call(partial(_put, kind=screen.kind, to=folder))
+        take = ui.button(f"{screen.kind.capitalize()} here", put)
+        return Page(title=self._title(folder), rows=rows, bottom=[take])
 
 
 def _pick(handset: Handset, path: str) -> None:
@@ -128,24 +115,25 @@ def _pick_all(handset: Handset, paths: tuple[str, ...]) -> None:
     handset.picked = frozenset(paths)
 
 
-def _delete(handset: Handset) -> None:
+def _delete(handset: Handset) -> str:
     for path in handset.picked:
         handset.delete(path)
     handset.picked = frozenset()
-    ui.leave_screens(handset, 1, "Deleted")
+    handset.back()
+    return "Deleted"
 
 
 def _rename(handset: Handset, folder: str) -> str:
     typed, old = ui.typed_file_name(handset), min(handset.picked)
     if not typed:
-        return ui.refuse(handset, "Invalid name", "not renamed: invalid name")
+        return "Invalid name"
     new = f"{folder}/{typed}"
     if new != old and handset.files.get(new) is not None:
-        return ui.refuse(handset, "File already exists", "not renamed: a file has that name")
+        return "File already exists"
     handset.files = handset.files.move(old, new)
     handset.picked = frozenset()
-    ui.leave_screens(handset, 1, "Renamed")
-    return ""
+    handset.back()
+    return "Renamed"
 
 
 def _put(handset: Handset, kind: str, to: str) -> str:
@@ -154,17 +142,16 @@ def _put(handset: Handset, kind: str, to: str) -> str:
         for path in sorted(handset.picked):
             target = f"{to}/{name(path)}"
             if handset.files.get(target) is not None or to == path or to.startswith(path + "/"):
-                return ui.refuse(handset, "It is there already", "not done: it is there already")
+                return "It is there already"
             if kind == "move":
                 handset.files = handset.files.move(path, target)
             else:
                 handset.copy(path, target)
-    except AdbFailure as error:
-        return ui.refuse(handset, "It did not work", str(error))
+    except AdbFailure:
+        return "It did not work"
     handset.picked = frozenset()
     stack = handset.stack
     while stack and stack[-1].kind == kind:
         stack = stack[:-1]
     handset.show(stack)
-    handset.toast = "Moved" if kind == "move" else "Copied"
-    return ""
+    return "Moved" if kind == "move" else "Copied"

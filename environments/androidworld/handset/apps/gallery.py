@@ -28,17 +28,13 @@ def _view(handset: Handset, path: str) -> Page:
 def _page(handset: Handset, screen: Screen, browser: FileBrowser) -> Page:
     if screen.kind == "view":
         return _view(handset, screen.of)
-    if screen.kind == "list" and not screen.of:
-        return _folders(handset) if browser is FILE_BROWSER else _picture_folders(handset)
-    return browser.page(handset, screen)
-
-
-def _folders(handset: Handset) -> Page:
+    if screen.kind != "list" or screen.of:
+        return browser.page(handset, screen)
+    if browser is GALLERY_BROWSER:
+        return _picture_folders(handset)
     downloads = ui.open_screen("files", "list", f"{SHARED}/Download")
-    rows = [
-        ui.item(FILE_BROWSER.title, "Storage", ui.open_screen("files", "list", SHARED)),
-        ui.item("Downloads", "Folder", downloads),
-    ]
+    storage = ui.open_screen("files", "list", SHARED)
+    rows = [ui.item(browser.title, "Storage", storage), ui.item("Downloads", "Folder", downloads)]
     return Page(title="Files", rows=rows)
 
 

@@ -54,12 +54,12 @@ def _build(handset: Handset, screen: Screen) -> Page:
 def _create(handset: Handset, folder: str, as_folder: bool) -> str:
     typed = ui.typed_file_name(handset)
     if not typed:
-        return ui.refuse(handset, "Invalid name", "not created: invalid name")
+        return "Invalid name"
     if not as_folder and not typed.endswith((".md", ".txt")):
         typed += KINDS[handset.draft["kind"]]
     path = f"{folder}/{typed}"
     if handset.files.get(path) is not None:
-        return ui.refuse(handset, "File already exists", "not created: a file has that name")
+        return "File already exists"
     handset.back()
     if as_folder:
         handset.make_folder(path)
@@ -70,9 +70,9 @@ def _create(handset: Handset, folder: str, as_folder: bool) -> str:
     return ""
 
 
-def _save(handset: Handset) -> None:
+def _save(handset: Handset) -> str:
     _write_typed_text(handset, handset.stack[-1])
-    handset.toast = "Saved"
+    return "Saved"
 
 
 def _write_typed_text(handset: Handset, screen: Screen) -> None:

@@ -5,13 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from swarm_ui.environments.androidworld.handset.file_system import SHARED
-from swarm_ui.environments.androidworld.handset.handset import (
-    AppSpec,
-    Call,
-    Handset,
-    Line,
-    Page,
-)
+from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
 from swarm_ui.environments.phone.device.effects import Back
 from swarm_ui.environments.phone.device.screen import Screen
@@ -26,13 +20,10 @@ def _camera(handset: Handset, screen: Screen) -> Page:
         ui.tab(text, (kind == "video") == film, Call(partial(_mode, kind=kind)))
         for text, kind in (("Camera", "list"), ("Video", "video"))
     )
-    running = handset.draft.get("since")
-    rows: list[Line] = [ui.image("Viewfinder")]
-    if running:
-        rows.append(ui.text_row(f"00:{handset.now - int(running):02d}"))
+    rows: list[Line] = [ui.image("Viewfinder"), *_running(handset)]
+    shutter = ui.icon("Shutter", Call(_start if film else _photo))
+    if "since" in handset.draft:
         shutter = ui.icon("Stop", Call(_stop))
-    else:
-        shutter = ui.icon("Shutter", Call(_film if film else _photo))
     return Page(title="Video" if film else "Camera", rows=rows, bottom=[shutter, modes])
 
 
@@ -44,19 +35,25 @@ def _stamp(handset: Handset) -> str:
     return f"{handset.when():%Y%m%d_%H%M%S}"
 
 
-def _photo(handset: Handset) -> None:
+def _photo(handset: Handset) -> str:
     handset.write(f"{SHARED}/Pictures/IMG_{_stamp(handset)}.jpg", _stamp(handset).encode())
-    handset.toast = "Photo saved"
+    return "Photo saved"
 
 
-def _film(handset: Handset) -> None:
+def _start(handset: Handset) -> None:
     handset.draft = {"since": str(handset.now)}
 
 
-def _stop(handset: Handset) -> None:
+def _running(handset: Handset) -> list[Line]:
+    """Seconds since the recording began."""
+    since = handset.draft.get("since")
+    return [ui.text_row(f"00:{handset.now - int(since):02d}")] if since else []
+
+
+def _stop(handset: Handset) -> str:
     handset.draft = {}
     handset.write(f"{SHARED}/Movies/VID_{_stamp(handset)}.mp4", _stamp(handset).encode())
-    handset.toast = "Video saved"
+    return "Video saved"
 
 
 def _recorder(handset: Handset, screen: Screen) -> Page:
@@ -64,20 +61,13 @@ def _recorder(handset: Handset, screen: Screen) -> Page:
         rows: list[Line] = [ui.field(handset, "Record name", "name")]
         rows.append((ui.button("Cancel", Back()), ui.button("Save", Call(_save_record))))
         return Page(title="Save record", rows=rows)
-    running = handset.draft.get("since")
-    if running:
-        rows = [ui.text_row(f"00:{handset.now - int(running):02d}")]
-        return Page(
-            title="Recording", rows=rows, bottom=[ui.icon("Stop recording", Call(_end_record))]
-        )
+    if rows := _running(handset):
+        stop = ui.icon("Stop recording", Call(_end_record))
+        return Page(title="Recording", rows=rows, bottom=[stop])
     folder = [path.rpartition("/")[2] for path in handset.files.children(RECORDS)]
     rows = [ui.heading("Records"), *(ui.text_row(name) for name in folder)]
-    start = ui.icon("Start recording", Call(_start_record))
+    start = ui.icon("Start recording", Call(_start))
     return Page(title="Audio Recorder", rows=rows, bottom=[start])
-
-
-def _start_record(handset: Handset) -> None:
-    handset.draft = {"since": str(handset.now)}
 
 
 def _end_record(handset: Handset) -> None:
@@ -88,13 +78,8 @@ def _end_record(handset: Handset) -> None:
 
 
 def _save_record(handset: Handset) -> str:
-    name = ui.typed_file_name(handset)
-    if not name:
-        return ui.refuse(handset, "Invalid name", "not saved: invalid name")
     handset.make_folder(RECORDS)
-    handset.write(f"{RECORDS}/{name}.m4a", _stamp(handset).encode())
-    ui.leave_screens(handset, 1, "Record saved")
-    return ""
+    return _save(handset, RECORDS, "m4a", "Record saved")
 
 
 def _draw(handset: Handset, screen: Screen) -> Page:
@@ -110,23 +95,25 @@ def _draw(handset: Handset, screen: Screen) -> Page:
 
 
 def _save_drawing(handset: Handset) -> str:
-    draft = handset.draft
+    folder = f"{SHARED}/{handset.draft.get('folder', _PLACES[0])}"
+    suffix = handset.draft.get("suffix", "png")
+    return _save(handset, folder, suffix, "File saved successfully")
+
+
+def _save(handset: Handset, folder: str, suffix: str, toast: str) -> str:
+    """Write a file under the typed name and leave the form."""
     name = ui.typed_file_name(handset)
     if not name:
-        return ui.refuse(handset, "Invalid name", "not saved: invalid name")
-    folder = draft.get("folder", _PLACES[0])
-    path = f"{SHARED}/{folder}/{name}.{draft.get('suffix', 'png')}"
-    handset.write(path, _stamp(handset).encode())
-    ui.leave_screens(handset, 1, "File saved successfully")
-    return ""
+        return "Invalid name"
+    handset.write(f"{folder}/{name}.{suffix}", _stamp(handset).encode())
+    handset.back()
+    return toast
 
 
 CAMERA = AppSpec(
-    name="camera",
-    package="com.android.camera2",
-    activity="com.android.camera.CameraLauncher",
+    name="camera", package="com.android.camera2", activity="com.android.camera.CameraLauncher",
     build=_camera,
-)
+)  # fmt: skip
 RECORDER = AppSpec(
     name="audio recorder",
     package="com.dimowner.audiorecorder",

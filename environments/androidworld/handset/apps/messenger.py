@@ -52,9 +52,9 @@ TELEPHONY = db.Database(
 def store(handset: Handset, number: str, body: str, box: str) -> None:
     """Add a message that was sent or received."""
     number = digits(number) or number
-    known = [row for row in handset.tables["message"].values() if row["to"] == number]
-    threads = {row["thread"] for row in handset.tables["message"].values()}
-    thread = known[0]["thread"] if known else str(1 + max([0, *map(int, threads)]))
+    rows = handset.tables["message"].values()
+    fresh = str(1 + max([0, *(int(row["thread"]) for row in rows)]))
+    thread = next((row["thread"] for row in rows if row["to"] == number), fresh)
     when = str(handset.now * 1000)
     row = {"to": number, "text": body, "box": box, "thread": thread}
     handset.insert("message", {**row, "date": when, "date_sent": when})
@@ -111,18 +111,18 @@ def _thread(handset: Handset, number: str) -> Page:
     return Page(title=name_of(handset, number), rows=rows, bottom=[write, send])
 
 
-def _send(handset: Handset, number: str) -> None:
+def _send(handset: Handset, number: str) -> str:
     body = handset.draft.get("text", "")
     if not body.strip():
-        handset.toast = "The message is empty"
-        return
+        return "The message is empty"
     store(handset, number, body, "sent")
     handset.draft = {}
+    return ""
 
 
-def _copy(handset: Handset, body: str) -> None:
+def _copy(handset: Handset, body: str) -> str:
     handset.clipboard = body
-    handset.toast = "Value copied to clipboard"
+    return "Value copied to clipboard"
 
 
 def _send_to(handset: Handset, intent: Intent) -> None:

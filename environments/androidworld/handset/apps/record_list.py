@@ -8,13 +8,7 @@ from functools import partial
 import msgspec
 
 from swarm_ui.environments.androidworld.handset.databases import Database
-from swarm_ui.environments.androidworld.handset.handset import (
-    AppSpec,
-    Call,
-    Handset,
-    Line,
-    Page,
-)
+from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
 from swarm_ui.environments.phone.device.device import Row
 from swarm_ui.environments.phone.device.screen import Screen
@@ -120,11 +114,11 @@ class RecordListApp(msgspec.Struct, frozen=True, kw_only=True):
             default = field.choices[0] if field.choices else ""
             text = (handset.draft.get(field.key) or default).strip()
             if (number == 0 and not text) or not field.is_valid(text):
-                return ui.refuse(handset, f"{field.label} is not right")
+                return f"{field.label} is not right"
             record[field.key] = text
         if row:
             handset.update(self.table, row, {**record, **self.on_update(handset)})
         else:
             handset.insert(self.table, {**record, **self.on_insert(handset)})
-        ui.leave_screens(handset, 1, "Saved")
-        return ""
+        handset.back()
+        return "Saved"

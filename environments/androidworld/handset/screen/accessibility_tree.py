@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from xml.sax.saxutils import quoteattr
 
 import msgspec
@@ -66,51 +67,37 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 def windows(handset: Handset, geometry: ScreenGeometry) -> tuple[Node, Node]:
     """The window of the app in front, and the status bar."""
     package = handset.component.partition("/")[0]
-    body: list[Node] = []
-    if handset.stack:
-        body.extend(_title(package, geometry.title, len(handset.stack) > 1))
+    title = _title(package, geometry.title, len(handset.stack) > 1) if handset.stack else ()
     fixed = [_node(package, handset, one) for one in geometry.placed if not one.scrolled]
     moving = tuple(_node(package, handset, one) for one in geometry.placed if one.scrolled)
-    left, top, right, bottom = geometry.area
+    left, top, right, bottom = (SCALE * edge for edge in geometry.area)
+    scrolls = geometry.pages > 1
     scroller = Node(
-        kind="RecyclerView",
-        box=(left * SCALE, top * SCALE, right * SCALE, bottom * SCALE),
-        package=package,
-        scrollable=geometry.pages > 1,
-        focusable=geometry.pages > 1,
-        children=moving,
-    )
-    above = [node for node in fixed if node.box[1] < scroller.box[1]]
-    below = [node for node in fixed if node.box[1] >= scroller.box[1]]
-    parts = (*body, *above, *((scroller,) if moving else ()), *below)
+        kind="RecyclerView", box=(left, top, right, bottom), package=package, scrollable=scrolls,
+        focusable=scrolls, children=moving,
+    )  # fmt: skip
+    above = [node for node in fixed if node.box[1] < top]
+    below = [node for node in fixed if node.box[1] >= top]
+    parts = (*title, *above, *((scroller,) if moving else ()), *below)
     return Node(kind="FrameLayout", box=_FULL, package=package, children=parts), _status(handset)
 
 
-def _title(package: str, title: str, deep: bool) -> list[Node]:
-    bar = (TOP - 60) * SCALE
-    text = Node(kind="TextView", box=(128, bar, 1040, bar + 88), package=package, text=title)
-    if not deep:
-        return [text]
+def _title(package: str, title: str, deep: bool) -> tuple[Node, ...]:
+    top, bottom = (TOP - 60) * SCALE, (TOP - 16) * SCALE
+    text = Node(kind="TextView", box=(128, top, 1040, bottom), package=package, text=title)
     up = Node(
-        kind="ImageButton",
-        box=(24, bar, 104, bar + 88),
-        package=package,
-        description="Navigate up",
-        clickable=True,
-        focusable=True,
-    )
-    return [up, text]
+        kind="ImageButton", box=(24, top, 104, bottom), package=package, description="Navigate up",
+        clickable=True, focusable=True,
+    )  # fmt: skip
+    return (up, text) if deep else (text,)
 
 
 def _status(handset: Handset) -> Node:
+    now = f"{handset.when():%H:%M}"
     clock = Node(
-        kind="TextView",
-        box=(40, 16, 160, 64),
-        package=SYSTEM,
-        text=f"{handset.when():%H:%M}",
-        description=f"{handset.when():%H:%M}",
+        kind="TextView", box=(40, 16, 160, 64), package=SYSTEM, text=now, description=now,
         resource=f"{SYSTEM}:id/clock",
-    )
+    )  # fmt: skip
     battery = Node(
         kind="LinearLayout", box=(960, 16, 1040, 64), package=SYSTEM,
         description="Battery 100 percent.", resource=f"{SYSTEM}:id/battery",
@@ -120,16 +107,11 @@ def _status(handset: Handset) -> Node:
 
 
 def _node(package: str, handset: Handset, placed: Placed) -> Node:
-    widget, box, role = placed.widget, placed.pixels, placed.widget.role
+    widget, role = placed.widget, placed.widget.role
     touchable = widget.effect is not None or getattr(widget, "slider", None) is not None
-    long_clickable = role == "app" or getattr(widget, "long_press", None) is not None
-    if role in ("field", "area"):
-        return _editor(package, handset, widget, box)
-    if role in ("item", "text", "switch"):
-        return _row(package, widget, box, touchable, long_clickable)
-    return Node(
+    plain = Node(
         kind=_CLASSES.get(role, "TextView"),
-        box=box,
+        box=placed.pixels,
         package=package,
         text=widget.text,
         description=widget.description or (widget.text if role in ("app", "tab") else ""),
@@ -137,16 +119,16 @@ def _node(package: str, handset: Handset, placed: Placed) -> Node:
         checked=bool(widget.checked),
         clickable=touchable,
         focusable=touchable,
-        long_clickable=long_clickable,
+        long_clickable=role == "app" or getattr(widget, "long_press", None) is not None,
         selected=role == "tab" and bool(widget.checked),
     )
-
-
-def _editor(package: str, handset: Handset, widget: Widget, box: Box) -> Node:
-    assert widget.field is not None
+    if role in ("item", "text", "switch"):
+        return _row(plain, widget)
+    if widget.field is None:
+        return plain
     return Node(
         kind="EditText",
-        box=box,
+        box=plain.box,
         package=package,
         text=widget.value or widget.text,  # an empty field reports its hint, as on Android
         hint=widget.text,
@@ -159,40 +141,31 @@ def _editor(package: str, handset: Handset, widget: Widget, box: Box) -> Node:
     )
 
 
-def _row(package: str, widget: Widget, box: Box, touchable: bool, long_clickable: bool) -> Node:
+def _row(plain: Node, widget: Widget) -> Node:
     """A row that handles touches itself and has its texts as child nodes."""
-    left, top, right, bottom = box
+    left, top, right, bottom = plain.box
     middle = (top + bottom) // 2
-    edge = right - 160 if widget.role == "switch" else right - 24
-    inside = [
-        Node(
-            kind="TextView",
-            box=(left + 24, top + 8, edge, bottom - 8 if widget.value is None else middle),
-            package=package,
-            text=widget.text,
-        )
-    ]
+    switch = widget.role == "switch"
+    edge = right - 160 if switch else right - 24
+    inner = partial(Node, package=plain.package)
+    end = bottom - 8 if widget.value is None else middle
+    inside = [inner(kind="TextView", box=(left + 24, top + 8, edge, end), text=widget.text)]
     if widget.value is not None:
-        place = (left + 24, middle, edge, bottom - 8)
-        inside.append(Node(kind="TextView", box=place, package=package, text=widget.value))
-    if widget.role == "switch":
+        box = (left + 24, middle, edge, bottom - 8)
+        inside.append(inner(kind="TextView", box=box, text=widget.value))
+    if switch:
+        box = (edge, top + 8, right - 24, bottom - 8)
         inside.append(
-            Node(
-                kind="Switch",
-                box=(edge, top + 8, right - 24, bottom - 8),
-                package=package,
-                description=widget.description,
-                checkable=True,
-                checked=bool(widget.checked),
-            )
-        )
+            inner(kind="Switch", box=box, description=widget.description, checkable=True,
+                  checked=bool(widget.checked))
+        )  # fmt: skip
     return Node(
         kind="LinearLayout",
-        box=box,
-        package=package,
-        clickable=touchable,
-        focusable=touchable,
-        long_clickable=long_clickable,
+        box=plain.box,
+        package=plain.package,
+        clickable=plain.clickable,
+        focusable=plain.focusable,
+        long_clickable=plain.long_clickable,
         children=tuple(inside),
     )
 
@@ -205,6 +178,10 @@ def to_xml(root: Node) -> str:
 
 def _xml(node: Node, index: int) -> str:
     left, top, right, bottom = node.box
+    flags = (
+        "checkable", "checked", "clickable", "enabled", "focusable", "focused", "scrollable",
+        "long-clickable", "password", "selected",
+    )  # fmt: skip
     values = {
         "index": str(index),
         "text": node.text,
@@ -212,27 +189,12 @@ def _xml(node: Node, index: int) -> str:
         "class": node.class_name,
         "package": node.package,
         "content-desc": node.description,
-        "checkable": node.checkable,
-        "checked": node.checked,
-        "clickable": node.clickable,
-        "enabled": True,
-        "focusable": node.focusable,
-        "focused": node.focused,
-        "scrollable": node.scrollable,
-        "long-clickable": node.long_clickable,
-        "password": False,
-        "selected": node.selected,
+        **{f: str(getattr(node, f.replace("-", "_"), f == "enabled")).lower() for f in flags},
         "bounds": f"[{left},{top}][{right},{bottom}]",
     }
-    attributes = " ".join(
-        f"{key}={quoteattr(_xml_value(v), _ESCAPES)}" for key, v in values.items()
-    )
+    attributes = " ".join(f"{key}={quoteattr(v, _ESCAPES)}" for key, v in values.items())
     children = "".join(_xml(child, k) for k, child in enumerate(node.children))
     return f"<node {attributes}>{children}</node>" if children else f"<node {attributes} />"
-
-
-def _xml_value(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 _ESCAPES = {"\n": "&#10;", "\t": "&#9;", "\r": "&#13;"}

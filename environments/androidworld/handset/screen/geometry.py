@@ -70,19 +70,15 @@ def lay_out(handset: Handset) -> ScreenGeometry:
     above, at = _stack(top, TOP, False)
     room = BOTTOM - sum(_height(line) for line in bottom)
     starts = _pages(page.rows, room - at)
-    divided = (
-        handset.front_app.pages(handset) if handset.front_app and handset.front_app.pages else 1
-    )
-    # A list that the app divides itself is shown from its first row on each page.
-    shown = 0 if divided > 1 else max(0, min(handset.page, len(starts) - 1))
+    shown = max(0, min(handset.page, len(starts) - 1))
     end = _fitting(page.rows, starts[shown], room - at)
     between, _ = _stack(page.rows[starts[shown] : end], at, True)
     below, _ = _stack(bottom, room, False)
     return ScreenGeometry(
         page.title,
         (*above, *between, *below),
-        max(divided, len(starts)),
-        handset.page if divided > 1 else shown,
+        len(starts),
+        shown,
         (0, at, WIDTH, room),
     )
 

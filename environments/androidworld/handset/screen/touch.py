@@ -21,80 +21,70 @@ _KEYS = {
     "187": "APP_SWITCH", "224": "WAKEUP", "277": "CUT", "278": "COPY", "279": "PASTE",
 }  # fmt: skip
 _COMBINATIONS = {("113", "29"): "select all", ("113", "31"): "copy", ("113", "50"): "paste"}
-_SILENT = frozenset(("MENU", "WAKEUP", "MOVE_END", "TAB"))
 
 
-def tap(handset: Handset, x: float, y: float) -> str:
-    """A short touch. Returns a note; it is empty if the touch did what it should."""
-    geometry = _touched(handset)
+def tap(handset: Handset, x: float, y: float) -> None:
+    """A short touch."""
+    one = _touched(handset).at(x, y)
     if len(handset.stack) > 1 and x < 120 and (TOP - 60) * SCALE <= y < TOP * SCALE:
         back(handset)
-        return ""
-    one = geometry.at(x, y)
-    if one is None:
-        return "nothing there"
-    widget = one.widget
-    if widget.field is not None:
-        handset.focus = widget.field
+    elif one is not None and one.widget.field is not None:
+        handset.focus = one.widget.field
         handset.selecting = False
-        return ""
-    if isinstance(widget, Control) and widget.slider is not None:
+    elif one is not None and not _slide(handset, one, x) and one.widget.effect is not None:
+        one.widget.effect.apply(handset)
+
+
+def _slide(handset: Handset, one: Placed, x: float) -> bool:
+    """Move a slider to a position. Returns whether the widget is one."""
+    slider = one.widget.slider if isinstance(one.widget, Control) else None
+    if slider is not None:
         left, _, right, _ = one.pixels
-        widget.slider(handset, (x - left) / (right - left))
-        return ""
-    return widget.effect.apply(handset) if widget.effect is not None else "nothing happened"
+        slider(handset, min(1.0, max(0.0, (x - left) / (right - left))))
+    return slider is not None
 
 
-def long_press(handset: Handset, x: float, y: float) -> str:
+def long_press(handset: Handset, x: float, y: float) -> None:
     """A long press. It selects the text of a field, or runs the widget's ``long_press``."""
     one = lay_out(handset).at(x, y)
-    if one is None:
-        return tap(handset, x, y)
-    if one.widget.field is not None:
+    effect = one.widget.long_press if one and isinstance(one.widget, Control) else None
+    if one is not None and one.widget.field is not None:
         _touched(handset)
         handset.focus = one.widget.field
         handset.selecting = True
-        return ""
-    effect = one.widget.long_press if isinstance(one.widget, Control) else None
-    if effect is None:
-        return tap(handset, x, y)  # as on Android, for a widget without a long press
-    _touched(handset)
-    return effect.apply(handset)
+    elif effect is not None:
+        _touched(handset)
+        effect.apply(handset)
+    else:
+        tap(handset, x, y)  # as on Android, for a widget without a long press
 
 
 def swipe(
     handset: Handset, start: tuple[float, float], end: tuple[float, float], milliseconds: int = 300
-) -> str:
+) -> None:
     """A swipe. A finger that moves less than :data:`TOUCH_SLOP` taps or presses long."""
     across, along = end[0] - start[0], end[1] - start[1]
     if abs(across) <= TOUCH_SLOP and abs(along) <= TOUCH_SLOP:
-        press = long_press if milliseconds >= LONG_PRESS_MS else tap
-        return press(handset, *start)
+        (long_press if milliseconds >= LONG_PRESS_MS else tap)(handset, *start)
+        return
     geometry = _touched(handset)
     one = geometry.at(*start)
-    if abs(across) > abs(along):
-        if one is not None and isinstance(one.widget, Control) and one.widget.slider is not None:
-            left, _, right, _ = one.pixels
-            one.widget.slider(handset, min(1.0, max(0.0, (end[0] - left) / (right - left))))
-            return ""
-        return "nothing to scroll there"
     page = geometry.page + (1 if along < 0 else -1)
-    if not 0 <= page < geometry.pages:
-        return "nothing to scroll there"
-    handset.page = page
-    return ""
+    if abs(across) <= abs(along) and 0 <= page < geometry.pages:
+        handset.page = page
+    elif abs(across) > abs(along) and one is not None:
+        _slide(handset, one, end[0])
 
 
-def type_text(handset: Handset, text: str) -> str:
+def type_text(handset: Handset, text: str) -> None:
     """Type a text into the field in focus."""
     if not handset.focus:
         handset.toast = ""
-        return "no field is in focus"
+        return
     _touched(handset)
     before = "" if handset.selecting else handset.draft.get(handset.focus, "")
     handset.draft = {**handset.draft, handset.focus: before + text}
     handset.selecting = False
-    return ""
 
 
 def back(handset: Handset) -> None:
@@ -107,7 +97,7 @@ def back(handset: Handset) -> None:
         handset.back()
 
 
-def press(handset: Handset, key: str) -> str:
+def press(handset: Handset, key: str) -> None:
     """Press a key, given by its name or number.
 
     Raises:
@@ -119,7 +109,8 @@ def press(handset: Handset, key: str) -> str:
         known = ", ".join(sorted(set(_KEYS.values())))
         raise UnsupportedArguments(f"known keys: {known}")
     if name == "ENTER":
-        return _enter(handset)
+        _enter(handset)
+        return
     _touched(handset)
     if name == "HOME":
         handset.show(())
@@ -129,9 +120,6 @@ def press(handset: Handset, key: str) -> str:
         handset.call = ""
     elif name in ("DEL", "CUT", "COPY", "PASTE", "SPACE"):
         _edit(handset, name)
-    elif name not in _SILENT:
-        return "nothing happened"
-    return ""
 
 
 def combine(handset: Handset, keys: tuple[str, ...]) -> None:
@@ -142,9 +130,7 @@ def combine(handset: Handset, keys: tuple[str, ...]) -> None:
     """
     known = _COMBINATIONS.get(keys[:2]) if len(keys) == 2 else None
     if known is None:
-        raise UnsupportedArguments(
-            "known: 113 29 (select all), 113 31 (copy), 113 50 (paste)",
-        )
+        raise UnsupportedArguments("known: 113 29 (select all), 113 31 (copy), 113 50 (paste)")
     if known == "select all":
         handset.selecting = bool(handset.focus)
     else:
@@ -159,23 +145,15 @@ def _touched(handset: Handset) -> ScreenGeometry:
     return geometry
 
 
-def _enter(handset: Handset) -> str:
-    one = _focused(handset)
-    if one is None:
-        return "no field is in focus"
-    if isinstance(one.widget, Control) and one.widget.multiline:
-        return type_text(handset, "\n")
-    _touched(handset)
-    if one.widget.submit is not None:
-        return one.widget.submit.apply(handset)
-    return ""
-
-
-def _focused(handset: Handset) -> Placed | None:
-    if not handset.focus:
-        return None
-    placed = lay_out(handset).placed
-    return next((one for one in placed if one.widget.field == handset.focus), None)
+def _enter(handset: Handset) -> None:
+    placed = lay_out(handset).placed if handset.focus else ()
+    widget = next((one.widget for one in placed if one.widget.field == handset.focus), None)
+    if isinstance(widget, Control) and widget.multiline:
+        type_text(handset, "\n")
+    elif widget is not None:
+        _touched(handset)
+        if widget.submit is not None:
+            widget.submit.apply(handset)
 
 
 def _edit(handset: Handset, key: str) -> None:

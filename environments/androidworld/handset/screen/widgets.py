@@ -86,23 +86,12 @@ def open_screen(
 def delete_record(table: str, row: int, toast: str) -> Effect:
     """Delete a record. Then leave the question and the screen of the record."""
 
-    def delete(handset: Handset) -> None:
+    def delete(handset: Handset) -> str:
         handset.remove(table, row)
-        leave_screens(handset, 2, toast)
+        handset.show(handset.stack[:-2])
+        return toast
 
     return Call(delete)
-
-
-def leave_screens(handset: Handset, count: int, toast: str = "") -> None:
-    """Remove the ``count`` screens in front, then show a toast."""
-    handset.show(handset.stack[: len(handset.stack) - count])
-    handset.toast = toast
-
-
-def refuse(handset: Handset, toast: str, note: str = "") -> str:
-    """Show why a form was not saved. Returns the note for the agent."""
-    handset.toast = toast
-    return note or f"not saved: {toast}"
 
 
 def typed_file_name(handset: Handset) -> str:
