@@ -69,13 +69,9 @@ def _top(
     version: bool = typer.Option(False, "--version", metavar="", help="Show the version and exit."),
 ) -> None:
     if version:
-        from importlib.metadata import PackageNotFoundError
-        from importlib.metadata import version as installed
+        from swarm_ui.storage.run_directory import installed
 
-        try:
-            number = installed("swarm-ui")
-        except PackageNotFoundError:
-            number = "not installed: run from a checkout"
+        number = installed(["swarm-ui"]).get("swarm-ui", "not installed: run from a checkout")
         typer.echo(f"swarm-ui {number}")
         raise typer.Exit
     if context.invoked_subcommand is None:

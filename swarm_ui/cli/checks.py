@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -49,20 +50,13 @@ class Check:
 
 def checks(url: str | None, model: str | None, key_env: str, needed: frozenset[str]) -> list[Check]:
     """All checks; a part that is needed and absent is ``missing``."""
-    found = [
-        *_python(),
-        *_extras(),
-        *_gpu(),
-        *_browser(),
-        *_android(),
-        *_endpoint(url, model, key_env),
-    ]
+    parts = (_python(), _extras(), _gpu(), _browser(), _android(), _endpoint(url, model, key_env))
     wanted = needed | {"core"} | ({"endpoint"} if url else frozenset())
     return [
         replace(check, state="missing")
         if check.state == "absent" and check.area in wanted
         else check
-        for check in found
+        for check in chain.from_iterable(parts)
     ]
 
 
@@ -133,13 +127,13 @@ def _browser() -> Iterator[Check]:
     from swarm_ui.environments.miniwob import find_browser
     from swarm_ui.environments.miniwob.browser import INSTALL_HINT
 
+    binary, hint = None, INSTALL_HINT
     try:
         binary = find_browser()
     except ConfigError as error:
-        yield _check("web", "browser", False, "", str(error))
-        return
+        hint = str(error)
     if binary is None:
-        yield _check("web", "browser", False, "", INSTALL_HINT)
+        yield _check("web", "browser", False, "", hint)
         return
     version = _output([str(binary), "--version"])
     yield _check("web", "browser", version, f"{version or 'does not start:'} ({binary})",
@@ -175,16 +169,15 @@ def _endpoint(url: str | None, model: str | None, key_env: str) -> Iterator[Chec
         return
     from swarm_ui.nodes.models.openai.failures import without_credentials
 
-    shown = without_credentials(address)
+    shown, problem = without_credentials(address), ""
     try:
         served = asyncio.run(_served(address, model, key_env))
+        names = ", ".join(served[:6]) + (", …" if len(served) > 6 else "")
+        shown = f"{shown} serves {names or 'some'}"
     except (ModelError, ConfigError) as error:
-        found = f"{shown}; key in {key_env}: {key}"
-        yield _check("endpoint", "endpoint", False, found, str(error))
-        return
-    names = ", ".join(served[:6]) + (", …" if len(served) > 6 else "")
-    found = f"{shown} serves {names or 'some'}; key in {key_env}: {key}"
-    yield _check("endpoint", "endpoint", True, found, "")
+        problem = str(error)
+    found = f"{shown}; key in {key_env}: {key}"
+    yield _check("endpoint", "endpoint", not problem, found, problem)
 
 
 async def _served(url: str, model: str | None, key_env: str) -> tuple[str, ...]:

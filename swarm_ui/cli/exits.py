@@ -5,22 +5,13 @@ from __future__ import annotations
 from swarm_ui.errors import Failure, FailureKind, SwarmError
 
 OK = 0
-"""The command finished, whatever the result of the agents."""
 NOT_GOOD = 1
-"""The command finished with a negative result: task not solved, below ``--fail-under``, or
-something that is needed is missing."""
 WRONG = 2
-"""Wrong usage, or an invalid configuration or user file; nothing was started."""
 ENVIRONMENT = 3
-"""The environment broke: no episode could be counted."""
 MODEL = 4
-"""The model (or another node of the team) could not answer, or the budget is used up."""
 LEARNING = 5
-"""Training cannot continue."""
 INTERNAL = 70
-"""A bug of this library, with its traceback."""
 INTERRUPTED = 130
-"""Ctrl-C; the finished part is saved."""
 
 MEANINGS: dict[int, str] = {
     OK: "done",
@@ -33,8 +24,6 @@ MEANINGS: dict[int, str] = {
     INTERNAL: "a bug; the traceback is shown",
     INTERRUPTED: "interrupted; the finished part is saved",
 }
-
-
 _CODES: dict[FailureKind, int] = {
     "budget": MODEL,
     "cancelled": INTERRUPTED,

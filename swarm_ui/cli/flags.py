@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from swarm_ui.cli.output import Output
+from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Draft, read_draft
 from swarm_ui.experiment.environments import ENVIRONMENTS, spec_of
 from swarm_ui.experiment.environments.phone import SUITES
@@ -84,11 +85,7 @@ class Arguments:
         return Output(machine=self["json"], quiet=self.values.get("quiet", False))
 
     def draft(self, *, file: bool = True) -> Draft:
-        """The settings; options override ``--set``, which overrides the file.
-
-        Args:
-            file: whether to read the configuration file, if one is given.
-        """
+        """The settings; options override ``--set``, which overrides the file (if it is read)."""
         given = {
             option.setting: (option.flag, self[option.name])
             for option in self.options
@@ -137,14 +134,9 @@ def option(
     """An option with a value. Its panel in the help follows from the section of its setting.
 
     Args:
-        name: name of the parameter; the option has dashes instead of underscores.
-        type: type of the value; a list makes the option repeatable.
-        value: the placeholder of the value in the help.
-        help: its help text.
-        short: a short form, such as ``"-a"``.
+        name: the parameter, with underscores; a list as its type makes it repeatable.
+        value: the placeholder of the value.
         setting: the setting that the option sets, such as ``"team.agents"``.
-        panel: title of the option group, if not that of the section.
-        complete: completion of the value in a shell.
     """
     names = ["--" + name.replace("_", "-"), *([short] if short else [])]
     panel = _PANELS[setting.partition(".")[0]] if panel is None else panel
@@ -152,41 +144,36 @@ def option(
     return Option(name, type | None, declaration, setting)
 
 
-Url = Annotated[
-    str | None, declare(value="URL", help="OpenAI-compatible endpoint, up to /v1", panel=WHO)
-]
+def argument(name: str, type: Any, value: str, help: str, setting: str,
+             complete: Callable[..., list[str]]) -> Option:  # fmt: skip
+    """An argument that may be left out."""
+    declaration = typer.Argument(metavar=value, help=help, autocompletion=complete)
+    return Option(name, type | None, declaration, setting)
+
+
+def switch(name: str, *names: str, help: str, panel: str = HOW, default: bool = False) -> Option:
+    """An option without a value."""
+    return Option(name, bool, declare(*names, help=help, panel=panel), default=default)
+
+
+def expect_new(path: Path, force: bool) -> None:
+    """Raises ``ConfigError`` if a file that a command would write exists."""
+    if path.exists() and not force:
+        raise ConfigError(f"'{path}' exists; choose another name, or replace it with --force")
+
+
+_URL = "OpenAI-compatible endpoint, up to /v1"
+Url = Annotated[str | None, declare(value="URL", help=_URL, panel=WHO)]
 Json = Annotated[bool, declare("--json", help="one JSON object on standard output")]
 Quiet = Annotated[bool, declare("--quiet", "-q", help="do not show progress or notes")]
 Force = Annotated[bool, declare("--force", help="replace what exists", panel="")]
 
-CONFIG = option("config", Path, "FILE", "TOML file; see swarm-ui init", "-c", panel="")
-SET = Option(
-    "settings",
-    list[str] | None,
-    declare(
-        "--set",
-        value="SECTION.NAME=VALUE",
-        help="set any setting of the TOML file; repeatable",
-        panel="",
-    ),
-)
-ENVIRONMENT = Option(
-    "env",
-    str | None,
-    typer.Argument(
-        metavar="ENV",
-        help="phone, miniwob, androidworld, handset, mind2web, or module:factory",
-        autocompletion=one_of(*ENVIRONMENTS),
-    ),
-    "environment.name",
-)
-TASKS = Option(
-    "task",
-    list[str] | None,
-    typer.Argument(
-        metavar="TASK", help="tasks to run; default: the whole suite", autocompletion=tasks
-    ),
-    "environment.tasks",
+ENVIRONMENT = argument(
+    "env", str, "ENV", "phone, miniwob, androidworld, handset, mind2web, or module:factory",
+    "environment.name", one_of(*ENVIRONMENTS),
+)  # fmt: skip
+TASKS = argument(
+    "task", list[str], "TASK", "tasks to run; default: the whole suite", "environment.tasks", tasks
 )
 TASK = option(
     "task", list[str], "NAME", "only this task; repeatable",
@@ -200,7 +187,6 @@ SUITE = option(
     "suite", str, "NAME", "phone: core, extended",
     setting="environment.suite", complete=one_of(*SUITES),
 )  # fmt: skip
-EPISODES = option("episodes", int, "N", "number of episodes", "-n", setting="environment.episodes")
 MAX_STEPS = option(
     "max_steps", int, "N", "maximum number of steps of an episode", setting="environment.max_steps"
 )
@@ -211,11 +197,16 @@ MODEL = option(
     "base, a folder, script:FILE, module:factory, or a model that --url serves", "-m",
     setting="model.name",
 )  # fmt: skip
-URL = option("url", str, "URL", "OpenAI-compatible endpoint, up to /v1", setting="model.url")
-ADAPTERS = option(
-    "adapters", str, "FOLDER", "adapters of a trained team: RUN/adapters", setting="model.adapters"
-)
+URL = option("url", str, "URL", _URL, setting="model.url")
+CONFIG = option("config", Path, "FILE", "TOML file; see swarm-ui init", "-c", panel="")
+SET = Option(
+    "settings", list[str] | None,
+    declare("--set", value="SECTION.NAME=VALUE", panel="",
+            help="set any setting of the TOML file; repeatable"),
+)  # fmt: skip
 TEAM = (
+    option("adapters", str, "FOLDER", "adapters of a trained team: RUN/adapters",
+           setting="model.adapters"),
     option("agents", int, "N", "number of agents", "-a", setting="team.agents"),
     option("rounds", int, "N", "number of message rounds", "-r", setting="team.rounds"),
     option(
@@ -229,31 +220,32 @@ TEAM = (
            complete=one_of("majority", "probability")),
     option("temperature", float, "T", "sampling temperature; 0 is greedy",
            setting="team.temperature"),
+    CONFIG,
+    SET,
+)  # fmt: skip
+ACTING = (
+    SUITE,
+    option("episodes", int, "N", "number of episodes", "-n", setting="environment.episodes"),
+    MAX_STEPS, DATA, MODEL, URL, *TEAM,
 )  # fmt: skip
 OUT = option(
     "out", str, "FOLDER", "folder for the run (default: runs/<date>-…)", "-o", setting="run.out"
 )
-CONCURRENCY = option(
-    "concurrency", int, "N", "number of concurrent episodes", "-j", setting="run.concurrency"
-)
-FAIL_UNDER = option(
-    "fail_under",
-    float,
-    "SHARE",
-    "exit with 1 if a smaller share is solved",
-    setting="run.fail_under",
-)
 AGAINST = option("against", Path, "RUN", "compare with this run, episode by episode")
-JSON = Option(
-    "json", bool, declare("--json", help="one JSON object on standard output"), default=False
-)
+JSON = switch("json", "--json", help="one JSON object on standard output")
 ENDING = (
     option("resume", Path, "RUN", "continue this run with its original settings"),
-    Option("dry_run", bool, declare("--dry-run", help="show what would be done, and stop"),
-           default=False),
+    switch("dry_run", "--dry-run", help="show what would be done, and stop"),
     JSON,
-    Option("quiet", bool, declare("--quiet", "-q", help="do not show progress or notes"),
-           default=False),
+    switch("quiet", "--quiet", "-q", help="do not show progress or notes"),
+)
+PLAYING = (
+    OUT,
+    option("concurrency", int, "N", "number of concurrent episodes", "-j",
+           setting="run.concurrency"),
+    option("fail_under", float, "SHARE", "exit with 1 if a smaller share is solved",
+           setting="run.fail_under"),
+    *ENDING,
 )  # fmt: skip
 TRAINING = (
     option("iterations", int, "N", "number of iterations of rollouts and updates",
@@ -263,8 +255,7 @@ TRAINING = (
            complete=one_of("rft", "dpo", "ipo", "pg")),
     option("learn_edges", str, "HOW", "redraw, fixed or learned", setting="train.edges",
            complete=one_of("redraw", "fixed", "learned")),
-    Option("critic", bool,
-           declare("--critic/--no-critic", help="whether the phone's scripted critic assigns "
-                   "credit; without it, the outcome does", panel=LEARNING), default=True),
+    switch("critic", "--critic/--no-critic", help="whether the phone's scripted critic assigns "
+           "credit; without it, the outcome does", panel=LEARNING, default=True),
     option("seed", int, "N", "equal seeds give equal runs", setting="train.seed"),
 )  # fmt: skip

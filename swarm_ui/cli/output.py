@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from rich import box
@@ -14,7 +14,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from swarm_ui.experiment.progress import Bar, ProgressDisplay
+from swarm_ui.cli import exits
+from swarm_ui.experiment.progress import ProgressDisplay
 
 _WIDTH = 120
 """Number of columns if there is no terminal."""
@@ -29,10 +30,10 @@ class Output:
         self.log = _console(stderr=True)
         self.progress = ProgressDisplay(self.log, announce=False, quiet=quiet)
 
-    def say(self, what: RenderableType) -> None:
+    def say(self, text: str) -> None:
         """A note in addition to the result."""
         if not self.quiet:
-            self.log.print(what)
+            self.log.print(Text(text, overflow="fold"))
 
     def warn(self, text: str) -> None:
         """A warning; ``--quiet`` does not hide it."""
@@ -75,6 +76,11 @@ class Output:
         if self.machine:
             sys.stdout.write(json.dumps(document, ensure_ascii=False) + "\n")
 
+    def done(self, **document: object) -> int:
+        """The result of a command that succeeded, as JSON; returns the exit code."""
+        self.record({"ok": True, "exit": exits.OK, **document})
+        return exits.OK
+
     @contextmanager
     def busy(self, what: str) -> Iterator[None]:
         """Show a spinner on a terminal while the block runs."""
@@ -84,28 +90,25 @@ class Output:
         with self.log.status(Text(what), spinner="dots"):
             yield
 
-    @contextmanager
-    def bar(self, label: str, total: float, *, share: bool = False) -> Iterator[Bar]:
-        """Show a bar while the block runs; see :meth:`ProgressDisplay.bar`."""
-        with self.progress.bar(label, total, share=share) as bar:
-            yield bar
 
-
-def table(title: str, columns: Sequence[str], *, caption: str = "") -> Table:
-    """An empty table; columns after the first are right-aligned."""
-    made = Table(
-        title=title,
-        caption=caption or None,
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-    )
+def table(title: str, columns: Sequence[str], *, caption: str = "", left: bool = False) -> Table:
+    """An empty table. ``left``: columns after the first are not right-aligned."""
+    made = Table(title=title, caption=caption or None, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for number, column in enumerate(columns):
-        made.add_column(column, justify="right" if number else "left", overflow="fold")
+        made.add_column(column, justify="right" if number and not left else "left", overflow="fold")
+    return made
+
+
+def facts_table(title: str, facts: Iterable[tuple[str, str]]) -> Table:
+    """A table of settings and their values."""
+    made = table(title, ["setting", "value"], left=True)
+    for name, value in facts:
+        made.add_row(name, value)
     return made
 
 
 def _console(*, stderr: bool) -> Console:
     made = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
     if not made.is_terminal and "COLUMNS" not in os.environ:
-        made = Console(stderr=stderr, highlight=False, markup=False, emoji=False, width=_WIDTH)
+        made.width = _WIDTH
     return made

@@ -43,11 +43,8 @@ def measures_table(results: Results) -> Table | None:
     arms = [arm for arm in results.arms if arm.measures]
     if not arms:
         return None
-    made = table(
-        "the benchmark's measures, % [95 %]",
-        ["measure", *(arm.name for arm in arms)],
-        caption="95 % intervals: bootstrap over tasks.",
-    )
+    columns, caption = [arm.name for arm in arms], "95 % intervals: bootstrap over tasks."
+    made = table("the benchmark's measures, % [95 %]", ["measure", *columns], caption=caption)
     found = [{measure.name: measure.percent() for measure in arm.measures} for arm in arms]
     for name in dict.fromkeys(name for column in found for name in column):
         made.add_row(name, *(column.get(name, "–") for column in found))
@@ -92,15 +89,12 @@ def _rows(arms: Sequence[ArmResult]) -> list[ArmResult]:
 
 
 def _total(arms: Sequence[ArmResult], name: str) -> ArmResult:
-    cost = Cost()
-    for arm in arms:
-        cost.add(arm.work)
     return ArmResult(
         name=name,
         split="",
         jobs=tuple(job for arm in arms for job in arm.jobs),
         outcomes=tuple(value for arm in arms for value in arm.outcomes),
-        work=cost,
+        work=Cost.total(arm.work for arm in arms),
     )
 
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import rich.progress
 import torch
 
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, tasks, vocabulary
+from swarm_ui.experiment.progress import Bar, ProgressDisplay
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.tokenizer import ScreenTokenizer
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
@@ -40,14 +40,6 @@ class BaseAgentConfig:
     stage 1 with another seed adds no new demonstrations."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    config: BaseAgentConfig
-    folder: Path
-    start: Path | None
-    report: Callable[[Progress], None] | None
-
-
 def make_base_agent(
     config: BaseAgentConfig,
     folder: Path,
@@ -57,11 +49,9 @@ def make_base_agent(
 ) -> None:
     """Train a base agent and save it into ``folder``.
 
-    Args:
-        start: folder of an agent whose weights are the start, instead of random weights.
-        report: called with the progress, in the first process.
+    ``start``: folder of an agent to start from. ``report``: hears of the first process's progress.
     """
-    parallel.run(_train, _Work(config, folder, start, report), processes=config.processes)
+    parallel.run(_train, (config, folder, start, report), processes=config.processes)
 
 
 def pool(config: BaseAgentConfig) -> list[ActionSample]:
@@ -79,10 +69,13 @@ def pool(config: BaseAgentConfig) -> list[ActionSample]:
     return asyncio.run(show())
 
 
-def _train(rank: int, work: _Work) -> None:
+def _train(
+    rank: int,
+    work: tuple[BaseAgentConfig, Path, Path | None, Callable[[Progress], None] | None],
+) -> None:
     torch.set_num_threads(1)
-    config = work.config
-    if work.start is None:
+    config, folder, start, report = work
+    if start is None:
         learner = LocalModel.untrained(
             ScreenTokenizer(vocabulary()),
             width=config.width,
@@ -91,40 +84,24 @@ def _train(rank: int, work: _Work) -> None:
             seed=config.seed,
         )
     else:
-        learner = LocalModel.load(work.start)
+        learner = LocalModel.load(start)
     stream = Stream(config.seed * 1000 + rank, KNOWN_WORDS, config.mix, pool(config))
     settings = replace(config.stage1, seed=config.stage1.seed * 1000 + rank)
-    train(
-        learner,
-        stream,
-        settings,
-        report=work.report if rank == 0 else None,
-        share=parallel.average_gradients,
-    )
+    shown = report if rank == 0 else None
+    train(learner, stream, settings, report=shown, share=parallel.average_gradients)
     if rank == 0:
-        learner.save(work.folder)
+        learner.save(folder)
 
 
 class Stage1Bar:
     """A progress bar with the loss and the time left; it can be pickled before its first call."""
 
     def __init__(self) -> None:
-        self._live: rich.progress.Progress | None = None
-        self._task = rich.progress.TaskID(0)
+        self._bar: Bar | None = None
 
     def __call__(self, progress: Progress) -> None:
-        if self._live is None:
-            self._live = rich.progress.Progress(
-                rich.progress.TextColumn("stage 1"),
-                rich.progress.BarColumn(),
-                rich.progress.TextColumn(
-                    "{task.completed}/{task.total} steps  loss {task.fields[loss]:.3f}"
-                ),
-                rich.progress.TimeElapsedColumn(),
-                rich.progress.TimeRemainingColumn(),
-            )
-            self._live.start()
-            self._task = self._live.add_task("stage 1", total=progress.steps, loss=progress.loss)
-        self._live.update(self._task, completed=progress.step, loss=progress.loss)
+        if self._bar is None:
+            self._bar = Bar(ProgressDisplay(announce=False), "stage 1", progress.steps, share=True)
+        self._bar.update(progress.step, f"loss {progress.loss:.3f}")
         if progress.step == progress.steps:
-            self._live.stop()
+            self._bar.end()

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,17 +18,14 @@ from swarm_ui.experiment.results import (
     success_interval,
 )
 from swarm_ui.rollout.pool import Job
+from swarm_ui.stats import Interval, bootstrap_difference
 from swarm_ui.trace.jsonl import iter_jsonl
-
-if TYPE_CHECKING:
-    from swarm_ui.stats import Interval
 
 Outcomes = dict[tuple[str, str, int, int], float | None]
 """Outcomes by split, task, seed, and a number that distinguishes repeated episodes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """The comparison for one split, or for all."""
 
     name: str
@@ -43,11 +39,6 @@ class Comparison:
     worse: int
     p: float
     """Two-sided p-value of McNemar's exact test."""
-
-    def plain(self) -> dict[str, object]:
-        return {
-            name: msgspec.to_builtins(getattr(self, name)) for name in self.__dataclass_fields__
-        }
 
 
 def compare_runs(ours: str | Path, theirs: str | Path) -> list[Comparison]:
@@ -99,28 +90,25 @@ def outcomes_of(source: str) -> Outcomes:
 
 
 def _numbered(found: Iterable[tuple[str, Job, float | None]]) -> Outcomes:
+    seen: Counter[tuple[str, Job]] = Counter()
     out: Outcomes = {}
-    for split, (task, seed), value in found:
-        number = 0
-        while (split, task, seed, number) in out:
-            number += 1
-        out[split, task, seed, number] = value
+    for split, job, value in found:
+        out[split, *job, seen[split, job]] = value
+        seen[split, job] += 1
     return out
 
 
 def _row(name: str, a: Outcomes, b: Outcomes, keys: list[tuple[str, str, int, int]]) -> Comparison:
-    from swarm_ui.stats import bootstrap_difference
-
     jobs: list[Job] = [(task, seed) for _, task, seed, _ in keys]
     ours, theirs = [a[key] for key in keys], [b[key] for key in keys]
     pairs = zip(jobs, ours, theirs, strict=True)
-    counting = [(job, x, y) for job, x, y in pairs if x is not None and y is not None]
-    counted, both = [job for job, _, _ in counting], [(x, y) for _, x, y in counting]
-    better, worse = sum(x > y for x, y in both), sum(x < y for x, y in both)
+    both = [(job, x, y) for job, x, y in pairs if x is not None and y is not None]
+    played = [job for job, _, _ in both]
+    better, worse = sum(x > y for _, x, y in both), sum(x < y for _, x, y in both)
     return Comparison(
         name=name,
-        ours=success_interval(counted, [x for x, _ in both]),
-        theirs=success_interval(counted, [y for _, y in both]),
+        ours=success_interval(played, [x for _, x, _ in both]),
+        theirs=success_interval(played, [y for _, _, y in both]),
         difference=difference_interval(jobs, ours, theirs),
         bootstrap=bootstrap_difference(ours, theirs, random.Random(0)),
         better=better,

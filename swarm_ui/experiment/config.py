@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 import re
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -20,7 +20,11 @@ Natural = Annotated[int, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 
 
-class EnvironmentSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class EnvironmentSection(_Section, frozen=True, kw_only=True):
     """The environment and its episodes."""
 
     name: str = "phone"
@@ -34,7 +38,7 @@ class EnvironmentSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     screenshots: bool = False
 
 
-class ModelSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ModelSection(_Section, frozen=True, kw_only=True):
     """The model that answers for the agents."""
 
     name: str = "base"
@@ -50,7 +54,7 @@ class ModelSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     vision: bool = False
 
 
-class TeamSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class TeamSection(_Section, frozen=True, kw_only=True):
     """The agents, their edges, and the vote."""
 
     agents: Annotated[int, Meta(ge=1, le=64)] = 1
@@ -64,7 +68,7 @@ class TeamSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     seed: Natural = 0
 
 
-class RunSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RunSection(_Section, frozen=True, kw_only=True):
     """How a run is played, and where it is written."""
 
     out: str = ""
@@ -73,7 +77,7 @@ class RunSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     report: bool = True
 
 
-class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Config(_Section, frozen=True, kw_only=True):
     """All settings of a run."""
 
     environment: EnvironmentSection = EnvironmentSection()
@@ -84,11 +88,16 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Settings of :class:`swarm_ui.optim.config.TeamConfig`, checked where it is used."""
 
 
+_SECTIONS = (EnvironmentSection, ModelSection, TeamSection, RunSection)
 _TYPE_NAMES = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false",
           "array": "a list", "object": "a section"}  # fmt: skip
 
-Places = dict[tuple[str, ...], str]
-"""Where each setting was given, such as ``"swarm-ui.toml:12"`` or ``"--agents"``."""
+Name = tuple[str, ...]
+"""A setting by section and name, such as ``("team", "agents")``."""
+Finding = tuple[Name, str]
+"""A mistake: the setting and a description."""
+FindMistakes = Callable[[Config, Collection[str]], Iterable[Finding]]
+"""Finds mistakes that the types do not show, in the named sections; the others have wrong types."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -96,19 +105,25 @@ class Draft:
     """Settings as they were given, before they are checked."""
 
     values: dict[str, Any] = dataclasses.field(default_factory=dict)
-    places: Places = dataclasses.field(default_factory=dict)
+    places: dict[Name, str] = dataclasses.field(default_factory=dict)
+    """Where each setting was given, such as ``"swarm-ui.toml:12"`` or ``"--agents"``."""
     mistakes: list[str] = dataclasses.field(default_factory=list)
 
-    def put(self, path: tuple[str, ...], value: object, place: str) -> None:
+    def put(self, name: Name, value: object, place: str) -> None:
         """Set one setting, replacing an earlier value."""
         at: Any = self.values
-        for name in path[:-1]:
-            at = at.setdefault(name, {})
+        for part in name[:-1]:
+            at = at.setdefault(part, {})
             if not isinstance(at, dict):
-                self.mistakes.append(f"{place}: '{name}' is not a section")
+                self.mistakes.append(f"{place}: '{part}' is not a section")
                 return
-        at[path[-1]] = value
-        self.places[path] = place
+        at[name[-1]] = value
+        self.places[name] = place
+
+    def found(self, name: Name, problem: str) -> None:
+        """Record a mistake, with the place of the setting."""
+        place = self.places.get(name)
+        self.mistakes.append(f"{place}: {problem}" if place else problem)
 
 
 def read_draft(
@@ -124,9 +139,7 @@ def read_draft(
     Raises:
         ConfigError: the file cannot be read or is not TOML.
     """
-    draft = Draft()
-    if path is not None:
-        _read(path, draft)
+    draft = Draft() if path is None else _read(path)
     for setting in settings:
         name, equals, text = setting.partition("=")
         if not equals or "." not in name:
@@ -139,39 +152,24 @@ def read_draft(
     return draft
 
 
-Finding = tuple[tuple[str, ...], str]
-"""A mistake: the path of the setting and a description."""
-FindMistakes = Callable[[Config, Collection[str]], Iterable[Finding]]
-"""Finds mistakes that the types do not show, in the named sections only.
-
-The other sections have values of wrong types.
-"""
-
-
 def checked(draft: Draft, *, train: bool = False, find: FindMistakes | None = None) -> Config:
-    """The configuration of a draft without mistakes.
-
-    Args:
-        draft: the settings as they were given.
-        train: check ``[train]`` too, which needs the extra ``train``.
-        find: finds mistakes that the types do not show.
+    """The configuration of a draft. ``train``: check ``[train]`` too, which needs the extra.
 
     Raises:
         ConfigError: all mistakes, one on each line.
     """
-    mistakes = list(draft.mistakes)
-    valid = _check(Config, draft.values, (), draft.places, mistakes)
+    draft = dataclasses.replace(draft, mistakes=list(draft.mistakes))
+    valid = _check(Config, draft.values, (), draft)
     if find is not None:
         good = [name for name in Config.__struct_fields__
                 if name in valid or name not in draft.values]  # fmt: skip
-        for path, problem in find(msgspec.convert(valid, Config), good):
-            mistakes.append(f"{_place(path, draft.places)}{problem}")
+        for name, problem in find(msgspec.convert(valid, Config), good):
+            draft.found(name, problem)
     if train and isinstance(draft.values.get("train", {}), dict):
         from swarm_ui.optim.config import TeamConfig, current_names
 
-        settings = current_names(draft.values.get("train", {}))
-        _check(TeamConfig, settings, ("train",), draft.places, mistakes)
-    mistakes = list(dict.fromkeys(mistakes))
+        _check(TeamConfig, current_names(draft.values.get("train", {})), ("train",), draft)
+    mistakes = list(dict.fromkeys(draft.mistakes))
     if len(mistakes) == 1:
         raise ConfigError(mistakes[0])
     if mistakes:
@@ -180,12 +178,12 @@ def checked(draft: Draft, *, train: bool = False, find: FindMistakes | None = No
     return msgspec.convert(draft.values, Config)
 
 
-def plain(config: Config) -> dict[str, object]:
-    """The configuration as JSON-compatible objects."""
-    return msgspec.json.decode(msgspec.json.encode(config), type=dict[str, object])
+def plain(config: object) -> dict[str, Any]:
+    """A record of settings as JSON-compatible objects."""
+    return msgspec.json.decode(msgspec.json.encode(config), type=dict[str, Any])
 
 
-def _read(path: Path, draft: Draft) -> None:
+def _read(path: Path) -> Draft:
     try:
         text = path.read_text(encoding="utf-8")
         values = tomllib.loads(text)
@@ -193,33 +191,27 @@ def _read(path: Path, draft: Draft) -> None:
         raise ConfigError(f"cannot read the configuration '{path}': {error}") from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"'{path}' is not TOML: {error}") from error
-    draft.values = values
     lines = _lines(text)
-    for names in _paths(values):
-        draft.places[names] = f"{path}:{lines[names]}" if names in lines else str(path)
+    places = {n: f"{path}:{lines[n]}" if n in lines else str(path) for n in _names(values)}
+    return Draft(values, places)
 
 
-def _paths(values: Mapping[str, Any], around: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
-    found = []
+def _names(values: Mapping[str, Any], around: Name = ()) -> Iterator[Name]:
     for name, value in values.items():
-        found.append((*around, name))
+        yield (*around, name)
         if isinstance(value, dict):
-            found += _paths(value, (*around, name))
-    return found
+            yield from _names(value, (*around, name))
 
 
-def _lines(text: str) -> dict[tuple[str, ...], int]:
+def _lines(text: str) -> dict[Name, int]:
     """The line number of each plain key; keys written in other ways are left out."""
-    section: tuple[str, ...] = ()
-    found: dict[tuple[str, ...], int] = {}
+    section: Name = ()
+    found: dict[Name, int] = {}
     for number, line in enumerate(text.splitlines(), start=1):
-        head = re.match(r"\s*\[([\w.-]+)\]", line)
-        if head:
+        if head := re.match(r"\s*\[([\w.-]+)\]", line):
             section = tuple(head[1].split("."))
             found[section] = number
-            continue
-        key = re.match(r"\s*([\w-]+)\s*=", line)
-        if key:
+        elif key := re.match(r"\s*([\w-]+)\s*=", line):
             found[(*section, key[1])] = number
     return found
 
@@ -231,67 +223,52 @@ def _value(text: str) -> object:
         return text
 
 
-def _check(
-    kind: type, values: object, at: tuple[str, ...], places: Places, mistakes: list[str]
-) -> dict[str, Any]:
+def _check(kind: type, values: object, at: Name, draft: Draft) -> dict[str, Any]:
     """Record the mistakes of a section and its subsections; returns the valid settings."""
     where = ".".join(at) or "the file"
     if not isinstance(values, dict):
-        mistakes.append(f"{_place(at, places)}[{where}]: expected a section, got {values!r}")
+        draft.found(at, f"[{where}]: expected a section, got {values!r}")
         return {}
     fields = get_type_hints(kind, include_extras=True)
     valid: dict[str, Any] = {}
     for name, value in values.items():
         path = (*at, name)
         if name not in fields:
-            mistakes.append(_unknown(path, list(fields), places))
-        elif _is_section(fields[name]):
-            before = len(mistakes)
-            _check(fields[name], value, path, places, mistakes)
-            if len(mistakes) == before:
+            draft.found(path, _unknown(path, list(fields)))
+        elif dataclasses.is_dataclass(fields[name]) or fields[name] in _SECTIONS:
+            before = len(draft.mistakes)
+            _check(fields[name], value, path, draft)
+            if len(draft.mistakes) == before:
                 valid[name] = value
         else:
             try:
                 msgspec.convert(value, fields[name])
                 valid[name] = value
             except msgspec.ValidationError as error:
-                mistakes.append(_wrong(path, value, fields[name], str(error), places))
+                draft.found(path, _wrong(path, value, fields[name], str(error)))
     if dataclasses.is_dataclass(kind):
         try:
             msgspec.convert(valid, kind)  # runs the checks that the class itself makes
         except (msgspec.ValidationError, ConfigError) as error:
-            mistakes.append(f"{_place(at, places)}[{where}]: {error}")
+            draft.found(at, f"[{where}]: {error}")
     return valid
 
 
-def _is_section(kind: Any) -> bool:
-    return isinstance(kind, type) and (
-        issubclass(kind, msgspec.Struct) or dataclasses.is_dataclass(kind)
-    )
-
-
-def _unknown(path: tuple[str, ...], known: Sequence[str], places: Places) -> str:
+def _unknown(path: Name, known: Sequence[str]) -> str:
     name, section = path[-1], ".".join(path[:-1])
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"
     where = f"[{section}] has no setting '{name}'" if section else f"no section [{name}]"
-    return f"{_place(path, places)}{where}; {hint}"
+    return f"{where}; {hint}"
 
 
-def _wrong(path: tuple[str, ...], value: object, kind: object, problem: str, places: Places) -> str:
-    section, name = ".".join(path[:-1]), path[-1]
+def _wrong(path: Name, value: object, kind: object, problem: str) -> str:
     choices = get_args(kind) if get_origin(kind) is Literal else ()
     if choices:
         near = difflib.get_close_matches(str(value), [str(c) for c in choices], n=1)
         problem = f"expected {', '.join(map(repr, choices))}"
         problem += f"; did you mean '{near[0]}'?" if near else ""
-    else:
-        for plain_type, words in _TYPE_NAMES.items():
-            problem = problem.replace(f"`{plain_type}`", words)
+    for plain_type, words in _TYPE_NAMES.items():
+        problem = problem.replace(f"`{plain_type}`", words)
     problem = problem[0].lower() + problem[1:]
-    return f"{_place(path, places)}[{section}] {name} = {value!r}: {problem}"
-
-
-def _place(path: tuple[str, ...], places: Places) -> str:
-    found = places.get(path)
-    return f"{found}: " if found else ""
+    return f"[{'.'.join(path[:-1])}] {path[-1]} = {value!r}: {problem}"

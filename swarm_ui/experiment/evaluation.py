@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import functools
+import asyncio
+import itertools
 import random
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -80,13 +81,13 @@ class Evaluator:
             score: computes the benchmark's own measures.
         """
         kept = finished_episodes(self._run, trial)
-        left = _unplayed(trial.jobs, kept)
+        left = list((Counter(trial.jobs) - Counter((e.task, e.seed) for e in kept)).elements())
         if left:
             pool = EnvironmentPool(
                 make_environment, min(concurrency, len(left)), restarts=Restarts(retries=1)
             )
-            stream = functools.partial(
-                rollout_stream, pool, policy, left, intervention=intervention, max_steps=max_steps
+            stream = rollout_stream(
+                pool, policy, left, intervention=intervention, max_steps=max_steps
             )
             await self._play(trial, kept, pool, stream)
         episodes = in_order(trial.jobs, _saved(self._run, trial))
@@ -101,59 +102,50 @@ class Evaluator:
         trial: Trial,
         kept: Sequence[Episode],
         pool: EnvironmentPool,
-        stream: Callable[[], AsyncGenerator[Episode, None]],
+        stream: AsyncGenerator[Episode, None],
     ) -> None:
         path = self._run.traces / f"{trial.file}.jsonl"
         if path.exists():
             write_jsonl(path, kept)
         label = trial.name or f"{trial.split}: {trial.arm.label}"
-        done, solved, masked = len(kept), sum(e.success is True for e in kept), 0
+        found = Counter(e.success for e in kept)
         with self._display.bar(label, len(trial.jobs), share=not trial.name) as bar:
-            bar.update(done, _note(solved, masked))
-            async with pool, aclosing(stream()) as episodes:
+            bar.update(found.total(), _note(found))
+            async with pool, aclosing(stream) as episodes:
                 async for episode in episodes:
                     append_jsonl(path, [episode])
-                    done, solved = done + 1, solved + (episode.success is True)
-                    masked += episode.success is None
-                    bar.update(done, _note(solved, masked))
+                    found[episode.success] += 1
+                    bar.update(found.total(), _note(found))
 
     async def play_in_workers(
         self, trials: Sequence[Trial], agent: str, workers: WorkerPool, *, limit: int, label: str
     ) -> None:
-        """Play phone episodes in worker processes.
+        """Play phone episodes of the base agent in worker processes, on at most ``limit`` of them.
 
-        Args:
-            trials: all; those with a result are left out.
-            agent: folder of the base agent.
-            workers: the processes.
-            limit: maximum number of busy processes.
-            label: label of the progress bar.
+        Trials that have a result are left out. ``agent`` is the agent's folder.
         """
-        trials = self.left(trials)
-        batches = [(k, batch) for k, trial in enumerate(trials) for batch in _batches(trial, agent)]
-        if not batches:
+        trials, episodes, turn = self.left(trials), 0, itertools.count()
+        if not trials:
             return
-        results: dict[int, dict[int, BatchResult]] = {k: {} for k in range(len(trials))}
-        counts = Counter(owner for owner, _ in batches)
         with self._display.bar(label, sum(len(trial.jobs) for trial in trials)) as bar:
-            episodes = 0
 
-            def done(number: int, result: BatchResult) -> None:
+            async def part(trial: Trial, at: int) -> BatchResult:
                 nonlocal episodes
-                owner = batches[number][0]
-                results[owner][number] = result
-                episodes += len(result.outcomes)
-                bar.update(episodes, trials[owner].arm.label)
-                if len(results[owner]) == counts[owner]:
-                    parts = [results[owner][k] for k in sorted(results[owner])]
-                    self._record_batches(trials[owner], parts)
+                jobs = trial.jobs[at : at + BATCH_SIZE]
+                batch = Batch(trial.arm, agent, trial.adapters, jobs)
+                played = await workers.play(batch, next(turn) % limit)
+                episodes += len(jobs)
+                bar.update(episodes, trial.arm.label)
+                return played
 
-            await workers.play([batch for _, batch in batches], limit=limit, done=done)
+            async def whole(trial: Trial) -> None:
+                starts = range(0, len(trial.jobs), BATCH_SIZE)
+                parts = await asyncio.gather(*(part(trial, at) for at in starts))
+                self._record_batches(trial, parts)
+
+            await asyncio.gather(*map(whole, trials))
 
     def _record_batches(self, trial: Trial, parts: Sequence[BatchResult]) -> None:
-        cost = Cost()
-        for part in parts:
-            cost.add(part.cost)
         result = ArmResult(
             split=trial.split,
             environment="phone (simulated)",
@@ -162,7 +154,7 @@ class Evaluator:
             jobs=trial.jobs,
             outcomes=tuple(value for part in parts for value in part.outcomes),
             edges=trial.arm.edges,
-            work=cost,
+            work=Cost.total(part.cost for part in parts),
         )
         self._record(trial, result, [episode for part in parts for episode in part.sample])
 
@@ -191,17 +183,6 @@ def _saved(run: RunDirectory, trial: Trial) -> list[Episode]:
     return list(iter_jsonl(path)) if path.exists() else []
 
 
-def _unplayed(jobs: Sequence[Job], kept: Sequence[Episode]) -> list[Job]:
-    done = Counter((episode.task, episode.seed) for episode in kept)
-    left = []
-    for job in jobs:
-        if done[job]:
-            done[job] -= 1
-        else:
-            left.append(job)
-    return left
-
-
 def _result(trial: Trial, episodes: Sequence[Episode], cost: Cost) -> ArmResult:
     labels = [e.policy for e in episodes if e.policy]
     return ArmResult(
@@ -219,24 +200,15 @@ def _result(trial: Trial, episodes: Sequence[Episode], cost: Cost) -> ArmResult:
     )
 
 
-def _batches(trial: Trial, agent: str) -> list[Batch]:
-    starts = range(0, len(trial.jobs), BATCH_SIZE)
-    return [
-        Batch(trial.arm, agent, trial.adapters, trial.jobs[at : at + BATCH_SIZE]) for at in starts
-    ]
-
-
-def _note(solved: int, masked: int) -> str:
-    return f"{solved} solved" + (f", {masked} masked" if masked else "")
+def _note(found: Counter[bool | None]) -> str:
+    return f"{found[True]} solved" + (f", {found[None]} masked" if found[None] else "")
 
 
 def _chosen(episodes: Sequence[Episode], trial: Trial) -> list[Episode]:
     """A few failed and solved episodes, drawn independently of the order they finished in."""
     draw = random.Random(derive(0, trial.split, trial.arm.name))
-    failed = [e for e in episodes if not e.success]
-    solved = [e for e in episodes if e.success]
-    half = _KEPT // 2
-    return [
-        *draw.sample(failed, min(half, len(failed))),
-        *draw.sample(solved, min(half, len(solved))),
-    ]
+    chosen = []
+    for solved in (False, True):
+        found = [e for e in episodes if bool(e.success) is solved]
+        chosen += draw.sample(found, min(_KEPT // 2, len(found)))
+    return chosen

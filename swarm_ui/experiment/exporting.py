@@ -15,6 +15,8 @@ from swarm_ui.experiment.runs import configuration_of
 from swarm_ui.experiment.teams import LEARNED_EDGES, agent_names, configured_edges
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge
+from swarm_ui.model import ChatModel
+from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.optim.preferences import chats
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.jsonl import iter_jsonl, write_jsonl
@@ -48,10 +50,16 @@ def text(run: Path, what: str, solved: bool) -> str:
             return path.read_text(encoding="utf-8")
     if what == "pairs":
         return _pairs(directory, solved)
-    if what == "edges":
-        return json.dumps(_edges(directory), indent=1) + "\n"
     agents, edges = _team(directory)
-    graph = _graph(agents, edges)
+    if what == "edges":
+        document = {"agents": agents, "edges": edges, **_probabilities(directory)}
+        return json.dumps(document, indent=1) + "\n"
+    model: ChatModel = ScriptedModel([])  # the graph is only drawn
+    graph = (
+        CollabGraph.solo(model)
+        if len(agents) == 1
+        else CollabGraph.collaborative(len(agents), 1, model=model, edges=edges)
+    )
     return graph.to_mermaid() if what == "mermaid" else graph.to_graphviz()
 
 
@@ -76,7 +84,7 @@ def _pairs(run: RunDirectory, solved: bool) -> str:
     return "".join(json.dumps(chats.pair(p), ensure_ascii=False) + "\n" for p in found)
 
 
-def learned(run: RunDirectory) -> bool:
+def _learned(run: RunDirectory) -> bool:
     """Whether a run learned its edges; other runs save the fixed distribution they sample from."""
     train = run.config().get("train")
     return isinstance(train, dict) and train.get("edges") == "learned"
@@ -84,10 +92,11 @@ def learned(run: RunDirectory) -> bool:
 
 def _team(run: RunDirectory) -> tuple[tuple[str, ...], tuple[Edge, ...]]:
     """Agents and edges: learned, else configured, else those of the last decision."""
-    if learned(run) and (run.path / LEARNED_EDGES).is_file():
+    path = run.path / LEARNED_EDGES
+    if _learned(run) and path.is_file():
         from swarm_ui.optim.edges.files import read_edges
 
-        distribution = read_edges(run.path / LEARNED_EDGES)
+        distribution = read_edges(path)
         return tuple(distribution.names), tuple(distribution.mode().edges)
     if run.config().get("made_by") == "swarm-ui":
         team = configuration_of(run.path).team
@@ -102,27 +111,17 @@ def _team(run: RunDirectory) -> tuple[tuple[str, ...], tuple[Edge, ...]]:
     return trace.agents, kept
 
 
-def _graph(agents: tuple[str, ...], edges: tuple[Edge, ...]) -> CollabGraph:
-    """The team, for drawing only; its model receives no request."""
-    from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
-
-    if len(agents) == 1:
-        return CollabGraph.solo(ScriptedModel([]))
-    return CollabGraph.collaborative(len(agents), 1, model=ScriptedModel([]), edges=edges)
-
-
-def _edges(run: RunDirectory) -> dict[str, Any]:
-    """Edges by name, with probabilities if they were learned."""
-    agents, edges = _team(run)
-    document: dict[str, Any] = {"agents": list(agents), "edges": [list(edge) for edge in edges]}
+def _probabilities(run: RunDirectory) -> dict[str, Any]:
+    """The distribution of the edges, if the run saved one."""
     path = run.path / LEARNED_EDGES
-    if path.is_file():
-        from swarm_ui.optim.edges.files import read_edges
+    if not path.is_file():
+        return {}
+    from swarm_ui.optim.edges.files import read_edges
 
-        distribution = read_edges(path)
-        document["learned"] = learned(run)
-        document["probabilities"] = [
-            {"from": a, "to": b, "probability": p} for (a, b), p in distribution.marginals().items()
-        ]
-        document["mode"] = [list(edge) for edge in distribution.mode().edges]
-    return document
+    distribution = read_edges(path)
+    marginals = distribution.marginals().items()
+    return {
+        "learned": _learned(run),
+        "probabilities": [{"from": a, "to": b, "probability": p} for (a, b), p in marginals],
+        "mode": distribution.mode().edges,
+    }

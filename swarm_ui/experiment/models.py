@@ -7,13 +7,14 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.experiment.config import Finding, ModelSection
+from swarm_ui.experiment.teams import agent_names
 from swarm_ui.model import ChatModel
 
 IN_PROCESS = ("base", "agent", "local")
@@ -51,12 +52,7 @@ def kind_of(section: ModelSection) -> str:
 
 
 def model_findings(section: ModelSection, agents: int) -> Iterator[Finding]:
-    """Mistakes in the choice of a model, found before anything is loaded.
-
-    Args:
-        section: the choice.
-        agents: number of agents that need an adapter; 0: not known.
-    """
+    """Mistakes in the choice of a model. ``agents`` need an adapter each; 0: not known."""
     try:
         kind = kind_of(section)
     except ConfigError as error:
@@ -111,9 +107,8 @@ async def open_model(section: ModelSection, loaded: Any = None) -> AsyncIterator
         ModelError: the endpoint does not answer, or does not serve the model.
     """
     kind = kind_of(section)
-    model: Any = loaded
-    if model is not None:
-        pass
+    if loaded is not None:
+        model = loaded
     elif kind == "endpoint":
         model = _endpoint(section)
         await model.check()
@@ -133,41 +128,30 @@ def load_in_process(section: ModelSection) -> Any:
     """A model of this process, with its adapters. Raises ``ConfigError`` if it cannot be loaded."""
     try:
         silence_transformers()
-        model: Any = _causal(section) if kind_of(section) == "local" else _agent(section)
+        if kind_of(section) == "local":
+            from swarm_ui.nodes.models.transformers.causal_model import CausalModel
+
+            model: Any = CausalModel.from_pretrained(Path(section.name), device=section.device)
+        else:
+            import torch
+
+            from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
+
+            torch.set_num_threads(1)  # small matrices gain nothing from more threads
+            model = LocalModel.load(BASE_AGENT if section.name == "base" else Path(section.name))
     except ImportError as error:
-        module = error.name or "torch"
-        raise MissingExtra("train", "a model in this process", module) from error
+        raise MissingExtra("train", "a model in this process", error.name or "torch") from error
     if section.adapters:
         model.load_adapters(Path(section.adapters))
     return model
 
 
-def _agent(section: ModelSection) -> Any:
-    """The shipped base agent, or one in a folder."""
-    import torch
-
-    from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
-
-    torch.set_num_threads(1)  # small matrices gain nothing from more threads
-    return LocalModel.load(BASE_AGENT if section.name == "base" else Path(section.name))
-
-
-def _causal(section: ModelSection) -> Any:
-    from swarm_ui.nodes.models.transformers.causal_model import CausalModel
-
-    return CausalModel.from_pretrained(Path(section.name), device=section.device)
-
-
 def adapter_names(section: ModelSection, agents: int) -> list[str | None]:
-    """The adapter of each agent: the one it was trained with, or the one with its own name.
-
-    Raises:
-        ConfigError: an agent has no adapter.
-    """
+    """The adapter of each agent: the one it was trained with, or the one with its own name."""
     if not section.adapters:
         return [None] * agents
     if section.adapters == SERVED:
-        return [f"agent_{k}" for k in range(agents)]
+        return list(agent_names(agents))
     return list(_trained_adapters(Path(section.adapters), agents))
 
 
@@ -175,8 +159,12 @@ def _trained_adapters(folder: Path, agents: int) -> list[str]:
     known = sorted(path.parent.name for path in folder.glob("*/adapter_config.json"))
     if not known:
         raise ConfigError(f"no adapters in '{folder}': expected RUN/adapters of a training run")
-    groups = _groups(folder)
-    names = [f"agent_{k}" for k in range(agents)]
+    try:  # [train] adapters of the run that made the folder
+        document = json.loads((folder.parent / "config.json").read_text(encoding="utf-8"))
+        groups = document["config"]["train"].get("adapters")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        groups = None  # the folder was copied: each agent uses the adapter of its own name
+    names = agent_names(agents)
     if groups == "shared":
         return known[:1] * agents
     if isinstance(groups, dict):
@@ -188,29 +176,29 @@ def _trained_adapters(folder: Path, agents: int) -> list[str]:
     return names
 
 
-def _groups(folder: Path) -> Any:
-    """``[train] adapters`` of the run that made the folder; ``None``: not known."""
-    try:
-        document = json.loads((folder.parent / "config.json").read_text(encoding="utf-8"))
-        return document["config"]["train"].get("adapters")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None  # the folder was copied: each agent uses the adapter of its own name
-
-
-def make_from_code(name: str, kind: type) -> Any:
-    """Call ``module:factory``; the module may be in the working directory.
+def named_in_code(place: str) -> Callable[..., Any]:
+    """What ``module:name`` names; the module may be in the working directory.
 
     Raises:
-        ConfigError: it cannot be imported, or returns an object of another type.
+        ConfigError: it cannot be imported, or not be called.
     """
-    module, _, attribute = name.partition(":")
+    module, _, name = place.partition(":")
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
-        found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(f"cannot make '{name}': {error}") from error
-    value = found()
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(
+            f"cannot make '{place}': {error}; expected MODULE:NAME of a callable"
+        ) from error
+    if not callable(found):
+        raise ConfigError(f"'{place}' is a {type(found).__name__}; expected a callable")
+    return found  # type: ignore[no-any-return]
+
+
+def make_from_code(name: str, kind: type) -> Any:
+    """Call ``module:factory``. Raises ``ConfigError`` if it is not a factory of this type."""
+    value = named_in_code(name)()
     if not isinstance(value, kind):
         raise ConfigError(f"'{name}' returns a {type(value).__name__}, expected a {kind.__name__}")
     return value

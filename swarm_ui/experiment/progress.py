@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +13,6 @@ from rich.progress import (
     Progress,
     ProgressColumn,
     Task,
-    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -29,19 +29,13 @@ _WIDTH = 140
 def script_console() -> Console:
     """Standard output of a script; wide if it is not a terminal."""
     console = Console(highlight=False, markup=False)
-    if console.is_terminal:
-        return console
-    return Console(highlight=False, markup=False, width=_WIDTH)
+    if not console.is_terminal:
+        console.width = _WIDTH
+    return console
 
 
 class ProgressDisplay:
-    """Shows several tasks at the same time.
-
-    Args:
-        console: where to write; default: standard output.
-        announce: print a line when a task begins, and its duration when it ends.
-        quiet: show nothing.
-    """
+    """Shows several tasks at the same time. ``announce``: a line when each begins and ends."""
 
     def __init__(
         self, console: Console | None = None, *, announce: bool = True, quiet: bool = False
@@ -57,46 +51,23 @@ class ProgressDisplay:
 
     @contextmanager
     def bar(self, label: str, total: float, *, share: bool = True) -> Iterator[Bar]:
-        """Show a bar while the block runs.
-
-        Args:
-            label: name of the task.
-            total: number of steps that :meth:`Bar.update` counts.
-            share: show a percentage; else the count of the steps and their rate.
-        """
+        """Show a bar while the block runs. ``share``: a percentage; else a count and its rate."""
         bar = Bar(self, label, total, share)
         try:
             yield bar
         finally:
-            self._remove(bar.task)
+            bar.end()
         if self.announce:
             self.say(f"{label}: {bar.seconds:.0f} s")
 
-    def add(self, label: str, total: float, share: bool) -> TaskID | None:
-        """Show a bar; ``None`` if there is no terminal."""
-        if self.quiet:
+    def live(self) -> Progress | None:
+        """The bars on the terminal; ``None`` if there is none."""
+        if self.quiet or not self.console.is_terminal:
             return None
-        if not self.console.is_terminal:
-            if self.announce:
-                self.say(f"{label} …")
-            return None
-        if self._live is None:
+        if self._live is None or not self._live.live.is_started:
             self._live = _bars(self.console)
             self._live.start()
-        return self._live.add_task(label, total=total, note="", share=share)
-
-    def move(self, task: TaskID, done: float, note: str) -> None:
-        """Set the state of a bar."""
-        if self._live is not None:
-            self._live.update(task, completed=done, note=note)
-
-    def _remove(self, task: TaskID | None) -> None:
-        if task is None or self._live is None:
-            return
-        self._live.remove_task(task)
-        if not self._live.tasks:
-            self._live.stop()
-            self._live = None
+        return self._live
 
 
 class Bar:
@@ -106,7 +77,18 @@ class Bar:
         self._display, self._label, self._share = display, label, share
         self._total = max(total, 1e-9)
         self._began = self._line_at = time.monotonic()
-        self.task = display.add(label, total, share)
+        self._live = display.live()
+        if self._live is not None:
+            self._task = self._live.add_task(label, total=total, note="", share=share)
+        elif display.announce:
+            display.say(f"{label} …")
+
+    def end(self) -> None:
+        """Remove the bar."""
+        if self._live is not None:
+            self._live.remove_task(self._task)
+            if not self._live.tasks:
+                self._live.stop()
 
     @property
     def seconds(self) -> float:
@@ -115,8 +97,8 @@ class Bar:
 
     def update(self, done: float, note: str = "") -> None:
         """Set the number of finished steps."""
-        if self.task is not None:
-            self._display.move(self.task, done, note)
+        if self._live is not None:
+            self._live.update(self._task, completed=done, note=note)
             return
         now = time.monotonic()
         if now - self._line_at >= _SECONDS_BETWEEN_LINES and done > 0:
@@ -129,25 +111,22 @@ class Bar:
 
     def _line(self, done: float, note: str) -> str:
         rate = done / max(self.seconds, 1e-9)
-        shown = f"{done / self._total:.0%}" if self._share else _count(done, self._total, rate)
+        shown = f"{done / self._total:.0%}"
+        if not self._share:
+            shown = f"{done:g}/{self._total:g}, {rate:.2f}/s"
         left = f"about {(self._total - done) / rate:.0f} s left"
         return f"{self._label}: {shown}, {left}" + (f", {note}" if note else "")
 
 
 def counting(bar: Bar) -> Callable[[str, Sequence[Episode]], None]:
     """A listener that advances a bar by the episodes of each task."""
-    played = 0
+    played = itertools.count(1)
 
     def count(task: str, episodes: Sequence[Episode]) -> None:
-        nonlocal played
-        played += len(episodes)
-        bar.update(played, task)
+        for _ in episodes:
+            bar.update(next(played), task)
 
     return count
-
-
-def _count(done: float, total: float, rate: float) -> str:
-    return f"{done:g}/{total:g}, {rate:.2f}/s"
 
 
 class _Amount(ProgressColumn):

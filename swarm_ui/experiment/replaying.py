@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -69,20 +70,13 @@ async def replay_decision(
     before = record.steps[step - 1].trace
     config = _settings(run, overrides)
     _check_team(config, before)
+    again = [c.message for c in before.calls if changes.again and c.node in before.agents]
     async with open_model(config.model) as model:
         counting: Any = _CountingModel(model)
         names = adapter_names(config.model, config.team.agents)
-        edges = _edges(before, changes)
-        graph = arm_of(config.team, names, edges=edges).graph(counting)
-        after = await replay(
-            graph,
-            before,
-            messages={id: _message(before, id, text) for id, text in changes.say.items()},
-            without=changes.without,
-            again=[c.message for c in before.calls if c.node in before.agents]
-            if changes.again
-            else (),
-        )
+        graph = arm_of(config.team, names, edges=_edges(before, changes)).graph(counting)
+        said = {id: _message(before, id, text) for id, text in changes.say.items()}
+        after = await replay(graph, before, messages=said, without=changes.without, again=again)
     return Replayed(before, after, counting.requests)
 
 
@@ -101,17 +95,11 @@ class _CountingModel:
 
     def __init__(self, model: Any) -> None:
         self._model, self.requests = model, 0
-        self.name = model.name
+        self.name, self.score, self.close = model.name, getattr(model, "score", None), model.close
 
     async def generate(self, requests: Any) -> Any:
         self.requests += len(requests)
         return await self._model.generate(requests)
-
-    async def score(self, requests: Any, replies: Any) -> Any:
-        return await self._model.score(requests, replies)
-
-    async def close(self) -> None:
-        await self._model.close()
 
 
 def _found(path: Path, number: int) -> tuple[Episode, Path | None]:
@@ -124,11 +112,9 @@ def _found(path: Path, number: int) -> tuple[Episode, Path | None]:
         above = path.resolve().parent.parent
         run = above if (above / "config.json").is_file() else None
     count = 0
-    for file in files:
-        for episode in iter_jsonl(file):
-            count += 1
-            if count == number:
-                return episode, run
+    for count, episode in enumerate(chain.from_iterable(map(iter_jsonl, files)), start=1):
+        if count == number:
+            return episode, run
     raise ConfigError(f"'{path}' has {count} episodes, so there is no episode {number}")
 
 
@@ -136,7 +122,7 @@ def _settings(run: Path | None, overrides: Draft) -> Config:
     """The settings of the run, overridden by those of the command line."""
     if run is None:
         return checked(overrides)
-    values: dict[str, Any] = dict(plain(configuration_of(run)))
+    values = plain(configuration_of(run))
     for path in overrides.places:
         section, name = path[0], path[-1]
         if len(path) == 2 and isinstance(values.get(section), dict):

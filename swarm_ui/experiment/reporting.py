@@ -30,7 +30,7 @@ def evaluation_report(run: RunDirectory, results: Results) -> Path:
         title="; ".join(labels) or run.path.name,
         summary=f"{sum(v == 1.0 for v in values)} of {len(values)} episodes solved.{note}",
         labels=results.labels,
-        episodes=tuple(_pictured(_failed_first(episodes))),
+        episodes=_pictured(_failed_first(episodes)),
     )
     return write_report(run.path, data)
 
@@ -44,7 +44,7 @@ def training_report(run: RunDirectory) -> Path:
         title=run.path.name,
         summary="A team that learned from its own rollouts, of which a few of each iteration are "
         f"kept: {sum(e.success is True for e in kept)} of these {len(kept)} were solved.",
-        episodes=tuple(_pictured(_failed_first(kept))),
+        episodes=_pictured(_failed_first(kept)),
     )
     return write_report(run.path, data)
 
@@ -55,28 +55,23 @@ def trace_report(episodes: Sequence[Episode], path: Path, title: str) -> Path:
         title=title,
         summary=f"{len(episodes)} episodes, {sum(e.success is True for e in episodes)} solved.",
         heat_maps=tuple(filter(None, [credit_map(tuple(episodes))])),
-        episodes=tuple(_pictured(episodes)),
+        episodes=_pictured(episodes),
     )
     write_atomic(path, page(data))
     return path
 
 
-def with_screenshots(episodes: Sequence[Episode]) -> list[Episode]:
-    """The episodes; those on the embedded phone get a screenshot of every screen.
+def with_screenshots(episode: Episode) -> Episode:
+    """The episode; on the embedded phone, with a screenshot of every screen.
 
     Raises:
-        SwarmError: an episode was recorded with another version of the phone.
+        SwarmError: it was recorded with another version of the phone.
     """
     from swarm_ui.environments.phone import PhoneEnvironment
 
-    name = PhoneEnvironment().name
-    return [_with_screenshots(e) if e.environment == name else e for e in episodes]
-
-
-def _with_screenshots(episode: Episode) -> Episode:
-    from swarm_ui.environments.phone import PhoneEnvironment
-
     phone = PhoneEnvironment(screenshots=True)
+    if episode.environment != phone.name:
+        return episode
     observation = phone.begin(episode.task, episode.seed)
     steps: list[StepRecord] = []
     for record in episode.steps:
@@ -94,12 +89,12 @@ def _failed_first(episodes: Sequence[Episode]) -> list[Episode]:
     return sorted(episodes, key=lambda episode: bool(episode.success))[:_PICTURED]
 
 
-def _pictured(episodes: Sequence[Episode]) -> list[Episode]:
+def _pictured(episodes: Sequence[Episode]) -> tuple[Episode, ...]:
     out: list[Episode] = []
     for episode in episodes:
         try:
-            out += with_screenshots([episode])
+            out.append(with_screenshots(episode))
         except SwarmError:
             # If the phone had other settings, the report draws the elements instead.
             out.append(episode)
-    return out
+    return tuple(out)

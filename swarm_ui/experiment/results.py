@@ -27,12 +27,7 @@ ORDER = (
 
 
 def success_interval(jobs: Sequence[Job], outcomes: Sequence[float | None]) -> Interval | None:
-    """Success with its 95 % interval, clustered by task; ``None``: no episode counts.
-
-    Args:
-        jobs: task and seed of each outcome.
-        outcomes: one for each episode; ``None``: masked by a fault.
-    """
+    """Success with its 95 % interval, clustered by task; ``None``: no episode counts."""
     return clustered_mean(_by_task(jobs, outcomes))
 
 
@@ -89,10 +84,12 @@ class Cost(msgspec.Struct, kw_only=True):
             model_seconds=counters.seconds - old.model_seconds,
         )
 
-    def add(self, other: Cost) -> None:
-        """Add another cost to this one."""
-        for name in self.__struct_fields__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+    @classmethod
+    def total(cls, costs: Iterable[Cost]) -> Cost:
+        """The sum of some costs."""
+        found = list(costs)
+        names = cls.__struct_fields__
+        return cls(**{name: sum(getattr(cost, name) for cost in found) for name in names})
 
     @property
     def tokens(self) -> int:
@@ -205,16 +202,27 @@ class Results(msgspec.Struct, kw_only=True):
 
     def put(self, result: ArmResult) -> None:
         """Add a result; it replaces an earlier one of the same episodes."""
-        key = (result.split, result.arm, result.seed)
-        places = [k for k, a in enumerate(self.arms) if (a.split, a.arm, a.seed) == key]
-        if places:
-            self.arms[places[0]] = result
-        else:
-            self.arms.append(result)
+        by_key = {(a.split, a.arm, a.seed): a for a in self.arms}
+        by_key[result.split, result.arm, result.seed] = result
+        self.arms = list(by_key.values())
 
     def rows(self) -> list[Row]:
         """The table, computed from the outcomes."""
-        return [self._row(arm) for arm in self.arms]
+        return [
+            Row(
+                split=arm.split,
+                arm=arm.arm,
+                label=arm.label,
+                success=arm.success,
+                masked=arm.masked,
+                to_base=self._difference(arm, BASE),
+                to_trained=self._difference(arm, TRAINED)
+                if arm.arm.startswith("trained")
+                else None,
+                calls_per_decision=arm.work.calls_per_decision,
+            )
+            for arm in self.arms
+        ]
 
     def sort(self, splits: Sequence[str]) -> None:
         """Sort the arms in the order of tables; they were added when they finished."""
@@ -250,18 +258,6 @@ class Results(msgspec.Struct, kw_only=True):
         except (OSError, AttributeError, KeyError, TypeError, msgspec.MsgspecError) as error:
             raise ConfigError(f"'{path}' cannot be read: {error}") from error
 
-    def _row(self, arm: ArmResult) -> Row:
-        return Row(
-            split=arm.split,
-            arm=arm.arm,
-            label=arm.label,
-            success=arm.success,
-            masked=arm.masked,
-            to_base=self._difference(arm, BASE),
-            to_trained=self._difference(arm, TRAINED) if arm.arm.startswith("trained") else None,
-            calls_per_decision=arm.work.calls_per_decision,
-        )
-
     def _difference(self, arm: ArmResult, other: str) -> Interval | None:
         against = self.find(arm.split, other)
         if against is None or against is arm or against.jobs != arm.jobs:
@@ -280,14 +276,8 @@ def _from_plans(document: dict[str, Any]) -> dict[str, Any]:
     """Version 1 as the command line wrote it; version 1 of the demos needs no change."""
     arms = []
     for plan in document["plans"]:
-        prompt, completion = plan.get("prompt_tokens"), plan.get("completion_tokens")
-        if prompt is None:  # the first runs recorded only the sum
-            prompt, completion = plan.get("tokens", 0), 0
-        work = {"decisions": plan.get("steps", 0), "calls": plan.get("calls", 0),
-                "prompt_tokens": prompt, "completion_tokens": completion or 0,
-                "seconds": plan.get("seconds", 0.0)}  # fmt: skip
-        kept = ("name", "split", "seed", "environment", "jobs", "outcomes", "faults", "measures")
-        label = plan.get("policy", "")
-        arms.append({**{k: plan[k] for k in kept if k in plan}, "label": label, "work": work})
+        # The first runs recorded only the sum of the tokens.
+        work = {"prompt_tokens": plan.get("tokens", 0), **plan, "decisions": plan.get("steps", 0)}
+        arms.append({**plan, "label": plan.get("policy", ""), "work": work})
     label = document.get("label")
     return {"labels": [label] if label else [], "arms": arms}

@@ -6,11 +6,12 @@ import dataclasses
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
 
 from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.config import plain as plain
 
 EnvironmentName = Literal["phone", "miniwob", "androidworld"]
 Method = Literal["rft", "dpo"]
@@ -27,10 +28,6 @@ _RANGES: dict[str, tuple[float, float]] = {
     "seed": (0, 2**31),
     "processes": (1, 64),
 }
-
-
-def _processors() -> int:
-    return min(2, os.cpu_count() or 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +69,7 @@ class Settings:
     """Episodes of the learning curve after each iteration; 0: none."""
     web_episodes: int = 3
     """Episodes of each arm on each web task; 0: not measured."""
-    processes: int = dataclasses.field(default_factory=_processors)
+    processes: int = dataclasses.field(default_factory=lambda: min(2, os.cpu_count() or 1))
     """Number of evaluation processes in addition to the main process."""
     base_url: str | None = None
     model: str | None = None
@@ -110,38 +107,23 @@ class Settings:
 
 def defaults(*, quick: bool, env: EnvironmentName, endpoint: bool) -> Settings:
     """The default settings for an environment and a kind of model."""
-    settings = Settings(env=env, quick=quick)
+    given: dict[str, Any] = {}
     if quick:
-        settings = dataclasses.replace(
-            settings, iterations=2, shared_iterations=1, episodes=24, shared_steps=24, steps=10,
-            episodes_test=48, episodes_other=0, episodes_validation=0, web_episodes=1,
-        )  # fmt: skip
+        given |= {
+            "iterations": 2, "shared_iterations": 1, "episodes": 24, "shared_steps": 24,
+            "steps": 10, "episodes_test": 48, "episodes_other": 0, "episodes_validation": 0,
+            "web_episodes": 1,
+        }  # fmt: skip
     if env == "miniwob":
         # Credit by outcome alone needs more episodes; a page is slower than the phone.
-        settings = dataclasses.replace(
-            settings,
-            iterations=2 if quick else 4,
-            shared_iterations=settings.iterations,
-            episodes_test=1 if quick else 4,
-        )
+        given |= {"shared_iterations": 2 if quick else 4, "episodes_test": 1 if quick else 4}
     if endpoint or env == "androidworld":
-        settings = dataclasses.replace(settings, episodes_test=4 if quick else 12)
-    return settings
-
-
-def plain(settings: Settings) -> dict[str, object]:
-    """The settings as JSON-compatible objects."""
-    return msgspec.json.decode(
-        msgspec.json.encode(dataclasses.asdict(settings)), type=dict[str, object]
-    )
+        given["episodes_test"] = 4 if quick else 12
+    return Settings(env=env, quick=quick, **given)
 
 
 def restored(config: Mapping[str, object], where: str) -> Settings:
-    """The settings of an existing run.
-
-    Raises:
-        ConfigError: another program wrote them.
-    """
+    """The settings of an existing run. Raises ``ConfigError`` if another program wrote them."""
     try:
         return msgspec.convert(dict(config), Settings)
     except (msgspec.ValidationError, TypeError) as error:

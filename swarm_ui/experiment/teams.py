@@ -49,7 +49,7 @@ class Arm:
     """Use a shuffled view if a screen occurs again."""
     trained: bool = False
     """Each agent uses the adapter of its own name."""
-    adapters: tuple[str | None, ...] | None = None
+    adapters: tuple[str | None, ...] = ()
     """The adapter of each agent, instead of what ``trained`` says."""
 
     def policy(self, model: ChatModel) -> Policy:
@@ -81,9 +81,8 @@ class Arm:
         )
 
     def _adapters(self) -> Sequence[str | None]:
-        if self.adapters is not None:
-            return self.adapters
-        return [name if self.trained else None for name in agent_names(self.agents)]
+        names = [name if self.trained else None for name in agent_names(self.agents)]
+        return self.adapters or names
 
 
 def agent_names(count: int) -> list[str]:
@@ -98,13 +97,9 @@ def arm_of(
     model: str = "",
     edges: Sequence[Edge] | None = None,
 ) -> Arm:
-    """The team of a configuration.
+    """The team of a configuration, with the adapter of each agent.
 
-    Args:
-        team: the configuration.
-        adapters: the adapter of each agent.
-        model: name of the model, for the label.
-        edges: used instead of the configured edges.
+    ``model`` is a name for the label; ``edges`` are used instead of the configured ones.
     """
     who = f"{model}, trained" if any(name is not None for name in adapters) else model
     shape = "learned" if (Path(team.edges) / LEARNED_EDGES).is_file() else team.edges
@@ -180,8 +175,14 @@ def parse_edges(text: str, names: Sequence[str]) -> tuple[Edge, ...]:
 def base_arms(settings: Settings) -> list[Arm]:
     """The base agent, the controls without training, and the untrained team."""
     n = settings.agents
-    arms = [
-        Arm(name=BASE, label="base, greedy"),
+    vote = _team("base-vote", f"base ×{n}, views + probability vote", n)
+    greedy = Arm(name=BASE, label="base, greedy")
+    if settings.quick:
+        return [greedy, vote]
+    draws = random.Random(derive(settings.seed, "base team"))
+    edges = random_dag(agent_names(n), settings.density, draws)
+    return [
+        greedy,
         Arm(name="base-guard", label="base, greedy with loop guard", guard=True),
         Arm(name="base-shuffled", label="base, one shuffled call", views="shuffle"),
         Arm(
@@ -190,70 +191,41 @@ def base_arms(settings: Settings) -> list[Arm]:
             agents=n,
             temperature=settings.temperature,
         ),
-        _vote("base-vote", f"base ×{n}, views + probability vote", n),
+        vote,
+        _team("base-team", f"base team, DAG, {settings.rounds} rounds", n, settings.rounds, edges),
     ]
-    if settings.quick:
-        return [arms[0], arms[-1]]
-    edges = random_dag(
-        agent_names(n), settings.density, random.Random(derive(settings.seed, "base team"))
-    )
-    label = f"base team, DAG, {settings.rounds} rounds"
-    return [*arms, _team("base-team", label, settings, edges)]
 
 
 def trained_arms(settings: Settings, edges: Sequence[Edge], drawn: str) -> list[Arm]:
-    """The trained agents alone, voting, and as a team on the given edges.
-
-    Args:
-        drawn: description of the edges, for the label.
-    """
-    label = f"trained team, {drawn}, {settings.rounds} rounds"
-    team = _team("trained-team", label, settings, edges)
-    vote = _vote("trained-vote", "trained team, no edges", settings.agents)
-    arms = [Arm(name=TRAINED, label="trained, greedy (agent_0)"), vote, team]
+    """The trained agents alone, voting, and as a team on edges that ``drawn`` describes."""
+    n, rounds = settings.agents, settings.rounds
+    arms = [
+        Arm(name=TRAINED, label="trained, greedy (agent_0)"),
+        _team("trained-vote", "trained team, no edges", n),
+        _team("trained-team", f"trained team, {drawn}, {rounds} rounds", n, rounds, edges),
+    ]
     return [dataclasses.replace(arm, trained=True) for arm in arms]
+
+
+def _team(name: str, label: str, agents: int, rounds: int = 1, edges: Sequence[Edge] = ()) -> Arm:
+    return Arm(name=name, label=label, agents=agents, rounds=rounds, edges=tuple(edges),
+               views="shuffle", vote="probability")  # fmt: skip
 
 
 def rollout_arm(settings: Settings, edges: Sequence[Edge]) -> Arm:
     """The team as it acts in training."""
-    return Arm(
-        name="training-team",
-        label="training team",
-        agents=settings.agents,
-        rounds=settings.rounds,
-        edges=tuple(edges),
+    return dataclasses.replace(
+        _team("training-team", "training team", settings.agents, settings.rounds, edges),
+        vote="majority",
         temperature=settings.temperature,
-        views="shuffle",
         trained=True,
     )
-
-
-def _team(name: str, label: str, settings: Settings, edges: Sequence[Edge]) -> Arm:
-    return Arm(
-        name=name,
-        label=label,
-        agents=settings.agents,
-        rounds=settings.rounds,
-        edges=tuple(edges),
-        views="shuffle",
-        vote="probability",
-    )
-
-
-def _vote(name: str, label: str, agents: int) -> Arm:
-    return Arm(name=name, label=label, agents=agents, views="shuffle", vote="probability")
 
 
 def endpoint_arms(settings: Settings) -> list[Arm]:
     """One agent of a served model, and a team of it on a random DAG."""
     draws = random.Random(derive(settings.seed, "team"))
-    team = Arm(
-        name="team",
-        label=f"{settings.agents} agents, {settings.rounds} rounds on a DAG, majority vote",
-        agents=settings.agents,
-        rounds=settings.rounds,
-        edges=random_dag(agent_names(settings.agents), settings.density, draws),
-        temperature=settings.temperature,
-        views="shuffle",
-    )
-    return [Arm(name=BASE, label="one agent, greedy"), team]
+    edges = random_dag(agent_names(settings.agents), settings.density, draws)
+    label = f"{settings.agents} agents, {settings.rounds} rounds on a DAG, majority vote"
+    team = dataclasses.replace(rollout_arm(settings, edges), name="team", label=label)
+    return [Arm(name=BASE, label="one agent, greedy"), dataclasses.replace(team, trained=False)]

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.experiment.progress import Bar
 from swarm_ui.experiment.results import Cost
@@ -73,10 +75,7 @@ async def train(
 
     Args:
         run: stores checkpoints, metrics, a sample of the episodes, adapters and edges.
-        model: the in-process model of the graph's agents.
-        graph: the team in rollouts.
-        environment: the environment of the rollouts.
-        config: settings.
+        graph: the team in rollouts, whose agents use ``model``.
         bar: counts iterations.
         keep_adapters: keep the adapters after each iteration, for a learning curve.
         warn: called with warnings of the trainer; default: they are printed above the bar.
@@ -160,14 +159,12 @@ def unseen_graph(settings: Settings, seen: Set[frozenset[Edge]]) -> tuple[Edge, 
 
 def rollout_cost(run: RunDirectory, history: Sequence[IterationMetrics]) -> Cost:
     """What the rollouts of stage 2 cost."""
-    costs = {line["iteration"]: line for line in run.metrics() if line.get("kind") == "rollouts"}
-    total = Cost()
-    for metrics in history:
-        line = costs.get(metrics.iteration)
-        if line is not None:
-            counts = {name: line.get(name, 0) for name in Cost.__struct_fields__}
-            total.add(Cost(**{**counts, "seconds": metrics.rollout_seconds}))  # type: ignore[arg-type]
-    return total
+    lines = {line["iteration"]: line for line in run.metrics() if line.get("kind") == "rollouts"}
+    return Cost.total(
+        msgspec.convert({**lines[at.iteration], "seconds": at.rollout_seconds}, Cost)
+        for at in history
+        if at.iteration in lines
+    )
 
 
 def adapters_after(run: RunDirectory, iteration: int) -> Path:

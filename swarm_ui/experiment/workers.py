@@ -10,15 +10,15 @@ import asyncio
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from swarm_ui.errors import SwarmError
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 BATCH_SIZE = 64
 """Number of episodes played concurrently: enough to fill the batches of the model."""
+_PRELOADED = ("swarm_ui.nodes.models.tiny_agent.local_model", "swarm_ui.environments.phone")
+"""Modules that every worker uses."""
 _FAILED, _SOLVED = 2, 1
 """Number of complete episodes kept of a batch."""
 
@@ -62,7 +64,12 @@ class WorkerPool:
     """Worker processes, for a ``with`` statement. Leaving it cancels batches not yet started."""
 
     def __init__(self, processes: int) -> None:
-        context = multiprocessing.get_context("spawn")
+        # A fork server imports torch once for all workers. On macOS, forking a process that has
+        # loaded system frameworks is not safe.
+        forks = sys.platform == "linux"
+        context = multiprocessing.get_context("forkserver" if forks else "spawn")
+        if forks:
+            context.set_forkserver_preload([__name__, *_PRELOADED])
         self._workers = [
             ProcessPoolExecutor(1, mp_context=context, initializer=_enter) for _ in range(processes)
         ]
@@ -70,45 +77,21 @@ class WorkerPool:
     def __enter__(self) -> WorkerPool:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for worker in self._workers:
             worker.shutdown(wait=False, cancel_futures=True)
         for worker in self._workers:
             worker.shutdown(wait=True)
 
-    async def play(
-        self, batches: Sequence[Batch], *, limit: int, done: Callable[[int, BatchResult], None]
-    ) -> list[BatchResult]:
-        """Play all batches on the first ``limit`` workers, in turn.
-
-        Args:
-            batches: what to play.
-            limit: maximum number of busy workers.
-            done: called with the number of a batch and its results.
-
-        Raises:
-            SwarmError: a process died.
-        """
-        limit = min(limit, len(self._workers))
-        loop = asyncio.get_running_loop()
-
-        async def one(number: int) -> BatchResult:
-            worker = self._workers[number % limit]
-            try:
-                played = await loop.run_in_executor(worker, play, batches[number])
-            except BrokenProcessPool as error:
-                raise SwarmError(
-                    "a process of the evaluation died (out of memory?); resume with --resume"
-                ) from error
-            done(number, played)
-            return played
-
-        return await asyncio.gather(*(one(number) for number in range(len(batches))))
+    async def play(self, batch: Batch, number: int) -> BatchResult:
+        """Play a batch on one worker. Raises ``SwarmError`` if the process died."""
+        worker = self._workers[number % len(self._workers)]
+        try:
+            return await asyncio.get_running_loop().run_in_executor(worker, play, batch)
+        except BrokenProcessPool as error:
+            raise SwarmError(
+                "a process of the evaluation died (out of memory?); resume with --resume"
+            ) from error
 
 
 def play(batch: Batch) -> BatchResult:

@@ -251,11 +251,11 @@ def test_long_work_is_told_where_there_is_no_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("swarm_ui.experiment.progress._SECONDS_BETWEEN_LINES", 0.0)
-    with Output().bar("apps", 4) as bar:
+    with Output().progress.bar("apps", 4, share=False) as bar:
         bar.update(1, "1 solved")
-    with Output().bar("training", 300, share=True) as bar:
+    with Output().progress.bar("training", 300) as bar:
         bar.update(100, "iteration 2/3: rollouts 1/8")
-    with Output(quiet=True).bar("apps", 4) as bar:
+    with Output(quiet=True).progress.bar("apps", 4) as bar:
         bar.update(1)
     told = capsys.readouterr()
     first, second = told.err.splitlines()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
 import typer
 
-from swarm_ui.cli import exits, flags
+from swarm_ui.cli import flags
 from swarm_ui.cli.output import Output
 from swarm_ui.cli.tables import comparison_table
 from swarm_ui.experiment.comparing import compare_runs
@@ -27,6 +28,4 @@ def compare(
     output = Output(machine=json)
     rows = compare_runs(ours, theirs)
     output.show(comparison_table(rows, ours, theirs))
-    output.record({"ok": True, "exit": exits.OK, "a": ours, "b": theirs,
-                   "rows": [row.plain() for row in rows]})  # fmt: skip
-    return exits.OK
+    return output.done(a=ours, b=theirs, rows=msgspec.to_builtins(rows))

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
-from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.text import Text
 
-from swarm_ui.cli import exits, flags
+from swarm_ui.cli import flags
 from swarm_ui.cli.output import Output
-from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.models import named_in_code
 
 
 def credit(
@@ -41,15 +38,14 @@ def credit(
     from swarm_ui.optim.credit.analysis.credit_tables import report_tables
 
     output = Output(machine=json)
-    more = [assigner for place in assigners or () for assigner in _named(place)()]
+    more = [assigner for place in assigners or () for assigner in named_in_code(place)()]
     report = asyncio.run(_report(run, env, replay, more, reference, episodes))
     for made in report_tables(report):
         output.show(made)
     if plots is not None:
         report.plot(plots)
-        output.say(Text(f"wrote two plots to {plots}", overflow="fold"))
-    output.record({"ok": True, "exit": exits.OK, **msgspec.to_builtins(report, str_keys=True)})
-    return exits.OK
+        output.say(f"wrote two plots to {plots}")
+    return output.done(**msgspec.to_builtins(report, str_keys=True))
 
 
 async def _report(
@@ -64,7 +60,7 @@ async def _report(
         env = "swarm_ui.environments.phone:PhoneEnvironment"
     async with AsyncExitStack() as stack:
         graph = await _team(run, stack) if replay else None
-        make = None if env is None else _named(env)
+        make = None if env is None else named_in_code(env)
         return await compare_recorded(
             found, make_environment=make, graph=graph, assigners=more, reference=reference
         )
@@ -79,15 +75,3 @@ async def _team(run: Path, stack: AsyncExitStack) -> Any:
     config = configuration_of(run)
     model = await stack.enter_async_context(open_model(config.model))
     return arm_of(config.team, adapter_names(config.model, config.team.agents)).graph(model)
-
-
-def _named(place: str) -> Callable[..., Any]:
-    """What ``MODULE:NAME`` names. Raises ``ConfigError`` if it cannot be called."""
-    module, _, name = place.partition(":")
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(f"'{place}': expected MODULE:NAME of a callable; {error}") from error
-    if not callable(found):
-        raise ConfigError(f"'{place}' is a {type(found).__name__}; expected a callable")
-    return found  # type: ignore[no-any-return]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
 from rich.text import Text
 
 from swarm_ui.cli import exits, flags
-from swarm_ui.cli.checks import AREAS, Check, checks
+from swarm_ui.cli.checks import AREAS, checks
 from swarm_ui.cli.output import Output, table
 from swarm_ui.errors import ConfigError
 
@@ -40,9 +41,7 @@ def doctor(
     if wrong:
         raise ConfigError(f"--need: no area '{wrong[0]}'; there are {', '.join(AREAS)}")
     found = checks(url, model, key_env, frozenset(need or ()))
-    made = table("what swarm-ui finds here", ["", "", "found"])
-    for column in made.columns:
-        column.justify = "left"
+    made = table("what swarm-ui finds here", ["", "", "found"], left=True)
     made.columns[0].no_wrap = made.columns[1].no_wrap = True
     for check in found:
         mark, style = _MARKS[check.state]
@@ -54,10 +53,5 @@ def doctor(
     missing = [check.name for check in found if check.state == "missing"]
     code = exits.NOT_GOOD if missing else exits.OK
     output.record({"ok": not missing, "exit": code, "missing": missing,
-                   "checks": [_plain(check) for check in found]})  # fmt: skip
+                   "checks": msgspec.to_builtins(found)})  # fmt: skip
     return code
-
-
-def _plain(check: Check) -> dict[str, str]:
-    return {"area": check.area, "name": check.name, "state": check.state, "found": check.found,
-            "do": check.do}  # fmt: skip

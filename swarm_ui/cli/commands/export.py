@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from rich.text import Text
 
-from swarm_ui.cli import exits, flags
+from swarm_ui.cli import flags
 from swarm_ui.cli.output import Output
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment import exporting
@@ -36,22 +35,19 @@ def export(
     Example: [bold]swarm-ui export runs/demo mermaid[/]
     """
     output = Output(machine=json)
-    if out is not None and out.exists() and not force:
-        raise ConfigError(f"'{out}' exists; choose another name, or replace it with --force")
+    if out is not None:
+        flags.expect_new(out, force)
     if what == "adapters":
         if out is None:
             raise ConfigError("adapters are files: name a folder with --out")
         names = exporting.adapters(run, out)
-        output.say(Text(f"wrote {', '.join(names)} to {out}", overflow="fold"))
-        output.record({"ok": True, "exit": exits.OK, "out": str(out), "adapters": names})
-        return exits.OK
+        output.say(f"wrote {', '.join(names)} to {out}")
+        return output.done(out=str(out), adapters=names)
     text = exporting.text(run, what, solved)
     if out is None:
         output.lines(text)
-        output.record({"ok": True, "exit": exits.OK, "what": what, "text": text})
-        return exits.OK
+        return output.done(what=what, text=text)
     write_atomic(out, text)
     lines = text.count("\n")
-    output.say(Text(f"wrote {out}, {lines} lines", overflow="fold"))
-    output.record({"ok": True, "exit": exits.OK, "out": str(out), "lines": lines})
-    return exits.OK
+    output.say(f"wrote {out}, {lines} lines")
+    return output.done(out=str(out), lines=lines)

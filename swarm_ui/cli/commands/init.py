@@ -86,8 +86,7 @@ def init(
     if str(path) == "-":
         output.lines(TEMPLATE)
         return exits.OK
-    if path.exists() and not force:
-        raise ConfigError(f"'{path}' exists; choose another name, or replace it with --force")
+    flags.expect_new(path, force)
     try:
         write_atomic(path, TEMPLATE)
     except OSError as error:

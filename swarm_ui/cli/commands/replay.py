@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from swarm_ui.cli import exits, flags
+from swarm_ui.cli import flags
 from swarm_ui.cli.output import table
 from swarm_ui.experiment.replaying import (
     Changes,
@@ -39,8 +39,7 @@ def _repeatable(name: str, value: str, help: str) -> flags.Option:
     _repeatable("cut", "A>B", "remove this edge; repeatable"),
     flags.MODEL,
     flags.URL,
-    flags.Option("again", bool, flags.declare("--again", help="call every agent again", panel=""),
-                 default=False),
+    flags.switch("again", "--again", help="call every agent again", panel=""),
     flags.CONFIG,
     flags.SET,
     flags.Option("out", Path | None, typer.Option("--out", "-o", metavar="FILE",
@@ -73,32 +72,23 @@ def replay(arguments: flags.Arguments) -> int:
         from swarm_ui.trace.jsonl import write_jsonl
 
         write_jsonl(out, [done.after])
-        output.say(Text(f"wrote {out}", overflow="fold"))
-    output.record({"ok": True, "exit": exits.OK, "same": same, "asked": done.requests,
-                   "before": _json(done.before.action), "after": _json(done.after.action),
-                   "messages": messages(done)})  # fmt: skip
-    return exits.OK
+        output.say(f"wrote {out}")
+    before, after = (t.action and str(t.action) for t in (done.before, done.after))
+    return output.done(same=same, asked=done.requests, before=before, after=after,
+                       messages=messages(done))  # fmt: skip
 
 
 def _table(done: Replayed) -> Table:
     """Every message before and after; messages that differ are bold."""
     made = table(
-        f"{done.before.observation.goal}", ["message", "before", "after"],
+        done.before.observation.goal,
+        ["message", "before", "after"],
         caption="Bold: the message has changed.",
-    )  # fmt: skip
-    for column in made.columns[1:]:
-        column.justify = "left"
+        left=True,
+    )
     for row in messages(done):
         style = "bold" if row["before"] != row["after"] else ""
         made.add_row(row["id"], row["before"], row["after"], style=style)
     made.add_section()
-    made.add_row("decision", _short(done.before.action), _short(done.after.action))
+    made.add_row("decision", *(str(t.action or "none") for t in (done.before, done.after)))
     return made
-
-
-def _json(action: object) -> str | None:
-    return None if action is None else str(action)
-
-
-def _short(action: object) -> str:
-    return "none" if action is None else str(action)

@@ -6,19 +6,17 @@ import asyncio
 import json as jsonlib
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
-from rich.text import Text
 
-from swarm_ui.cli import exits, flags
+from swarm_ui.cli import flags
 from swarm_ui.cli.output import Output, table
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import EnvironmentSection
 from swarm_ui.experiment.environments import ENVIRONMENTS, environment_findings, spec_of
-from swarm_ui.experiment.environments.spec import OpenEnvironment
 from swarm_ui.experiment.progress import Bar
 from swarm_ui.experiment.runs import open_environment
 from swarm_ui.optim.preferences import chats
@@ -51,9 +49,8 @@ def synthesize(
     Example: [bold]swarm-ui synthesize steps -n 20 -o steps.jsonl[/]
     """
     output = Output(machine=json, quiet=quiet)
-    if out.exists() and not force:
-        raise ConfigError(f"'{out}' exists; choose another name, or replace it with --force")
-    with output.bar(f"synthesize {level}", count) as bar:
+    flags.expect_new(out, force)
+    with output.progress.bar(f"synthesize {level}", count, share=False) as bar:
         if level == "steps":
             place = EnvironmentSection(name=env, tasks=tuple(task or ()), seed=seed)
             for _, mistake in environment_findings(place):
@@ -68,10 +65,8 @@ def synthesize(
     for name, number in sorted(levels.items()):
         made.add_row(name, str(number))
     output.show(made)
-    output.say(Text(f"wrote {out}, {_size(text)}", overflow="fold"))
-    output.record({"ok": True, "exit": exits.OK, "file": str(out), "samples": len(lines),
-                   "levels": dict(levels)})  # fmt: skip
-    return exits.OK
+    output.say(f"wrote {out}, {_size(text)}")
+    return output.done(file=str(out), samples=len(lines), levels=dict(levels))
 
 
 def _size(text: str) -> str:
@@ -101,28 +96,19 @@ def _invented(level: Level, count: int, seed: int, bar: Bar) -> Iterator[dict[st
 
 async def _steps(place: EnvironmentSection, count: int, bar: Bar) -> list[dict[str, Any]]:
     """The steps of an environment's expert, episode by episode."""
-    lines: list[dict[str, Any]] = []
-    done = 0
-    async with open_environment(place) as opened:
-        async for steps in _walks(place, opened, count):
-            lines += steps
-            done += 1
-            bar.update(done)
-    return lines
-
-
-async def _walks(
-    place: EnvironmentSection, opened: OpenEnvironment, count: int
-) -> AsyncIterator[list[dict[str, Any]]]:
     from swarm_ui.optim.stage1.synthesis.demonstrations import demonstrate
 
-    rng = random.Random(place.seed)
-    spec = spec_of(place.name)
-    names = await spec.task_names(place, opened)
-    environment = await opened.one()
-    try:
-        for task, seed in spec.training_jobs(place, names, count, rng):
-            steps = await demonstrate(environment, task=task, seed=seed, rng=rng)
-            yield [{**chats.lesson(step), "task": task, "seed": seed} for step in steps]
-    finally:
-        await environment.close()
+    rng, spec = random.Random(place.seed), spec_of(place.name)
+    lines: list[dict[str, Any]] = []
+    async with open_environment(place) as opened:
+        names = await spec.task_names(place, opened)
+        environment = await opened.one()
+        try:
+            jobs = spec.training_jobs(place, names, count, rng)
+            for done, (task, seed) in enumerate(jobs, start=1):
+                for step in await demonstrate(environment, task=task, seed=seed, rng=rng):
+                    lines.append({**chats.lesson(step), "task": task, "seed": seed})
+                bar.update(done)
+        finally:
+            await environment.close()
+    return lines

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
-from rich.text import Text
-
-from swarm_ui.cli import exits, flags
-from swarm_ui.cli.commands.outcome import Stopped, load_model
-from swarm_ui.cli.output import Output, table
+from swarm_ui.cli import flags
+from swarm_ui.cli.commands.outcome import load_model, stoppable
+from swarm_ui.cli.output import Output, facts_table, table
 from swarm_ui.experiment import runs
 from swarm_ui.experiment.models import describe_model
 from swarm_ui.experiment.teams import team_size
@@ -16,8 +15,7 @@ from swarm_ui.experiment.teams import team_size
 
 @flags.command(
     flags.ENVIRONMENT, flags.TASK, flags.SUITE, flags.TRAINING_MAX_STEPS, flags.DATA,
-    *flags.TRAINING, flags.MODEL, flags.ADAPTERS, *flags.TEAM, flags.CONFIG, flags.SET, flags.OUT,
-    *flags.ENDING,
+    *flags.TRAINING, flags.MODEL, *flags.TEAM, flags.OUT, *flags.ENDING,
 )  # fmt: skip
 def train(arguments: flags.Arguments) -> int:
     """Train a team by rollouts, credit assignment, and updates of the adapters and edges.
@@ -28,27 +26,26 @@ def train(arguments: flags.Arguments) -> int:
     output = arguments.output
     if arguments["resume"] is not None:
         more = [*arguments.given("config"), *([] if arguments["critic"] else ["--no-critic"])]
-        overrides = arguments.draft(file=False)
-        training = runs.resume_training(arguments["resume"], overrides, more)
+        run = runs.resume(arguments["resume"], "train", arguments.draft(file=False), more)
     else:
         config = runs.check_training_config(arguments.draft())
-        training = runs.TrainingRun(config, arguments["critic"])
+        run = runs.Run(config, "train", critic=arguments["critic"])
     if arguments["dry_run"]:
-        return _show_plan(training, output)
-    if training.directory is None:
-        training = runs.begin_training(training)
-    return _train(training, output)
+        return _show_plan(run, output)
+    if run.directory is None:
+        run = asyncio.run(runs.begin(run))
+    return _train(run, output)
 
 
-def _train(training: runs.TrainingRun, output: Output) -> int:
+def _train(run: runs.Run, output: Output) -> int:
     """Train, and show each iteration."""
-    run, config = training.directory, training.config
-    assert run is not None
-    try:
+    config, folder = run.config, run.folder
+
+    def learn() -> Any:
         model = load_model(config, output)
-        history = asyncio.run(runs.train_run(training, model, output.progress, output.warn))
-    except KeyboardInterrupt as error:
-        raise Stopped(run.path, f"swarm-ui train --resume {run.path}", error) from None
+        return asyncio.run(runs.train_run(run, model, output.progress, output.warn))
+
+    history = stoppable(run, learn)
     made = table(
         f"{team_size(config.team)} on {config.environment.name}",
         ["iteration", "episodes", "success %", "credit", "pairs", "masked", "CPU s"],
@@ -68,18 +65,16 @@ def _train(training: runs.TrainingRun, output: Output) -> int:
     if config.run.report:
         from swarm_ui.experiment.reporting import training_report
 
-        output.say(Text(f"report: {training_report(run)}", overflow="fold"))
-    output.say(Text(f"next: {runs.evaluation_command(training)}", overflow="fold"))
+        output.say(f"report: {training_report(folder)}")
+    output.say(f"next: {runs.evaluation_command(run)}")
     rows = [{"iteration": at.iteration, "episodes": at.episodes, "masked": at.masked,
              "success": at.success, "credit": at.credit, "pairs": sum(at.pairs.values()),
              "cpu_seconds": at.cpu_seconds} for at in history]  # fmt: skip
-    output.record({"ok": True, "exit": exits.OK, "run": str(run.path),
-                   "adapters": str(run.adapters), "iterations": rows})  # fmt: skip
-    return exits.OK
+    return output.done(run=str(folder.path), adapters=str(folder.adapters), iterations=rows)
 
 
-def _show_plan(training: runs.TrainingRun, output: Output) -> int:
-    config, run = training.config, training.directory
+def _show_plan(run: runs.Run, output: Output) -> int:
+    config, folder = run.config, run.directory
     learning = runs.trainer_config(config)
     facts = {
         "environment": config.environment.name,
@@ -88,13 +83,8 @@ def _show_plan(training: runs.TrainingRun, output: Output) -> int:
         "iterations": f"{learning.iterations} of {learning.episodes} episodes",
         "update": f"{learning.update.method}, {learning.update.steps} steps an adapter",
         "edges": learning.edges,
-        "credit": "scripted critic" if runs.critic_of(training) else "outcome of the episode",
-        "out": str(run.path) if run is not None else config.run.out or "runs/<date>-…",
+        "credit": "scripted critic" if runs.critic_of(run) else "outcome of the episode",
+        "out": str(folder.path) if folder is not None else config.run.out or "runs/<date>-…",
     }
-    made = table("would be trained, nothing is written", ["setting", "value"])
-    made.columns[1].justify = "left"
-    for name, value in facts.items():
-        made.add_row(name, value)
-    output.show(made)
-    output.record({"ok": True, "exit": exits.OK, "dry_run": True, **facts})
-    return exits.OK
+    output.show(facts_table("would be trained, nothing is written", facts.items()))
+    return output.done(dry_run=True, **facts)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from swarm_ui.cli import exits, flags
+from swarm_ui.cli import flags
 from swarm_ui.cli.output import Output
 from swarm_ui.errors import ConfigError
 
@@ -34,8 +34,7 @@ def view(
     output.show(Text(f"report: {path}", overflow="fold"))
     if show and not webbrowser.open(path.resolve().as_uri()):
         output.say("no browser could be opened: open the file yourself")
-    output.record({"ok": True, "exit": exits.OK, "report": str(path)})
-    return exits.OK
+    return output.done(report=str(path))
 
 
 def _report(run: Path, rebuild: bool) -> Path:

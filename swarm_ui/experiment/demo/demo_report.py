@@ -1,4 +1,4 @@
-"""The report and the plots of a run of the demo."""
+"""The table, the report and the plots of a run of the demo."""
 
 from __future__ import annotations
 
@@ -7,25 +7,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from swarm_ui.experiment.demo.demo_tables import (
-    CURVE_SPLIT,
-    grouped,
-    report_tables,
-    speed_line,
-    terminal_table,
-)
+from rich import box
+from rich.table import Table
+
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.reporting import with_screenshots
-from swarm_ui.experiment.results import Results
+from swarm_ui.experiment.results import Results, Row
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.experiment.teams import agent_names
 from swarm_ui.optim.plots import plot_credit, plot_edges, plot_success
 from swarm_ui.report import (
     Curve,
     CurvePoint,
+    Estimate,
     GraphDrawing,
     Picture,
     ReportData,
+    ReportTable,
     Series,
     write_report,
 )
@@ -34,6 +32,8 @@ from swarm_ui.stats import Interval
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.records import Episode
 
+CURVE_SPLIT = "validation"
+"""This split is for the learning curve, not for the table."""
 _SHOWN = 14
 """Episodes in the viewer: a failed and a solved one of each arm."""
 
@@ -46,21 +46,22 @@ def write_demo_report(
     metrics = [line for line in run.metrics() if line.get("kind") == "iteration"]
     learning = _learning_curve(results)
     names = tuple(agent_names(settings.agents))
+    speed = _speed_line(results)
     tested = {arm.label: arm.edges for arm in results.arms if arm.edges}
     data = ReportData(
         title="A team of agents " + ("at work" if settings.over_endpoint else "learns"),
-        summary=" ".join([*_findings(results), speed_line(results)]).strip(),
+        summary=" ".join([*_findings(results), speed]).strip(),
         labels=results.labels,
-        tables=report_tables(results),
+        tables=_report_tables(results),
         curves=(*learning, *_critic_weights(metrics)),
         graphs=tuple(GraphDrawing(title=t, nodes=names, edges=e) for t, e in tested.items()),
         pictures=tuple(_plots(run, learning, metrics)),
-        episodes=tuple(with_screenshots(_episodes(run, results))),
+        episodes=tuple(map(with_screenshots, _episodes(run, results))),
     )
     path = write_report(run.path, data)
-    display.say(terminal_table(results))
-    if speed_line(results):
-        display.say(speed_line(results))
+    display.say(_terminal_table(results))
+    if speed:
+        display.say(speed)
     display.say()
     return path
 
@@ -68,7 +69,7 @@ def write_demo_report(
 def _findings(results: Results) -> list[str]:
     """A sentence for each split."""
     parts = []
-    for split, rows in grouped(results):
+    for split, rows in _grouped(results):
         rated = [(row, row.to_base) for row in rows if row.to_base is not None]
         for row, gap in rated[-1:]:
             where = results.splits.get(split, split)
@@ -85,40 +86,34 @@ def _learning_curve(results: Results) -> list[Curve]:
     ]
     if not points:
         return []
-    points.sort(key=lambda point: point.x)
-    return [
-        Curve(
-            title="Success of one agent, greedy, on tuning episodes",
-            x_label="iterations of stage 2",
-            y_label="success",
-            series=(Series(name="agent_0", points=tuple(points)),),
-            note="Known templates with parameters of neither training nor test.",
-        )
-    ]
+    drawn = Curve(
+        title="Success of one agent, greedy, on tuning episodes",
+        x_label="iterations of stage 2",
+        y_label="success",
+        series=(Series(name="agent_0", points=tuple(sorted(points, key=lambda p: p.x))),),
+        note="Known templates with parameters of neither training nor test.",
+    )
+    return [drawn]
 
 
 def _critic_weights(metrics: Sequence[dict[str, Any]]) -> list[Curve]:
-    lines = [line for line in metrics if line.get("critic_weights")]
-    rounds = max((len(line["critic_weights"]) for line in lines), default=0)
-    if not rounds:
-        return []
-    series = [
+    found = [(m["iteration"] + 1, m["critic_weights"]) for m in metrics if m.get("critic_weights")]
+    by_round = zip(*(weights for _, weights in found), strict=True)
+    series = tuple(
         Series(
-            name=f"round {k + 1}",
-            points=tuple(CurvePoint(li["iteration"] + 1, li["critic_weights"][k]) for li in lines),
+            name=f"round {k}",
+            points=tuple(map(CurvePoint, (at for at, _ in found), weights)),
         )
-        for k in range(rounds)
-    ]
-    note = "The weight of the critic beside the outcome; used where its trust is learned."
-    return [
-        Curve(
-            title="How well the critic's scores predict outcomes",
-            x_label="iteration",
-            y_label="weight",
-            series=tuple(series),
-            note=note,
-        )
-    ]
+        for k, weights in enumerate(by_round, start=1)
+    )
+    drawn = Curve(
+        title="How well the critic's scores predict outcomes",
+        x_label="iteration",
+        y_label="weight",
+        series=series,
+        note="The weight of the critic beside the outcome; used where its trust is learned.",
+    )
+    return [drawn] if series else []
 
 
 def _plots(
@@ -158,3 +153,105 @@ def _episodes(run: RunDirectory, results: Results) -> list[Episode]:
             kept = run.episodes(name)
             chosen += [e for e in kept if not e.success][:1] + [e for e in kept if e.success][:1]
     return chosen[:_SHOWN]
+
+
+def _terminal_table(results: Results) -> Table:
+    """All splits in one table, with 95 % intervals."""
+    table = Table(
+        "policy",
+        title="Success on test episodes",
+        title_justify="left",
+        caption=_caption(results),
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
+    for column in ("success % [95 %]", "minus base", "minus trained greedy", "calls", "n"):
+        table.add_column(column, justify="right")
+    for split, rows in _grouped(results):
+        table.add_section()
+        table.add_row(results.splits.get(split, split), style="bold")
+        for row in rows:
+            table.add_row(
+                f"  {row.label}",
+                "–" if row.success is None else row.success.percent(),
+                _gap(row.to_base),
+                _gap(row.to_trained),
+                f"{row.calls_per_decision:.1f}",
+                _count(row),
+                style="" if row.arm.startswith("base") else "cyan",
+            )
+    return table
+
+
+def _report_tables(results: Results) -> tuple[ReportTable, ...]:
+    """One table for each split."""
+    columns = ("policy", "success %", "minus base greedy", "minus trained greedy",
+               "calls a decision", "masked")  # fmt: skip
+    return tuple(
+        ReportTable(
+            title=results.splits.get(split, split),
+            columns=columns,
+            rows=tuple(
+                (
+                    row.label,
+                    _estimate(row.success),
+                    _estimate(row.to_base, difference=True),
+                    _estimate(row.to_trained, difference=True),
+                    round(row.calls_per_decision, 2),
+                    row.masked,
+                )
+                for row in rows
+            ),
+            note=_caption(results),
+        )
+        for split, rows in _grouped(results)
+    )
+
+
+def _grouped(results: Results) -> list[tuple[str, list[Row]]]:
+    """Rows by split, without those of the learning curve."""
+    rows = results.rows()
+    order = list(results.splits) or list(dict.fromkeys(row.split for row in rows))
+    pairs = [(s, [row for row in rows if row.split == s]) for s in order if s != CURVE_SPLIT]
+    return [(split, found) for split, found in pairs if found]
+
+
+def _speed_line(results: Results) -> str:
+    """Tokens per second and the model's share of the time, in rollouts."""
+    work = results.rollouts
+    if work is None or not work.seconds:
+        return ""
+    return (
+        f"Rollouts of stage 2: {work.calls} calls, {work.tokens_per_second:.0f} tokens/s, "
+        f"{100 * work.model_share:.0f} % of the wall time inside the model."
+    )
+
+
+def _estimate(interval: Interval | None, *, difference: bool = False) -> Estimate | None:
+    if interval is None:
+        return None
+    count = None if difference else interval.n
+    return Estimate(value=interval.mean, low=interval.low, high=interval.high,
+                    difference=difference, count=count)  # fmt: skip
+
+
+def _caption(results: Results) -> str:
+    parts = [
+        "95 % intervals: bootstrap over tasks and their episodes; differences paired on the same "
+        "episodes, * if 0 is outside."
+    ]
+    if results.labels:
+        parts.append("; ".join(results.labels) + ".")
+    return " ".join([*parts, *results.notes])
+
+
+def _gap(interval: Interval | None) -> str:
+    if interval is None:
+        return "–"
+    return interval.percent(signed=True) + ("*" if interval.excludes_zero else " ")
+
+
+def _count(row: Row) -> str:
+    n = 0 if row.success is None else row.success.n
+    return f"{n} ({row.masked} masked)" if row.masked else str(n)

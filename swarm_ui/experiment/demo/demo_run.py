@@ -6,7 +6,8 @@ import asyncio
 import dataclasses
 import shutil
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,30 +107,13 @@ class DemoRun:
         model.set_linger(0.0)
 
     def finish(self, splits: Sequence[str] = ()) -> Path:
-        """Print the table and write the report; returns the report's path.
-
-        Args:
-            splits: put the results in the order of these.
-        """
+        """Print the table, in the order of ``splits``, and write the report; returns its path."""
         if splits:
             self.results.sort(splits)
             self.directory.set_status({"stage": "evaluated"})
         path = write_demo_report(self.directory, self.settings, self.results, self.display)
         self.directory.set_status({"stage": "done"})
         return path
-
-
-async def alongside(
-    aside: Coroutine[Any, Any, None], main: Coroutine[Any, Any, TrainedTeam]
-) -> TrainedTeam:
-    """Run both and return the result of ``main``; the first error stops both and is raised."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(aside)
-            task = group.create_task(main)
-    except BaseExceptionGroup as failures:
-        raise failures.exceptions[0] from failures.exceptions[0].__cause__
-    return task.result()
 
 
 def open_run(request: Request) -> DemoRun:
@@ -142,7 +126,12 @@ def open_run(request: Request) -> DemoRun:
     if request.resume is not None:
         directory = RunDirectory.open_existing(request.resume)
         settings = restored(directory.config(), str(request.resume))
-    check_out(request.out)
+    out = request.out
+    if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ConfigError(
+            f"the run directory '{out}' exists and is not empty; choose another, or resume that "
+            f"run: --resume {out}"
+        )
     check_needs(settings)
     if directory is None:
         directory = RunDirectory.create(request.out, name=settings.name, config=plain(settings))
@@ -162,15 +151,6 @@ def check_needs(settings: Settings) -> None:
         asyncio.run(_check_endpoint(settings))
     else:
         check_learning(settings)
-
-
-def check_out(path: Path | None) -> None:
-    """Raises ``ConfigError`` early where ``RunDirectory.create`` would raise it later."""
-    if path is not None and path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise ConfigError(
-            f"the run directory '{path}' exists and is not empty; choose another, or resume that "
-            f"run: --resume {path}"
-        )
 
 
 def agent_folder(settings: Settings) -> Path:
@@ -203,19 +183,20 @@ def check_learning(settings: Settings) -> None:
         LocalModel.load(agent_folder(settings))
 
 
-def served_model(settings: Settings, name: str | None) -> OpenAIModel | None:
+@asynccontextmanager
+async def served_model(settings: Settings, name: str | None) -> AsyncIterator[OpenAIModel | None]:
     """The model of that name at the endpoint; ``None`` if none is named."""
-    if name is None:
-        return None
-    return OpenAIModel(name, settings.base_url, max_calls=settings.max_calls)
+    model = name and OpenAIModel(name, settings.base_url, max_calls=settings.max_calls)
+    try:
+        yield model or None
+    finally:
+        if model:
+            await model.close()
 
 
 async def _check_endpoint(settings: Settings) -> None:
     """Raises ``ModelError`` if nothing answers at the endpoint, or a model is not served."""
     for name in (settings.model, settings.critic_model):
-        model = served_model(settings, name)
-        if model is not None:
-            try:
+        async with served_model(settings, name) as model:
+            if model is not None:
                 await model.check()
-            finally:
-                await model.close()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,8 +14,8 @@ from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironme
 from swarm_ui.environments.miniwob import REFERENCE_TASKS, MiniWobBrowser, MiniWobEnvironment
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.demo.demo_run import DemoRun, alongside, served_model
-from swarm_ui.experiment.demo.demo_tables import CURVE_SPLIT
+from swarm_ui.experiment.demo.demo_report import CURVE_SPLIT
+from swarm_ui.experiment.demo.demo_run import DemoRun, served_model
 from swarm_ui.experiment.environments import miniwob, phone
 from swarm_ui.experiment.environments.androidworld import device_jobs
 from swarm_ui.experiment.evaluation import Trial
@@ -58,8 +59,9 @@ async def learn_on_phone(run: DemoRun) -> Path:
     with WorkerPool(settings.processes) as workers:
         trials = _phone_trials(settings, base_arms(settings))
         base = play(trials, agent, workers, limit=1, label="evaluation of the base agent")
-        trained = await alongside(base, run.train(model, environment))
-        trials = [*_trained_trials(run, trained), *_curve_trials(run)]
+        trained = await _alongside(base, run.train(model, environment))
+        arms = trained_arms(settings, trained.edges, trained.edges_label)
+        trials = _phone_trials(settings, arms, str(run.directory.adapters)) + _curve_trials(run)
         label = "evaluation of the trained team"
         await play(trials, agent, workers, limit=settings.processes, label=label)
     await _try_pages(run, model, trained)
@@ -103,11 +105,9 @@ async def evaluate_only(run: DemoRun) -> Path:
         if not settings.over_endpoint:
             arms = [arm for arm in base_arms(settings) if arm.name in _ON_DEVICES]
         trials = [Trial(place.split, arm, place.jobs) for arm in arms]
+        seed = derive(settings.seed, "referee")
         for trial in run.evaluator.left(trials):
-            intervention = None
-            if place.critic is not None:
-                seed = derive(settings.seed, "referee")
-                intervention = RolloutSupervisor(place.critic, seed=seed)
+            intervention = RolloutSupervisor(place.critic, seed=seed) if place.critic else None
             await run.evaluator.play(
                 trial,
                 trial.arm.policy(model),
@@ -118,6 +118,19 @@ async def evaluate_only(run: DemoRun) -> Path:
     return run.finish()
 
 
+async def _alongside(
+    aside: Coroutine[Any, Any, None], main: Coroutine[Any, Any, TrainedTeam]
+) -> TrainedTeam:
+    """Run both and return the result of ``main``; the first error stops both and is raised."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(aside)
+            task = group.create_task(main)
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from failures.exceptions[0].__cause__
+    return task.result()
+
+
 def _phone_trials(settings: Settings, arms: list[Arm], adapters: str | None = None) -> list[Trial]:
     return [
         Trial(split, arm, tuple(jobs), adapters)
@@ -125,11 +138,6 @@ def _phone_trials(settings: Settings, arms: list[Arm], adapters: str | None = No
         for arm in arms
         if split == "parameters" or arm.name in _EVERYWHERE
     ]
-
-
-def _trained_trials(run: DemoRun, trained: TrainedTeam) -> list[Trial]:
-    arms = trained_arms(run.settings, trained.edges, trained.edges_label)
-    return _phone_trials(run.settings, arms, str(run.directory.adapters))
 
 
 def _curve_trials(run: DemoRun) -> list[Trial]:
@@ -161,18 +169,15 @@ async def _try_pages(run: DemoRun, model: Any, trained: TrainedTeam) -> None:
     jobs = tuple(miniwob.test_jobs(_web_tasks(settings), settings.web_episodes))
     arms = [*base_arms(settings), *trained_arms(settings, trained.edges, trained.edges_label)]
     chosen = _ON_PAGES - {"base-vote"} if settings.quick else _ON_PAGES
-    trials = [Trial(miniwob.SPLIT, _in_page_order(arm), jobs) for arm in arms if arm.name in chosen]
-    await run.play_on_pages(model, trials, binary)
-
-
-def _in_page_order(arm: Arm) -> Arm:
-    """A trained arm that sees the page's own order.
-
-    On pages, unlike on the phone, the order has a meaning (a caption precedes its field).
-    """
-    if not arm.trained:
-        return arm
-    return dataclasses.replace(arm, views="same", label=f"{arm.label}, page order")
+    # On pages, unlike on the phone, the order has a meaning (a caption precedes its field).
+    arms = [
+        dataclasses.replace(arm, views="same", label=f"{arm.label}, page order")
+        if arm.trained
+        else arm
+        for arm in arms
+        if arm.name in chosen
+    ]
+    await run.play_on_pages(model, [Trial(miniwob.SPLIT, arm, jobs) for arm in arms], binary)
 
 
 def _web_tasks(settings: Settings) -> tuple[str, ...]:
@@ -235,14 +240,8 @@ async def _acting_model(run: DemoRun) -> AsyncIterator[tuple[Any, OpenAIModel | 
         f"'{settings.model}' is served by an endpoint: it is evaluated, its weights are not "
         "trained. One agent against the team."
     )
-    model, judge = (
-        served_model(settings, settings.model),
-        served_model(settings, settings.critic_model),
-    )
-    assert model is not None
-    try:
+    async with (
+        served_model(settings, settings.model) as model,
+        served_model(settings, settings.critic_model) as judge,
+    ):
         yield model, judge
-    finally:
-        await model.close()
-        if judge is not None:
-            await judge.close()

@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.settings import EDGES, ENVIRONMENTS, METHODS, Settings, defaults
@@ -83,66 +83,60 @@ def _parser() -> argparse.ArgumentParser:
         argument_default=argparse.SUPPRESS,
         allow_abbrev=False,
     )
-    full = Settings()
-    run = parser.add_argument_group("the run")
-    run.add_argument("--quick", action="store_true", help="a short run (under 90 s)")
-    run.add_argument("--out", type=Path, metavar="RUN", help="run directory (default: runs/...)")
-    run.add_argument("--resume", type=Path, metavar="RUN", help="continue an interrupted run")
-    run.add_argument("--seed", type=int, help="seed of all random choices (default: 0)")
-    run.add_argument("--processes", type=int, help="evaluation processes (default: min(2, cores))")
-    world = parser.add_argument_group("where the agents act")
-    world.add_argument(
-        "--env", choices=ENVIRONMENTS, help="phone: simulated, in process (default); miniwob: real "
-        "web pages, credit by outcome; androidworld: a real emulator, evaluation only",
-    )  # fmt: skip
-    world.add_argument("--tasks", metavar="A,B", help="only these tasks, by name")
-    world.add_argument(
-        "--episodes-test", type=int, metavar="N", help=f"test episodes of each arm (default: "
-        f"{full.episodes_test}; miniwob: of each task, 4; endpoint and androidworld: 12)",
-    )  # fmt: skip
-    agent = parser.add_argument_group("the base agent")
-    agent.add_argument(
-        "--agent", metavar="FOLDER", help="base agent to use instead of the shipped one"
-    )
-    agent.add_argument(
-        "--from-scratch", action="store_true", help="train it first, by stage 1 (minutes)"
-    )
-    _team(parser, full)
-    served = parser.add_argument_group("a served model instead (evaluated, not trained)")
-    served.add_argument("--base-url", metavar="URL", help="OpenAI-compatible, up to /v1; the key "
-                        "comes from OPENAI_API_KEY")  # fmt: skip
-    served.add_argument("--model", metavar="NAME", help="the model that acts")
-    served.add_argument("--critic-model", metavar="NAME", help="the model that assigns credit")
-    served.add_argument("--max-calls", type=int, metavar="N", help="maximum number of requests")
+    for title, options in _options(Settings()).items():
+        group = parser.add_argument_group(title)
+        for name, (help, given) in options.items():
+            group.add_argument(f"--{name}", help=help, **given)
     return parser
 
 
-def _team(parser: argparse.ArgumentParser, full: Settings) -> None:
-    team = parser.add_argument_group("the team and its learning")
-    team.add_argument("--agents", type=int, help=f"number of agents (default: {full.agents})")
-    team.add_argument("--rounds", type=int, help=f"message rounds (default: {full.rounds})")
-    team.add_argument(
-        "--density", type=float, help=f"probability of an edge (default: {full.density})"
-    )
-    team.add_argument(
-        "--edges", choices=EDGES, help="redrawn each iteration (default), fixed, or learned"
-    )
-    team.add_argument(
-        "--method", choices=METHODS, help="chosen actions only (default), or preferences"
-    )
-    team.add_argument(
-        "--iterations",
-        type=int,
-        help=f"iterations of stage 2 (default: {full.iterations}; 0: no training)",
-    )
-    team.add_argument(
-        "--episodes", type=int, help=f"rollouts in each iteration (default: {full.episodes})"
-    )
-    team.add_argument(
-        "--rehearsal", type=float, metavar="SHARE", help="share of each update that repeats "
-        f"stage-1 lessons, against forgetting (default: {full.rehearsal})",
-    )  # fmt: skip
-    team.add_argument(
-        "--critic-noise", type=float, metavar="SHARE", help="share of the scripted critic's "
-        f"verdicts that are inverted (default: {full.critic_noise})",
-    )  # fmt: skip
+_SWITCH = {"action": "store_true"}
+_INT, _FLOAT, _COUNT = {"type": int}, {"type": float}, {"type": int, "metavar": "N"}
+_SHARE = {"type": float, "metavar": "SHARE"}
+_RUN, _NAME = {"type": Path, "metavar": "RUN"}, {"metavar": "NAME"}
+
+
+def _options(full: Settings) -> dict[str, dict[str, tuple[str, dict[str, Any]]]]:
+    """The options of each group: name, help, and how argparse reads it."""
+    return {
+        "the run": {
+            "quick": ("a short run (under 90 s)", _SWITCH),
+            "out": ("run directory (default: runs/...)", _RUN),
+            "resume": ("continue an interrupted run", _RUN),
+            "seed": ("seed of all random choices (default: 0)", _INT),
+            "processes": ("evaluation processes (default: min(2, cores))", _INT),
+        },
+        "where the agents act": {
+            "env": ("phone: simulated, in process (default); miniwob: real web pages, credit by "
+                    "outcome; androidworld: a real emulator, evaluation only",
+                    {"choices": ENVIRONMENTS}),
+            "tasks": ("only these tasks, by name", {"metavar": "A,B"}),
+            "episodes-test": (f"test episodes of each arm (default: {full.episodes_test}; miniwob: "
+                              "of each task, 4; endpoint and androidworld: 12)", _COUNT),
+        },
+        "the base agent": {
+            "agent": ("base agent to use instead of the shipped one", {"metavar": "FOLDER"}),
+            "from-scratch": ("train it first, by stage 1 (minutes)", _SWITCH),
+        },
+        "the team and its learning": {
+            "agents": (f"number of agents (default: {full.agents})", _INT),
+            "rounds": (f"message rounds (default: {full.rounds})", _INT),
+            "density": (f"probability of an edge (default: {full.density})", _FLOAT),
+            "edges": ("redrawn each iteration (default), fixed, or learned", {"choices": EDGES}),
+            "method": ("chosen actions only (default), or preferences", {"choices": METHODS}),
+            "iterations": (f"iterations of stage 2 (default: {full.iterations}; 0: no training)",
+                           _INT),
+            "episodes": (f"rollouts in each iteration (default: {full.episodes})", _INT),
+            "rehearsal": ("share of each update that repeats stage-1 lessons, against forgetting "
+                          f"(default: {full.rehearsal})", _SHARE),
+            "critic-noise": ("share of the scripted critic's verdicts that are inverted "
+                             f"(default: {full.critic_noise})", _SHARE),
+        },
+        "a served model instead (evaluated, not trained)": {
+            "base-url": ("OpenAI-compatible, up to /v1; the key comes from OPENAI_API_KEY",
+                         {"metavar": "URL"}),
+            "model": ("the model that acts", _NAME),
+            "critic-model": ("the model that assigns credit", _NAME),
+            "max-calls": ("maximum number of requests", _COUNT),
+        },
+    }  # fmt: skip

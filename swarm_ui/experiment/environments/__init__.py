@@ -10,13 +10,7 @@ from typing import cast
 from swarm_ui.environment import Environment
 from swarm_ui.experiment.config import EnvironmentSection, Finding
 from swarm_ui.experiment.environments import androidworld, mind2web, miniwob, phone
-from swarm_ui.experiment.environments.spec import (
-    EnvironmentSpec as EnvironmentSpec,
-)
-from swarm_ui.experiment.environments.spec import (
-    OpenEnvironment as OpenEnvironment,
-)
-from swarm_ui.experiment.environments.spec import Opening
+from swarm_ui.experiment.environments.spec import EnvironmentSpec, OpenEnvironment, Opening
 from swarm_ui.experiment.models import make_from_code
 
 ENVIRONMENTS: dict[str, EnvironmentSpec] = {
@@ -39,12 +33,7 @@ def spec_of(name: str) -> EnvironmentSpec:
 def environment_findings(
     section: EnvironmentSection, splits: Sequence[str] = ()
 ) -> Iterator[Finding]:
-    """Mistakes in the choice of an environment, found before anything starts.
-
-    Args:
-        section: the choice.
-        splits: used instead of the section's splits.
-    """
+    """Mistakes in the choice of an environment. ``splits``: instead of the section's splits."""
     if section.name not in ENVIRONMENTS and ":" not in section.name:
         near = get_close_matches(section.name, ENVIRONMENTS, n=1)
         hint = f"; did you mean '{near[0]}'?" if near else ""

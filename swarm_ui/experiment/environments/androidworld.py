@@ -14,33 +14,25 @@ from swarm_ui.rollout.pool import Job
 
 
 @asynccontextmanager
-async def _open_emulator(section: EnvironmentSection) -> Opening:
+async def _open(section: EnvironmentSection) -> Opening:
     from swarm_ui.environments.androidworld.emulator import Emulator
     from swarm_ui.environments.androidworld.process import AndroidWorldProcess
     from swarm_ui.environments.androidworld.process import Settings as DeviceSettings
 
-    device = Emulator()
-    device.expect()
-    real = DeviceSettings(device=device, screenshots=section.screenshots)
-    yield OpenEnvironment(lambda: AndroidWorldProcess(real), max_concurrency=1)
+    emulator = Emulator() if section.name == EMULATOR.name else None
+    if emulator is not None:
+        emulator.expect()
+    settings = DeviceSettings(device=emulator or "handset", screenshots=section.screenshots)
+    yield OpenEnvironment(
+        lambda: AndroidWorldProcess(settings), max_concurrency=1 if emulator else None
+    )
 
 
-@asynccontextmanager
-async def _open_handset(section: EnvironmentSection) -> Opening:
-    from swarm_ui.environments.androidworld.process import AndroidWorldProcess
-    from swarm_ui.environments.androidworld.process import Settings as DeviceSettings
-
-    simulated = DeviceSettings(device="handset", screenshots=section.screenshots)
-    yield OpenEnvironment(lambda: AndroidWorldProcess(simulated))
-
-
-EMULATOR = EnvironmentSpec(
-    name="androidworld", label="AndroidWorld on an emulator", open=_open_emulator
-)
+EMULATOR = EnvironmentSpec(name="androidworld", label="AndroidWorld on an emulator", open=_open)
 HANDSET = EnvironmentSpec(
     name="handset",
     label="The handset is simulated: its scores are not AndroidWorld scores",
-    open=_open_handset,
+    open=_open,
 )
 
 

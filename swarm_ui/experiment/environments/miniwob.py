@@ -43,10 +43,8 @@ TITLE = "real MiniWoB++ pages"
 @asynccontextmanager
 async def _open(section: EnvironmentSection) -> Opening:
     async with MiniWobBrowser(pages=1) as browser:
-        open_page = browser.open_page
-        yield OpenEnvironment(
-            lambda: MiniWobEnvironment(open_page, screenshots=section.screenshots)
-        )
+        page, pictures = browser.open_page, section.screenshots
+        yield OpenEnvironment(lambda: MiniWobEnvironment(page, screenshots=pictures))
 
 
 def _tasks(section: EnvironmentSection) -> Sequence[str]:

@@ -53,35 +53,34 @@ def _findings(section: EnvironmentSection) -> Iterator[Finding]:
 
 
 def _test_jobs(section: EnvironmentSection) -> list[Job]:
-    from swarm_ui.environments.phone import (
-        TEST_SEEDS,
-        TRAIN_SEEDS,
-        VALIDATION_SEEDS,
-        draw_jobs,
-        jobs,
-    )
+    from swarm_ui.environments import phone
 
     count = section.episodes or (len(section.tasks) or DEFAULT_EPISODES)
     split = section.split or "parameters"
-    seeds = {"validation": VALIDATION_SEEDS, "train": TRAIN_SEEDS}.get(split, TEST_SEEDS)
+    own = {"validation": phone.VALIDATION_SEEDS, "train": phone.TRAIN_SEEDS}
+    seeds = own.get(split, phone.TEST_SEEDS)
     if section.tasks:
-        return draw_jobs(section.tasks, count, section.seed, seeds=seeds)
-    by = split if split in ("parameters", "templates", "apps") else "parameters"
+        return phone.draw_jobs(section.tasks, count, section.seed, seeds=seeds)
+    by: Any = "parameters" if split in own else split
     suite = cast(Literal["core", "extended"], section.suite)
-    return jobs(cast(Any, by), count, section.seed, seeds=seeds, suite=suite)
+    return phone.jobs(by, count, section.seed, seeds=seeds, suite=suite)
 
 
 def _training_jobs(
-    section: EnvironmentSection, tasks: Sequence[str], count: int, rng: random.Random
+    section: EnvironmentSection, names: Sequence[str], count: int, rng: random.Random
 ) -> list[Job]:
-    return draw_training_jobs(section.tasks, count, rng, suite=section.suite)
+    from swarm_ui.environments.phone import TRAIN_SEEDS, draw_jobs, tasks
+
+    split = "train" if section.suite == "core" else "extended_train"
+    chosen = section.tasks or tasks(cast(Any, split))
+    return draw_jobs(tuple(chosen), count, rng.getrandbits(32), seeds=TRAIN_SEEDS)
 
 
-def _critic(seed: int) -> CreditAssigner:
+def _critic(seed: int, flips: float = 0.0) -> CreditAssigner:
     from swarm_ui.environments.phone import PhoneEnvironment
     from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 
-    return ScriptedCritic(PhoneEnvironment, seed=seed)
+    return ScriptedCritic(PhoneEnvironment, flips=flips, seed=seed)
 
 
 SPEC = EnvironmentSpec(
@@ -96,17 +95,6 @@ SPEC = EnvironmentSpec(
     training_jobs=_training_jobs,
     critic=_critic,
 )
-
-
-def draw_training_jobs(
-    names: Sequence[str], count: int, rng: random.Random, *, suite: str = "core"
-) -> list[Job]:
-    """Training episodes. ``names``: only these tasks; empty: all tasks of the suite."""
-    from swarm_ui.environments.phone import TRAIN_SEEDS, draw_jobs, tasks
-
-    split = "train" if suite == "core" else "extended_train"
-    chosen = names or tasks(cast(Any, split))
-    return draw_jobs(tuple(chosen), count, rng.getrandbits(32), seeds=TRAIN_SEEDS)
 
 
 def label(credit: str) -> str:
@@ -126,7 +114,7 @@ def check_tasks(settings: Settings) -> None:
 
 def training_jobs(settings: Settings, count: int, rng: random.Random) -> list[Job]:
     """Training episodes."""
-    return draw_training_jobs(settings.tasks, count, rng)
+    return _training_jobs(EnvironmentSection(tasks=settings.tasks), (), count, rng)
 
 
 def test_jobs(settings: Settings) -> dict[str, list[Job]]:
@@ -153,8 +141,4 @@ def validation_jobs(settings: Settings) -> list[Job]:
 
 def scripted_critic(settings: Settings) -> CreditAssigner:
     """The critic that knows the simulated task; ``critic_noise`` is its share of wrong verdicts."""
-    from swarm_ui.environments.phone import PhoneEnvironment
-    from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
-
-    seed = derive(settings.seed, "critic")
-    return ScriptedCritic(PhoneEnvironment, flips=settings.critic_noise, seed=seed)
+    return _critic(derive(settings.seed, "critic"), settings.critic_noise)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import random
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -53,11 +53,6 @@ class OpenEnvironment:
 TrainingJobs = Callable[[EnvironmentSection, Sequence[str], int, random.Random], list[Job]]
 
 
-def no_findings(section: EnvironmentSection) -> Iterator[Finding]:
-    """For environments that are checked when they are opened."""
-    return iter(())
-
-
 def random_training_jobs(
     section: EnvironmentSection, tasks: Sequence[str], count: int, rng: random.Random
 ) -> list[Job]:
@@ -80,7 +75,7 @@ class EnvironmentSpec:
     """All tasks of a split, if they are known without a device."""
     known_tasks: Callable[[], Sequence[str]] | None = None
     """Every task that can be named, if the tasks are known without a device."""
-    findings: Callable[[EnvironmentSection], Iterator[Finding]] = no_findings
+    findings: Callable[[EnvironmentSection], Iterable[Finding]] = lambda section: ()
     """Mistakes in a configuration, and what is missing on this machine."""
     test_jobs: Callable[[EnvironmentSection], list[Job]] | None = None
     """Chooses the test episodes; ``None``: each task in turn, with random test seeds."""
@@ -132,14 +127,12 @@ class EnvironmentSpec:
         if not names:
             raise ConfigError(f"'{section.name}' lists no tasks: name them with --task")
         count = section.episodes or (len(section.tasks) or min(len(names), DEFAULT_EPISODES))
-        return [
-            (names[k % len(names)], _test_seed(section, names[k % len(names)], k // len(names)))
-            for k in range(count)
-        ]
-
-
-def _test_seed(section: EnvironmentSection, task: str, number: int) -> int:
-    return random.Random(derive(section.seed, "cli", task, number)).choice(TEST_SEEDS)
+        found = []
+        for k in range(count):
+            round, number = divmod(k, len(names))
+            seed = derive(section.seed, "cli", names[number], round)
+            found.append((names[number], random.Random(seed).choice(TEST_SEEDS)))
+        return found
 
 
 Opening = AsyncGenerator[OpenEnvironment, None]
