@@ -13,10 +13,10 @@ from swarm_ui.environments.phone.device.effects import (
     Choose,
     Copy,
     Flip,
-    FlipSetting,
     Go,
     Insert,
     Remove,
+    SetSetting,
     Update,
 )
 from swarm_ui.environments.phone.device.schema import Table
@@ -100,7 +100,8 @@ def switch(table: Table, identity: int, row: Row, field: str) -> Widget:
 
 def setting_switch(device: Device, key: str) -> Widget:
     """The switch of a setting of the device."""
-    return Widget("switch", key, None, device.settings[key] == "on", FlipSetting(key))
+    on = device.settings[key] == "on"
+    return Widget("switch", key, None, on, SetSetting(key, "off" if on else "on"))
 
 
 def detail(table: Table, identity: int, row: Row) -> list[Widget]:

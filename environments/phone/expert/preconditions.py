@@ -6,11 +6,10 @@ from swarm_ui.environments.phone.apps import PLACES, TABLES
 from swarm_ui.environments.phone.apps.files import file_path
 from swarm_ui.environments.phone.apps.settings import grant_path
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.effects import Copy, FlipSetting
-from swarm_ui.environments.phone.device.full_effects import AnswerInterruption, Grant
+from swarm_ui.environments.phone.device.effects import AnswerInterruption, Copy, Grant, SetSetting
 from swarm_ui.environments.phone.device.screen import Path
 from swarm_ui.environments.phone.device.widget import Effect
-from swarm_ui.environments.phone.expert.subgoal import Subgoal
+from swarm_ui.environments.phone.expert.subgoals import Subgoal
 from swarm_ui.environments.phone.tasks.goal import Goal, Permit, Source
 from swarm_ui.environments.phone.ui.interruptions import (
     current_interruption,
@@ -39,7 +38,7 @@ def unblock(now: Device, path: Path) -> Subgoal | None:
         if key := denied_permission(now, screen):
             return Subgoal(path=grant_path(key), tap=Grant(key, "allow"))
         if offline(now, screen):
-            return Subgoal(path=PLACES["wifi"].path, tap=FlipSetting("wifi"))
+            return Subgoal(path=PLACES["wifi"].path, tap=SetSetting("wifi", "on"))
     return None
 
 

@@ -7,8 +7,7 @@ from typing import Literal
 import msgspec
 
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.effects import Choose, Go, Launch
-from swarm_ui.environments.phone.device.full_effects import PullShade, Search
+from swarm_ui.environments.phone.device.effects import Choose, Go, Launch, PullShade, Search
 from swarm_ui.environments.phone.device.schema import same_text
 from swarm_ui.environments.phone.device.screen import Path
 from swarm_ui.environments.phone.device.system import DRAWER, HISTORY, SHADE
@@ -19,10 +18,9 @@ from swarm_ui.environments.phone.expert.preconditions import (
     lookups,
     unblock,
 )
-from swarm_ui.environments.phone.expert.subgoal import Subgoal
-from swarm_ui.environments.phone.expert.subgoals import subgoals
+from swarm_ui.environments.phone.expert.subgoals import Subgoal, subgoals
 from swarm_ui.environments.phone.tasks.goal import Goal
-from swarm_ui.environments.phone.ui.input import back, enter, write
+from swarm_ui.environments.phone.ui.actions import back, enter, write
 from swarm_ui.environments.phone.ui.widgets import widgets
 
 UNREACHABLE = 60

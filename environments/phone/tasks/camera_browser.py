@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from swarm_ui.environments.phone.apps.browser import PAGE, page_path
-from swarm_ui.environments.phone.apps.browser import ROOT as BROWSER
 from swarm_ui.environments.phone.apps.camera import PHOTO_PATH, VIDEO_PATH
-from swarm_ui.environments.phone.apps.contacts import CONTACT
-from swarm_ui.environments.phone.apps.notes import NOTE
+from swarm_ui.environments.phone.apps.record_apps import CONTACT, NOTE
+from swarm_ui.environments.phone.apps.search_apps import BROWSER_ROOT, PAGE
 from swarm_ui.environments.phone.device.device import Device, Row
-from swarm_ui.environments.phone.device.full_effects import Download, SaveCapture, system_of
+from swarm_ui.environments.phone.device.effects import Download, SaveCapture, system_of
 from swarm_ui.environments.phone.device.schema import Table
 from swarm_ui.environments.phone.device.screen import Screen
 from swarm_ui.environments.phone.parameters import Sampler
@@ -63,7 +61,7 @@ def add_page(sampler: Sampler, device: Device, **fields: str) -> tuple[int, Row]
 def download(key: int, row: Row, **fields: str) -> Create:
     """The file of a page in the downloads."""
     wanted = {"name": row["file"], "kind": "document", "folder": "downloads", **fields}
-    return Create(table="file", fields=wanted, path=page_path(key), tap=Download(key))
+    return Create(table="file", fields=wanted, path=PAGE.path("detail", key), tap=Download(key))
 
 
 def _bookmark(state: str) -> Make:
@@ -78,7 +76,7 @@ def _fact(sampler: Sampler, device: Device) -> Goal:
     key, row = add_page(sampler, device)
     fact = sampler.pick(("phone", "price", "opens"))
     words = {"address": row["address"], "fact": fact}
-    return Goal(words=words, answer=row[fact], look=page_path(key))
+    return Goal(words=words, answer=row[fact], look=PAGE.path("detail", key))
 
 
 def _download_moved(sampler: Sampler, device: Device) -> Goal:
@@ -97,7 +95,7 @@ def _download_offline(sampler: Sampler, device: Device) -> Goal:
 
 def _no_page(sampler: Sampler, device: Device) -> Goal:
     words = {"address": sampler.address()}
-    look = (BROWSER, Screen("browser", "missing", words["address"]))
+    look = (BROWSER_ROOT, Screen("browser", "missing", words["address"]))
     return Goal(words=words, look=look, infeasible=True)
 
 
@@ -117,7 +115,9 @@ def _page_in(into: Table, slot: str, field: str, *given: str) -> Make:
 
 _download = with_record(add_page, ("address",), download)
 _download_starred = with_record(add_page, ("address",), partial(download, starred="on"))
-_show = with_record(add_page, ("address",), lambda key, row: ScreenInFront(path=page_path(key)))
+_show = with_record(
+    add_page, ("address",), lambda key, row: ScreenInFront(path=PAGE.path("detail", key))
+)
 CAMERA_TEMPLATES = (
     template("camera-photo", "extended_train", _photo(), 4, "camera", "camera").phrased(
         "take a photo", "take one picture with the back camera", "take a photo now"

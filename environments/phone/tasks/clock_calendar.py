@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.apps.calendar import EVENT
-from swarm_ui.environments.phone.apps.clock import ALARM, TIMER
+from swarm_ui.environments.phone.apps.record_apps import ALARM, EVENT, TIMER
 from swarm_ui.environments.phone.tasks.task_kinds import create, delete, edit, missing, read, toggle
 
 TEMPLATES = (

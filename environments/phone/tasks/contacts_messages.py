@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.apps.contacts import CONTACT
 from swarm_ui.environments.phone.apps.messages import MESSAGE, reply_path
+from swarm_ui.environments.phone.apps.record_apps import CONTACT
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.parameters import Sampler
 from swarm_ui.environments.phone.tasks.goal import Create, Delete, Goal

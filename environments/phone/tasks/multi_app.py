@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.apps.browser import PAGE
-from swarm_ui.environments.phone.apps.calendar import EVENT
-from swarm_ui.environments.phone.apps.clock import ALARM
-from swarm_ui.environments.phone.apps.contacts import CONTACT
-from swarm_ui.environments.phone.apps.expenses import EXPENSE
 from swarm_ui.environments.phone.apps.messages import MESSAGE
-from swarm_ui.environments.phone.apps.notes import NOTE
-from swarm_ui.environments.phone.apps.tasks import TASK
+from swarm_ui.environments.phone.apps.record_apps import ALARM, CONTACT, EVENT, EXPENSE, NOTE, TASK
+from swarm_ui.environments.phone.apps.search_apps import PAGE
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.parameters import Sampler
 from swarm_ui.environments.phone.tasks.camera_browser import add_page, download, photo

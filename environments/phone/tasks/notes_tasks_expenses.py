@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.apps.expenses import EXPENSE
-from swarm_ui.environments.phone.apps.notes import NOTE
-from swarm_ui.environments.phone.apps.tasks import TASK
+from swarm_ui.environments.phone.apps.record_apps import EXPENSE, NOTE, TASK
 from swarm_ui.environments.phone.tasks.task_kinds import (
     check,
     create,

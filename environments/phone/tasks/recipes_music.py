@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.apps.music import MODES, PLAYLIST
-from swarm_ui.environments.phone.apps.recipes import RECIPE
+from swarm_ui.environments.phone.apps.record_apps import MODES, PLAYLIST, RECIPE
 from swarm_ui.environments.phone.tasks.task_kinds import (
     create,
     delete,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from swarm_ui.environments.phone.apps.contacts import CONTACT
-from swarm_ui.environments.phone.apps.maps import PLACE, route_path
-from swarm_ui.environments.phone.apps.maps import ROOT as MAPS
-from swarm_ui.environments.phone.apps.recorder import RECORDING_PATH
+from swarm_ui.environments.phone.apps.files import RECORDING_PATH
+from swarm_ui.environments.phone.apps.record_apps import CONTACT
+from swarm_ui.environments.phone.apps.search_apps import MAPS_ROOT, PLACE, route_path
 from swarm_ui.environments.phone.device.device import Device, Row
-from swarm_ui.environments.phone.device.full_effects import SaveCapture, system_of
+from swarm_ui.environments.phone.device.effects import SaveCapture, system_of
 from swarm_ui.environments.phone.device.screen import Screen
 from swarm_ui.environments.phone.parameters import Sampler
 from swarm_ui.environments.phone.tasks.files_gallery import add_file
@@ -73,7 +72,7 @@ def _way(sampler: Sampler, device: Device) -> Goal:
 
 def _no_place(sampler: Sampler, device: Device) -> Goal:
     words = {"place": sampler.phrase(2)}
-    look = (MAPS, Screen("maps", "missing", words["place"]))
+    look = (MAPS_ROOT, Screen("maps", "missing", words["place"]))
     return Goal(words=words, look=look, infeasible=True)
 
 

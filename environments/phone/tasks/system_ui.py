@@ -6,12 +6,10 @@ from typing import Literal
 
 import msgspec
 
-from swarm_ui.environments.phone.apps.calendar import EVENT
-from swarm_ui.environments.phone.apps.contacts import CONTACT
-from swarm_ui.environments.phone.apps.expenses import EXPENSE
 from swarm_ui.environments.phone.apps.messages import MESSAGE, reply_path
+from swarm_ui.environments.phone.apps.record_apps import CONTACT, EVENT, EXPENSE
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.full_effects import system_of
+from swarm_ui.environments.phone.device.effects import system_of
 from swarm_ui.environments.phone.device.screen import Path
 from swarm_ui.environments.phone.device.system import (
     DRAWER,

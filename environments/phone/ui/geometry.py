@@ -6,8 +6,7 @@ from functools import lru_cache
 
 from swarm_ui.environments.phone.apps import SCREENS
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.effects import Go, Launch
-from swarm_ui.environments.phone.device.full_effects import PullShade
+from swarm_ui.environments.phone.device.effects import Go, Launch, PullShade
 from swarm_ui.environments.phone.device.system import DRAWER, System
 from swarm_ui.environments.phone.device.widget import Widget, Zone
 from swarm_ui.environments.phone.ui.interruptions import blocked_screen, dialog

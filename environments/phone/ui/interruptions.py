@@ -5,7 +5,7 @@ from __future__ import annotations
 from swarm_ui.environments.phone.apps import SCREENS
 from swarm_ui.environments.phone.apps.settings import BATTERY, SWITCHES, grant_path
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.full_effects import AnswerInterruption, Grant, Share
+from swarm_ui.environments.phone.device.effects import AnswerInterruption, Grant, Share
 from swarm_ui.environments.phone.device.screen import Path, Screen
 from swarm_ui.environments.phone.device.system import PERMISSIONS, Interruption, System
 from swarm_ui.environments.phone.device.widget import Widget

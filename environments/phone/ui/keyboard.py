@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from swarm_ui.environments.phone.device.full_effects import Focus, TypeCharacter
+from swarm_ui.environments.phone.device.effects import Focus, TypeCharacter
 from swarm_ui.environments.phone.device.widget import Widget
 
 LETTERS = ("1234567890", "qwertyuiop", "asdfghjkl'", "zxcvbnm,.-")

@@ -12,7 +12,7 @@ from swarm_ui.environments.androidworld.handset.handset import (
     Page,
 )
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
-from swarm_ui.environments.phone.apps.clock import ALARM
+from swarm_ui.environments.phone.apps.record_apps import ALARM
 from swarm_ui.environments.phone.device.effects import Flip
 from swarm_ui.environments.phone.device.screen import Screen
 

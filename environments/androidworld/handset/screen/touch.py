@@ -42,7 +42,7 @@ def tap(handset: Handset, x: float, y: float) -> str:
         left, _, right, _ = one.pixels
         widget.slider(handset, (x - left) / (right - left))
         return ""
-    return widget.effect.apply(handset) if widget.effect is not None else "nothing happened"
+    return "nothing happened" if widget.effect is None else widget.effect.apply(handset) or ""
 
 
 def long_press(handset: Handset, x: float, y: float) -> str:
@@ -59,7 +59,7 @@ def long_press(handset: Handset, x: float, y: float) -> str:
     if effect is None:
         return tap(handset, x, y)  # as on Android, for a widget without a long press
     _touched(handset)
-    return effect.apply(handset)
+    return effect.apply(handset) or ""
 
 
 def swipe(
@@ -167,7 +167,7 @@ def _enter(handset: Handset) -> str:
         return type_text(handset, "\n")
     _touched(handset)
     if one.widget.submit is not None:
-        return one.widget.submit.apply(handset)
+        return one.widget.submit.apply(handset) or ""
     return ""
 
 
