@@ -21,7 +21,12 @@ from swarm_ui.environments.phone.tasks.goal import (
     Source,
 )
 from swarm_ui.environments.phone.tasks.task_kinds import sample, values, with_record
-from swarm_ui.environments.phone.tasks.template import Make, template
+from swarm_ui.environments.phone.tasks.template import (
+    Make,
+    extended_templates,
+    extended_train,
+    extended_validation,
+)
 
 
 def photo(**fields: str) -> Create:
@@ -119,108 +124,67 @@ _show = with_record(
     add_page, ("address",), lambda key, row: ScreenInFront(path=PAGE.path("detail", key))
 )
 CAMERA_TEMPLATES = (
-    template("camera-photo", "extended_train", _photo(), 4, "camera", "camera").phrased(
+    extended_train("camera-photo", _photo(), 4, "camera", "camera").phrased(
         "take a photo", "take one picture with the back camera", "take a photo now"
     ),
-    template(
-        "camera-selfie-flash",
-        "extended_templates",
-        _photo(lens="front", flash="on"),
-        6,
-        "camera",
-        "camera choice",
-    ).phrased(
-        "take a photo with the front camera and flash on",
-        "take a selfie with flash on",
-    ),
-    template("camera-video", "extended_train", _video, 6, "camera", "camera").phrased(
+    extended_templates(
+        "camera-selfie-flash", _photo(lens="front", flash="on"), 6, "camera", "camera choice"
+    ).phrased("take a photo with the front camera and flash on", "take a selfie with flash on"),
+    extended_train("camera-video", _video, 6, "camera", "camera").phrased(
         "take a video", "film a short video with the camera", "record one video"
     ),
-    template(
-        "camera-denied",
-        "extended_validation",
-        _photo_denied,
-        9,
-        "camera",
-        "camera permission misleading",
+    extended_validation(
+        "camera-denied", _photo_denied, 9, "camera", "camera permission misleading"
     ).phrased("take a photo", "take one picture with the back camera"),
-    template(
-        "camera-to-gallery",
-        "extended_templates",
-        _photo_named,
-        12,
-        "camera gallery",
-        "camera across edit",
+    extended_templates(
+        "camera-to-gallery", _photo_named, 12, "camera gallery", "camera across edit"
     ).phrased(
         "take a photo and rename it to {name}",
         "take a picture with the back camera and give it the name {name}",
     ),
 )
 BROWSER_TEMPLATES = (
-    template("browser-show", "extended_train", _show, 4, "browser", "open search").phrased(
+    extended_train("browser-show", _show, 4, "browser", "open search").phrased(
         "open the page {address} in the browser", "go to {address} on the web"
     ),
-    template(
-        "browser-bookmark", "extended_train", _bookmark("on"), 5, "browser", "toggle search"
-    ).phrased("bookmark the page {address}", "turn on bookmarked for {address} in the browser"),
-    template(
-        "browser-unbookmark", "extended_validation", _bookmark("off"), 4, "browser", "toggle"
-    ).phrased(
+    extended_train("browser-bookmark", _bookmark("on"), 5, "browser", "toggle search").phrased(
+        "bookmark the page {address}", "turn on bookmarked for {address} in the browser"
+    ),
+    extended_validation("browser-unbookmark", _bookmark("off"), 4, "browser", "toggle").phrased(
         "remove {address} from the bookmarks of the browser",
         "turn off bookmarked for {address} in the browser",
     ),
-    template("browser-fact", "extended_train", _fact, 5, "browser", "answer search").phrased(
+    extended_train("browser-fact", _fact, 5, "browser", "answer search").phrased(
         "what does the page {address} say under {fact}",
         "open {address} in the browser and answer with its {fact}",
     ),
-    template(
-        "browser-download", "extended_train", _download, 5, "browser", "download search"
-    ).phrased(
+    extended_train("browser-download", _download, 5, "browser", "download search").phrased(
         "download the file of the page {address}",
         "go to {address} in the browser and download its file",
     ),
-    template(
-        "browser-missing", "extended_train", _no_page, 4, "browser", "infeasible search"
-    ).phrased(
-        "bookmark the page {address}",
-        "download the file of the page {address}",
+    extended_train("browser-missing", _no_page, 4, "browser", "infeasible search").phrased(
+        "bookmark the page {address}", "download the file of the page {address}"
     ),
-    template(
-        "browser-download-star",
-        "extended_templates",
-        _download_starred,
-        11,
-        "browser files",
-        "download across toggle",
+    extended_templates(
+        "browser-download-star", _download_starred, 11, "browser files", "download across toggle"
     ).phrased(
         "download the file of the page {address} and turn on starred for it in files",
         "get the file of {address} with the browser , then star it in the downloads folder",
     ),
-    template(
-        "browser-download-move",
-        "extended_train",
-        _download_moved,
-        14,
-        "browser files",
-        "download across edit",
+    extended_train(
+        "browser-download-move", _download_moved, 14, "browser files", "download across edit"
     ).phrased(
         "download the file of the page {address} , then move it to documents under the name {name}",
         "get the file of {address} , rename it to {name} and put it in the documents folder",
     ),
-    template(
-        "browser-offline",
-        "extended_validation",
-        _download_offline,
-        10,
-        "browser",
-        "download across misleading",
+    extended_validation(
+        "browser-offline", _download_offline, 10, "browser", "download across misleading"
     ).phrased(
         "turn wifi on and download the file of the page {address}",
         "download the file of {address} in the browser , with wifi on",
     ),
-    template(
+    extended_train(
         "page-to-contact",
-        "extended_train",
         _page_in(CONTACT, "phone", "phone", "name"),
         12,
         "browser contacts",
@@ -229,9 +193,8 @@ BROWSER_TEMPLATES = (
         "add a contact with name {name} and the phone that the page {address} gives",
         "look up the phone on {address} and save it in contacts for {name}",
     ),
-    template(
+    extended_templates(
         "page-to-note",
-        "extended_templates",
         _page_in(NOTE, "body", "price", "title"),
         12,
         "browser notes",

@@ -57,7 +57,7 @@ CONTACT_TEMPLATES = (
     ),
     delete("contacts-delete", "train", CONTACT),
     template(
-        "contacts-delete-similar", "validation", _delete_similar, 4, "contacts", "delete misleading"
+        "validation", "contacts-delete-similar", _delete_similar, 4, "contacts", "delete misleading"
     ).phrased(*deletion_texts(CONTACT)),
     missing("contacts-delete-missing", "train", CONTACT),
     edit("contacts-edit-phone", "train", CONTACT, "phone"),
@@ -72,7 +72,7 @@ MESSAGE_TEMPLATES = (
         "message {to} the text {text}",
     ),
     template(
-        "messages-send-two", "new_templates", _send_two, 9, "messages", "form several"
+        "new_templates", "messages-send-two", _send_two, 9, "messages", "form several"
     ).phrased(
         "send a message to {to} with text {text} and a message to {to2} with text {text2}",
         "message {to} the text {text} and message {to2} the text {text2}",
@@ -80,13 +80,11 @@ MESSAGE_TEMPLATES = (
     delete("messages-delete", "train", MESSAGE).phrased(
         "delete the message to {to}", "delete what was sent to {to} in messages"
     ),
-    template("messages-reply", "train", _reply, 5, "messages", "form").phrased(
-        "reply to the message of {to} with text {text}",
-        "open the message of {to} and reply {text}",
+    template("train", "messages-reply", _reply, 5, "messages", "form").phrased(
+        "reply to the message of {to} with text {text}", "open the message of {to} and reply {text}"
     ),
     read("messages-read", "train", MESSAGE, "text").phrased(
-        "what is the text of the message to {to}",
-        "answer with the text that {to} has in messages",
+        "what is the text of the message to {to}", "answer with the text that {to} has in messages"
     ),
 )
 TEMPLATES = CONTACT_TEMPLATES + MESSAGE_TEMPLATES

@@ -35,7 +35,7 @@ def copy_value(
         return Goal(words={f"the_{title}": found[title], **words}, wants=(want,))
 
     apps = f"{source_table.app} {table.app}"
-    return template(name, split, make, 8 + len(given), apps, "across form")
+    return template(split, name, make, 8 + len(given), apps, "across form")
 
 
 _phone_to_message = copy_value(
@@ -67,8 +67,8 @@ TEMPLATES = (
         "write a note titled {title} with the text of the message to {the_to} as body",
     ),
     template(
-        "phone-message-task",
         "new_templates",
+        "phone-message-task",
         _phone_message_task,
         12,
         "contacts messages tasks",

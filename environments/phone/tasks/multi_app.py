@@ -16,7 +16,11 @@ from swarm_ui.environments.phone.tasks.task_kinds import (
     sample,
     values,
 )
-from swarm_ui.environments.phone.tasks.template import template
+from swarm_ui.environments.phone.tasks.template import (
+    extended_templates,
+    extended_train,
+    extended_validation,
+)
 
 
 def _event_alarm_message(sampler: Sampler, device: Device) -> Goal:
@@ -100,34 +104,24 @@ def _earlier(sampler: Sampler, device: Device) -> Goal:
 
 
 TEMPLATES = (
-    template(
-        "errand-event",
-        "extended_train",
-        _event_alarm_message,
-        17,
-        "calendar clock messages",
-        "across form several",
+    extended_train(
+        "errand-event", _event_alarm_message, 17, "calendar clock messages", "across form several"
     ).phrased(
         "set a new alarm with the time of the calendar event {title} and send that time in a "
         "message to {to}",
         "look up the time of {title} in the calendar , message it to {to} and create an alarm "
         "for it",
     ),
-    template(
-        "errand-trip", "extended_train", _TRIP, 19, "calendar tasks expenses", "across form several"
+    extended_train(
+        "errand-trip", _TRIP, 19, "calendar tasks expenses", "across form several"
     ).phrased(
         "add a calendar event with title {title} , time {time} and day {day} , create the "
         "task {task} and add an expense with item {item} and amount {amount}",
         "put {title} on {day} at time {time} in the calendar , {task} in tasks and {item} for "
         "{amount} in expenses",
     ),
-    template(
-        "errand-party",
-        "extended_validation",
-        _PARTY,
-        25,
-        "contacts calendar clock messages",
-        "across form several",
+    extended_validation(
+        "errand-party", _PARTY, 25, "contacts calendar clock messages", "across form several"
     ).phrased(
         "add a contact with name {name} , phone {phone} and email {email} , a calendar event "
         "with title {title} , an alarm for time {time} , and send a message to {to} with "
@@ -135,9 +129,8 @@ TEMPLATES = (
         "save {name} with phone {phone} and email {email} in contacts , put {title} in the "
         "calendar , set an alarm at {time} and message {to} the text {text}",
     ),
-    template(
+    extended_templates(
         "errand-page",
-        "extended_templates",
         _page_contact_message,
         19,
         "browser contacts messages",
@@ -147,35 +140,23 @@ TEMPLATES = (
         "message to {to}",
         "look {address} up , add a contact {name} with its phone and message {to} its price",
     ),
-    template(
-        "errand-tidy",
-        "extended_validation",
-        _tidy,
-        17,
-        "tasks notes settings",
-        "across toggle several",
+    extended_validation(
+        "errand-tidy", _tidy, 17, "tasks notes settings", "across toggle several"
     ).phrased(
         "check the tasks {task} and {task2} , turn on pinned for the note {title} and turn on "
         "bluetooth and dark mode in settings",
         "tick off {task} and {task2} in tasks , pin the note {title} , then switch bluetooth "
         "and dark mode on",
     ),
-    template(
-        "errand-report",
-        "extended_templates",
-        _report,
-        22,
-        "camera browser files notes",
-        "across camera download several",
+    extended_templates(
+        "errand-report", _report, 22, "camera browser files notes", "across camera download several"
     ).phrased(
         "take a photo and download the file of the page {address} , star that file in files , "
         "then write a note titled {title} with body {body}",
         "create a note with title {title} and body {body} , take a photo , download the file "
         "of {address} and turn on starred for the file",
     ),
-    template(
-        "calendar-earlier", "extended_templates", _earlier, 8, "calendar", "answer several"
-    ).phrased(
+    extended_templates("calendar-earlier", _earlier, 8, "calendar", "answer several").phrased(
         "which of the calendar events {title} and {title2} is earlier in the day",
         "compare the times of {title} and {title2} in the calendar and answer with the title "
         "of the earlier one",

@@ -35,8 +35,7 @@ TASK_TEMPLATES = (
         "check the task {task}", "tick off {task} in tasks"
     ),
     check("tasks-check-two", "train", TASK, 2).phrased(
-        "check the tasks {task} and {task2}",
-        "tick off {task} and {task2} in tasks",
+        "check the tasks {task} and {task2}", "tick off {task} and {task2} in tasks"
     ),
     check("tasks-check-three", "validation", TASK, 3).phrased(
         "check the tasks {task} , {task2} and {task3}",

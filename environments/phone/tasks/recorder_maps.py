@@ -21,7 +21,7 @@ from swarm_ui.environments.phone.tasks.goal import (
     Source,
 )
 from swarm_ui.environments.phone.tasks.task_kinds import sample, with_record
-from swarm_ui.environments.phone.tasks.template import Make, template
+from swarm_ui.environments.phone.tasks.template import Make, extended_apps
 
 
 def _record(*, denied: bool = False, starred: bool = False) -> Make:
@@ -103,60 +103,41 @@ _RECORD = (
     "make a recording with name {name}",
 )
 TEMPLATES = (
-    template(
-        "recorder-record", "extended_apps", _record(), 6, "recorder", "form permission"
+    extended_apps("recorder-record", _record(), 6, "recorder", "form permission").phrased(*_RECORD),
+    extended_apps(
+        "recorder-denied", _record(denied=True), 12, "recorder", "form permission misleading"
     ).phrased(*_RECORD),
-    template(
-        "recorder-denied",
-        "extended_apps",
-        _record(denied=True),
-        12,
-        "recorder",
-        "form permission misleading",
-    ).phrased(*_RECORD),
-    template(
-        "recorder-star",
-        "extended_apps",
-        _record(starred=True),
-        12,
-        "recorder files",
-        "form across toggle",
+    extended_apps(
+        "recorder-star", _record(starred=True), 12, "recorder files", "form across toggle"
     ).phrased(
         "make a recording with name {name} and turn on starred for it in files",
         "record something as {name} , then star it in the recordings folder of files",
     ),
-    template("recorder-trash", "extended_apps", _trash, 5, "recorder", "delete").phrased(
-        "move the recording {name} to the trash",
-        "in the recorder put {name} in the trash",
+    extended_apps("recorder-trash", _trash, 5, "recorder", "delete").phrased(
+        "move the recording {name} to the trash", "in the recorder put {name} in the trash"
     ),
-    template("recorder-rename", "extended_apps", _rename, 6, "recorder", "edit").phrased(
-        "rename the recording {name} to {new}",
-        "in the recorder change the name of {name} to {new}",
+    extended_apps("recorder-rename", _rename, 6, "recorder", "edit").phrased(
+        "rename the recording {name} to {new}", "in the recorder change the name of {name} to {new}"
     ),
-    template("maps-save", "extended_apps", _save, 5, "maps", "toggle search").phrased(
+    extended_apps("maps-save", _save, 5, "maps", "toggle search").phrased(
         "turn on saved for {place} in maps", "save the place {place} in maps"
     ),
-    template("maps-fact", "extended_apps", _fact, 5, "maps", "answer search").phrased(
+    extended_apps("maps-fact", _fact, 5, "maps", "answer search").phrased(
         "what does maps say under {fact} for {place}",
         "look up {place} in maps and answer with its {fact}",
     ),
-    template("maps-way", "extended_apps", _way, 7, "maps", "answer search permission").phrased(
+    extended_apps("maps-way", _way, 7, "maps", "answer search permission").phrased(
         "how long does it take to {place} by {way}",
         "get directions to {place} in maps and answer with the time by {way}",
     ),
-    template(
-        "maps-directions", "extended_apps", _directions, 6, "maps", "open search permission"
-    ).phrased("show directions to {place} in maps", "open the way to {place} in maps"),
-    template("maps-missing", "extended_apps", _no_place, 4, "maps", "infeasible search").phrased(
+    extended_apps("maps-directions", _directions, 6, "maps", "open search permission").phrased(
+        "show directions to {place} in maps", "open the way to {place} in maps"
+    ),
+    extended_apps("maps-missing", _no_place, 4, "maps", "infeasible search").phrased(
         "turn on saved for {place} in maps", "show directions to {place} in maps"
     ),
-    template(
-        "maps-to-contact",
-        "extended_apps",
-        _place_to_contact,
-        12,
-        "maps contacts",
-        "across form search",
+    extended_apps(
+        "maps-to-contact", _place_to_contact, 12, "maps contacts", "across form search"
     ).phrased(
         "add a contact with name {name} and the phone that maps has for {place}",
         "look {place} up in maps and save its phone in contacts for {name}",
