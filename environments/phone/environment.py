@@ -233,13 +233,10 @@ class PhoneEnvironment:
     def picture(self) -> bytes:
         """The present screen as a PNG."""
         state = self._running(ended=True)
-        if state.device.system is not None:
-            from swarm_ui.environments.phone.render.full_screenshot import draw_full_screen
+        from swarm_ui.environments.phone.render.screenshot import draw_full_screen, draw_screen
 
-            return draw_full_screen(state.view)
-        from swarm_ui.environments.phone.render.screenshot import draw_screen
-
-        return draw_screen(state.view)
+        draw = draw_screen if state.device.system is None else draw_full_screen
+        return draw(state.view)
 
     def _running(self, *, ended: bool = False) -> State:
         if self._state is None or (self._state.ended and not ended):

@@ -1,19 +1,15 @@
-"""Widgets of the full device (status bar, screen or dialog, keyboard) and their bounds."""
+"""Size of the screen, and the bounds and elements of the full device."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-from swarm_ui.environments.phone.apps import SCREENS
-from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.effects import Go, Launch, PullShade
-from swarm_ui.environments.phone.device.system import DRAWER, System
 from swarm_ui.environments.phone.device.widget import Widget, Zone
-from swarm_ui.environments.phone.ui.interruptions import blocked_screen, dialog
-from swarm_ui.environments.phone.ui.keyboard import KEY_ROW, KEY_TOP, keyboard
+from swarm_ui.environments.phone.ui.keyboard import KEY_ROW, KEY_TOP
 from swarm_ui.observation import Element
 
 Box = tuple[int, int, int, int]
+"""Left, top, right, bottom in pixels."""
 WIDTH, HEIGHT = 540, 1200
 MARGIN, TOP, STEP = 20, 116, 60
 """Left margin, first row, and distance of rows in pixels."""
@@ -37,43 +33,6 @@ _HIGH_TOAST: Box = (90, KEY_TOP - 54, WIDTH - 90, KEY_TOP - 6)
 _HEADING: Box = (64, 52, WIDTH - MARGIN, 104)
 _GRID = {"icon": (4, 125, 150, 16, 92, 122), "tile": (3, 168, 190, 4, 156, 182)}
 """Columns, distance of columns and of rows, left, width and height of icons and thumbnails."""
-_ALL_APPS = Widget("icon", "all apps", effect=Go(DRAWER), zone="icon")
-
-
-def seen(device: Device, system: System, title: str) -> list[Widget]:
-    """All widgets in reading order."""
-    bar = _status(system.clock, system.battery, device.settings["wifi"], len(system.notices))
-    over = dialog(device, system)
-    if over is not None:
-        return [*bar, *over]
-    screen = device.screen
-    if screen is None:
-        icons = [Widget("app", n, effect=Launch(n), zone="icon") for n in system.favorites]
-        return [*bar, *icons, _ALL_APPS]
-    content = blocked_screen(device, screen) or SCREENS[screen.app].build(device, screen)
-    widgets = [*bar, _heading(title), *content]
-    if device.focus:
-        widgets.extend(keyboard(content, device.focus))
-    return widgets
-
-
-@lru_cache(maxsize=4096)
-def _status(clock: str, battery: str, wifi: str, notices: int) -> tuple[Widget, ...]:
-    """Clock and icons. The icon for notifications opens the shade."""
-    shown = [
-        Widget("text", clock, description="clock", zone="status"),
-        Widget("icon", "", description=f"battery {battery} percent", zone="status"),
-        Widget("icon", "", description=f"wifi {wifi}", zone="status"),
-    ]
-    if notices:
-        count = f"{notices} notification{'s' if notices > 1 else ''}"
-        shown.append(Widget("icon", "", description=count, effect=PullShade(), zone="status"))
-    return tuple(shown)
-
-
-@lru_cache(maxsize=4096)
-def _heading(title: str) -> Widget:
-    return Widget("heading", title, zone="heading")
 
 
 @lru_cache(maxsize=4096)
