@@ -123,7 +123,7 @@ _download_starred = with_record(add_page, ("address",), partial(download, starre
 _show = with_record(
     add_page, ("address",), lambda key, row: ScreenInFront(path=PAGE.path("detail", key))
 )
-CAMERA_TEMPLATES = (
+TEMPLATES = (
     extended_train("camera-photo", _photo(), 4, "camera", "camera").phrased(
         "take a photo", "take one picture with the back camera", "take a photo now"
     ),
@@ -142,8 +142,6 @@ CAMERA_TEMPLATES = (
         "take a photo and rename it to {name}",
         "take a picture with the back camera and give it the name {name}",
     ),
-)
-BROWSER_TEMPLATES = (
     extended_train("browser-show", _show, 4, "browser", "open search").phrased(
         "open the page {address} in the browser", "go to {address} on the web"
     ),
@@ -204,4 +202,3 @@ BROWSER_TEMPLATES = (
         "copy the price on {address} into the body of a new note with title {title}",
     ),
 )
-TEMPLATES = CAMERA_TEMPLATES + BROWSER_TEMPLATES

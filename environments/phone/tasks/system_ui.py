@@ -133,7 +133,7 @@ def _saver(sampler: Sampler, device: Device) -> Goal:
     return Goal(words={"switch": key}, wants=(Configure(key=key, value="on"),))
 
 
-SYSTEM_TEMPLATES = (
+TEMPLATES = (
     extended_train("drawer-open", _open_hidden, 2, "", "open drawer").phrased(
         "open the {app} app", "find {app} among all apps and open it"
     ),
@@ -183,8 +183,6 @@ SYSTEM_TEMPLATES = (
     extended_train("battery-switch", _saver, 4, "settings", "toggle").phrased(
         "turn on {switch} in the battery settings", "switch {switch} on in settings"
     ),
-)
-INTERRUPTED_TEMPLATES = (
     interrupted(
         create("contact-interrupted", "extended_train", CONTACT, "name", "phone"), "update"
     ).phrased(
@@ -202,4 +200,3 @@ INTERRUPTED_TEMPLATES = (
         tags=("misleading",),
     ),
 )
-TEMPLATES = SYSTEM_TEMPLATES + INTERRUPTED_TEMPLATES
