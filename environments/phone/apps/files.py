@@ -5,9 +5,8 @@ The recorder is a test app: no training template opens it.
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.apps.app import App
-from swarm_ui.environments.phone.apps.messages import MESSAGE
-from swarm_ui.environments.phone.apps.record_screens import (
+from swarm_ui.environments.phone.apps.app import (
+    App,
     confirm,
     copyable,
     form,
@@ -15,14 +14,14 @@ from swarm_ui.environments.phone.apps.record_screens import (
     paged,
     switch,
 )
+from swarm_ui.environments.phone.apps.messages import MESSAGE
 from swarm_ui.environments.phone.device.device import Device, Row
 from swarm_ui.environments.phone.device.effects import (
     Back,
     Go,
-    MoveToTrash,
-    RestoreFile,
     SaveCapture,
     Share,
+    Trash,
     Update,
 )
 from swarm_ui.environments.phone.device.schema import Field, Table
@@ -103,14 +102,14 @@ def _file_screen(device: Device, screen: Screen) -> list[Widget]:
     if screen.kind == "edit":
         return form(FILE, device.draft, Update(FILE, key))
     if screen.kind == "confirm":
-        return confirm(f"move {row['name']} to trash ?", "move to trash", MoveToTrash(key))
+        return confirm(f"move {row['name']} to trash ?", "move to trash", Trash(key))
     values = {"name": row["name"], "folder": row["folder"]}
     shown = copyable({**values, "kind": row["kind"], "size": f"{row['size']} mb"})
     if screen.app == "gallery":
         picture = f"{row['kind']} {row['name']}"
         shown.insert(0, Widget("image", "", description=picture, zone="hero"))
     if row["folder"] == TRASH:
-        return [*shown, Widget("button", "restore", effect=RestoreFile(key))]
+        return [*shown, Widget("button", "restore", effect=Trash(key, restore=True))]
     edit = Go(Screen(screen.app, "edit", "file", key), values)
     delete = Go(Screen(screen.app, "confirm", "file", key))
     return [

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.apps.app import App
-from swarm_ui.environments.phone.apps.record_screens import (
+from swarm_ui.environments.phone.apps.app import (
+    App,
     form,
     last_page_of,
     paged,

@@ -5,8 +5,7 @@ Recipes and music are test apps: no training template opens them.
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.apps.app import App, Setting
-from swarm_ui.environments.phone.apps.record_screens import record_screen, setting_switch
+from swarm_ui.environments.phone.apps.app import App, Setting, record_screen, setting_switch
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.effects import Go
 from swarm_ui.environments.phone.device.schema import Field, Table

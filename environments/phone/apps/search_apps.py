@@ -6,8 +6,7 @@ app: no training template opens it.
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.apps.app import App
-from swarm_ui.environments.phone.apps.record_screens import copyable, switch
+from swarm_ui.environments.phone.apps.app import App, copyable, switch
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.effects import Download, Go, Search
 from swarm_ui.environments.phone.device.schema import Field, Table

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from swarm_ui.environments.phone.apps.app import App, Setting
-from swarm_ui.environments.phone.apps.record_screens import setting_switch
+from swarm_ui.environments.phone.apps.app import App, Setting, setting_switch
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.effects import Go, Grant, SetSetting
 from swarm_ui.environments.phone.device.screen import Path, Screen

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.apps.app import App
-from swarm_ui.environments.phone.apps.record_screens import paged
+from swarm_ui.environments.phone.apps.app import App, paged
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.effects import (
     DismissNotices,

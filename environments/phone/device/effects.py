@@ -258,28 +258,20 @@ class Share(msgspec.Struct, frozen=True):
         device.show(self.path, {self.field: self.value})
 
 
-class MoveToTrash(msgspec.Struct, frozen=True, gc=False):
-    """Move a file to the trash and go back to the list."""
+class Trash(msgspec.Struct, frozen=True, gc=False):
+    """Move a file to the trash and go back to the list, or restore it from there."""
 
     row: int
+    restore: bool = False
 
     def apply(self, device: Device) -> None:
-        was = device.tables["file"][self.row]["folder"]
-        device.update("file", self.row, {"folder": "trash", "was": was})
-        device.show(device.stack[:-2])
-        device.toast = "moved to trash"
-
-
-class RestoreFile(msgspec.Struct, frozen=True, gc=False):
-    """Move a file from the trash to its former folder."""
-
-    row: int
-
-    def apply(self, device: Device) -> None:
-        was = device.tables["file"][self.row]["was"]
-        device.update("file", self.row, {"folder": was, "was": ""})
-        device.show(device.stack[:-1])
-        device.toast = "restored"
+        row = device.tables["file"][self.row]
+        moved = {"folder": row["was"], "was": ""}
+        if not self.restore:
+            moved = {"folder": "trash", "was": row["folder"]}
+        device.update("file", self.row, moved)
+        device.show(device.stack[: -1 if self.restore else -2])
+        device.toast = "restored" if self.restore else "moved to trash"
 
 
 class SaveCapture(msgspec.Struct, frozen=True, gc=False):

@@ -15,11 +15,10 @@ from swarm_ui.environments.phone.device.effects import (
     Flip,
     Grant,
     Insert,
-    MoveToTrash,
     Remove,
-    RestoreFile,
     RestoreNotice,
     SetSetting,
+    Trash,
     Update,
     system_of,
 )
@@ -41,8 +40,6 @@ from swarm_ui.environments.phone.tasks.goal import (
 )
 from swarm_ui.environments.phone.ui.interruptions import is_visible
 
-_EDITABLE = ("name", "folder", "starred")
-"""Fields of a file that can be edited."""
 RecordWants = Sequence[Create | Change | Delete]
 
 
@@ -83,158 +80,107 @@ def subgoals(goal: Goal, start: Device, now: Device) -> list[Subgoal]:
     for name, rows in now.tables.items():
         wants = records.get(name, ())
         before = start.tables[name]
-        if name == "file":
-            if wants or rows is not before:
-                found.extend(_files(before, rows, wants))
-        elif wants or rows is not before:
-            found.extend(_table(TABLES[name], before, rows, wants))
+        if wants or rows is not before:
+            found.extend(_records(TABLES[name], before, rows, wants))
     if front and not found and (not now.stack or now.stack[0].app != front):
         found.append(Subgoal(path=(Screen(front),)))  # last: other subgoals would leave the app
     return [*found, *_system(system, start, now, found)] if system else found
 
 
-def _table(table: Table, before: Rows, rows: Rows, wants: RecordWants) -> list[Subgoal]:
+def _records(table: Table, before: Rows, rows: Rows, wants: RecordWants) -> list[Subgoal]:
+    """The subgoals that fulfil the conditions on a table. A file in the trash counts as deleted."""
     found: list[Subgoal] = []
-    gone = {want.row for want in wants if isinstance(want, Delete)}
+    gone = {want.row: want for want in wants if isinstance(want, Delete)}
     changed = {want.row: want for want in wants if isinstance(want, Change)}
     missing = [want for want in wants if isinstance(want, Create)]
     for key, row in before.items():
-        change = changed.get(key)
         now = rows.get(key)
+        change = changed.get(key)
+        wanted = {**row, **change.fields} if change else row
         if key in gone:
-            if now is not None:
-                found.append(_delete(table, key))
+            if now is not None and not _in_trash(now):
+                found.append(_delete(table, key, now, gone[key].via))
         elif now is None:
-            fields = {**row, **change.fields} if change else row
-            missing.append(Create(table=table.name, fields=fields))
+            missing.append(Create(table=table.name, fields=wanted))
         elif change is not None:
-            found.extend(_edit(table, key, now, {**row, **change.fields}, change.source))
+            found.extend(_edit(table, key, now, wanted, change.source, change.via))
         elif now is not row:
-            found.extend(_edit(table, key, now, row, None))
-    extra = [key for key in rows if key not in before]
+            found.extend(_edit(table, key, now, row))
+    extra = {k: row for k, row in rows.items() if k not in before and not _in_trash(row)}
     found.extend(_match(table, rows, extra, missing))
     return found
 
 
-def _match(table: Table, rows: Rows, extra: list[int], missing: list[Create]) -> list[Subgoal]:
+def _match(table: Table, rows: Rows, extra: Rows, missing: list[Create]) -> list[Subgoal]:
     """Subgoals that change surplus records into missing ones, or delete or create records."""
     found: list[Subgoal] = []
-    unlike: list[int] = []
-    for key in extra:
-        row = rows[key]
-        like = next((want for want in missing if _matches(table, row, want.fields)), None)
-        if like is None:
-            unlike.append(key)
-        else:
-            missing.remove(like)
-            found.extend(_edit(table, key, row, like.fields, None))
-    for key in unlike:
-        if missing and table.edit:
-            want = missing.pop(0)
-            found.extend(_edit(table, key, rows[key], want.fields, want.source))
-        else:
-            found.append(_delete(table, key))
-    for want in missing:
-        fields = {f.name: want.fields[f.name] for f in table.form if f.name in want.fields}
-        reachable = want.path and want.path[-1].row in rows
-        path = want.path if reachable else table.path("new")
-        found.append(Subgoal(path=path, tap=Insert(table), fields=fields, source=want.source))
-    return found
-
-
-def _matches(table: Table, row: Row, fields: Row) -> bool:
-    return all(same_text(row[f.name], fields[f.name]) for f in table.form if f.name in fields)
-
-
-def _edit(
-    table: Table, key: int, row: Row, wanted: Mapping[str, str], source: Source | None
-) -> list[Subgoal]:
-    """Subgoals that give a record the wanted values."""
-    found: list[Subgoal] = []
-    if not _matches(table, row, wanted):
-        fields = {f.name: wanted[f.name] for f in table.form if f.name in wanted}
-        path, tap = table.path("edit", key), Update(table, key)
-        found.append(Subgoal(path=path, tap=tap, fields=fields, source=source))
-    for field in table.switches:
-        if field.name in wanted and row[field.name] != wanted[field.name]:
-            path = table.trail if table.checklist else table.path("detail", key)
-            found.append(Subgoal(path=path, tap=Flip(table, key, field.name)))
-    return found
-
-
-def _delete(table: Table, key: int) -> Subgoal:
-    return Subgoal(path=table.path("confirm", key), tap=Remove(table, key))
-
-
-def _files(before: Rows, rows: Rows, wants: RecordWants) -> list[Subgoal]:
-    """The subgoals that fulfil the conditions on files. A file in the trash counts as deleted."""
-    found: list[Subgoal] = []
-    gone = {want.row: want for want in wants if isinstance(want, Delete)}
-    changed = {want.row: want for want in wants if isinstance(want, Change)}
-    for key, row in before.items():
-        now = rows[key]
-        if key in gone:
-            if now["folder"] != TRASH:
-                found.append(_trash(key, now, gone[key].via))
-        elif key in changed:
-            want = changed[key]
-            found.extend(_mend(key, now, {**row, **want.fields}, want.via, want.source))
-        elif now is not row:
-            found.extend(_mend(key, now, row))
-    missing = [want for want in wants if isinstance(want, Create)]
-    extra = {k: row for k, row in rows.items() if k not in before and row["folder"] != TRASH}
-    found.extend(_match_files(extra, missing))
-    return found
-
-
-def _match_files(extra: Rows, missing: list[Create]) -> list[Subgoal]:
-    """Subgoals that create the missing files, or change new files into them."""
-    found: list[Subgoal] = []
     left = dict(extra)
-    for names in ((*_EDITABLE,), ()):  # those that are right first, then those that can be made so
-        for want in tuple(missing):
-            like = next((k for k, row in left.items() if _alike(row, want, names)), None)
+    exactly = tuple(f.name for f in (table.fields if table is FILE else table.form))
+    # Those that are right come first, then those that can be made so.
+    for names in (exactly, ()) if table.edit else (exactly,):
+        for key, row in tuple(left.items()):
+            like = next((want for want in missing if _alike(table, row, want, names)), None)
             if like is not None:
-                row = left.pop(like)
-                missing.remove(want)
-                found.extend(_mend(like, row, {**row, **want.fields}))
-    found.extend(_trash(key, row) for key, row in left.items())
+                del left[key]
+                missing.remove(like)
+                wanted = {**row, **like.fields} if table is FILE else like.fields
+                found.extend(_edit(table, key, row, wanted, None if names else like.source))
+    found.extend(_delete(table, key, row) for key, row in left.items())
     for want in missing:
-        found.append(Subgoal(path=want.path, tap=want.tap, fields=want.form, source=want.source))
+        path, tap, fields = want.path, want.tap, want.form
+        if tap is None:
+            path = path if path and path[-1].row in rows else table.path("new")
+            fields = {f.name: want.fields[f.name] for f in table.form if f.name in want.fields}
+            tap = Insert(table)
+        found.append(Subgoal(path=path, tap=tap, fields=fields, source=want.source))
     return found
 
 
-def _alike(row: Row, want: Create, also: Sequence[str]) -> bool:
-    """Whether a file has the wanted values in ``also`` and in the fields without an editor."""
+def _alike(table: Table, row: Row, want: Create, names: Sequence[str]) -> bool:
+    """Whether a record has the wanted values in ``names`` and in all fields without an editor."""
+    editable = {field.name for field in table.fields}
     return all(
         same_text(row[name], value)
         for name, value in want.fields.items()
-        if name in also or name not in _EDITABLE
+        if name in names or name not in editable
     )
 
 
-def _mend(
-    key: int, now: Row, wanted: Row, via: str = "", source: Source | None = None
+def _edit(
+    table: Table, key: int, row: Row, wanted: Row, source: Source | None = None, via: str = ""
 ) -> list[Subgoal]:
-    """Subgoals that give a file the wanted values."""
-    path = file_path(key, now, via or "files")
-    if wanted["folder"] == TRASH:
-        return [] if now["folder"] == TRASH else [_trash(key, now, via)]
-    if now["folder"] == TRASH:
-        return [Subgoal(path=path, tap=RestoreFile(key))]
+    """Subgoals that give a record the wanted values."""
     found: list[Subgoal] = []
-    fields = {name: wanted[name] for name in ("name", "folder")}
-    if not all(same_text(now[name], value) for name, value in fields.items()):
-        edit = (*path, Screen(path[0].app, "edit", "file", key))
-        found.append(Subgoal(path=edit, tap=Update(FILE, key), fields=fields, source=source))
-    if now["starred"] != wanted["starred"]:
-        found.append(Subgoal(path=path, tap=Flip(FILE, key, "starred")))
+    path = _path(table, key, row, via)
+    if _in_trash(row) or _in_trash(wanted):
+        if _in_trash(row):
+            return [] if _in_trash(wanted) else [Subgoal(path=path, tap=Trash(key, restore=True))]
+        return [_delete(table, key, row, via)]
+    fields = {f.name: wanted[f.name] for f in table.form if f.name in wanted}
+    if not all(same_text(row[name], value) for name, value in fields.items()):
+        form = (*path, Screen(path[0].app, "edit", table.name, key))
+        found.append(Subgoal(path=form, tap=Update(table, key), fields=fields, source=source))
+    for field in table.switches:
+        if field.name in wanted and row[field.name] != wanted[field.name]:
+            at = table.trail if table.checklist else path
+            found.append(Subgoal(path=at, tap=Flip(table, key, field.name)))
     return found
 
 
-def _trash(key: int, row: Row, via: str = "") -> Subgoal:
-    path = file_path(key, row, via or "files")
-    return Subgoal(path=(*path, Screen(path[0].app, "confirm", "file", key)), tap=MoveToTrash(key))
+def _delete(table: Table, key: int, row: Row, via: str = "") -> Subgoal:
+    if table is not FILE:
+        return Subgoal(path=table.path("confirm", key), tap=Remove(table, key))
+    path = _path(table, key, row, via)
+    return Subgoal(path=(*path, Screen(path[0].app, "confirm", "file", key)), tap=Trash(key))
+
+
+def _path(table: Table, key: int, row: Row, via: str) -> Path:
+    """Screens to a record; several apps show files."""
+    return file_path(key, row, via or "files") if table is FILE else table.path("detail", key)
+
+
+def _in_trash(row: Row) -> bool:
+    return row.get("folder") == TRASH
 
 
 def _system(

@@ -28,12 +28,13 @@ from swarm_ui.environments.phone.tasks.template import (
     extended_validation,
 )
 
+_CAMERA = (("lens", "back"), ("flash", "off"))
+"""Settings of the camera, and their defaults."""
+
 
 def photo(**fields: str) -> Create:
     """A new photo; ``lens`` and ``flash`` are chosen before it is taken."""
-    form = {"lens": "back", "flash": "off"} | {
-        k: v for k, v in fields.items() if k in ("lens", "flash")
-    }
+    form = {name: fields.get(name, default) for name, default in _CAMERA}
     wanted = {"kind": "photo", **form, **fields}
     return Create(table="file", fields=wanted, path=PHOTO_PATH, tap=SaveCapture("photo"), form=form)
 
@@ -42,9 +43,14 @@ def _photo(**fields: str) -> Make:
     return lambda sampler, device: Goal(words={}, wants=(photo(**fields),))
 
 
-def _photo_denied(sampler: Sampler, device: Device) -> Goal:
-    device.system = system_of(device).granted("camera camera", "deny")
-    return Goal(words={}, wants=(photo(),))
+def denied(make: Make, permission: str) -> Make:
+    """The same task, with a permission denied at the start."""
+
+    def start(sampler: Sampler, device: Device) -> Goal:
+        device.system = system_of(device).granted(permission, "deny")
+        return make(sampler, device)
+
+    return start
 
 
 def _photo_named(sampler: Sampler, device: Device) -> Goal:
@@ -110,7 +116,7 @@ def _page_in(into: Table, slot: str, field: str, *given: str) -> Make:
     def make(sampler: Sampler, device: Device) -> Goal:
         key, row = add_page(sampler, device)
         words = values(sampler, into, given)
-        source = Source(table="page", row=key, field=field, value=row[field])
+        source = Source.of(PAGE, key, row, field)
         fields = {slot: row[field], **words}
         want = Create(table=into.name, fields=fields, source=source)
         return Goal(words={"address": row["address"], **words}, wants=(want,))
@@ -134,7 +140,11 @@ TEMPLATES = (
         "take a video", "film a short video with the camera", "record one video"
     ),
     extended_validation(
-        "camera-denied", _photo_denied, 9, "camera", "camera permission misleading"
+        "camera-denied",
+        denied(_photo(), "camera camera"),
+        9,
+        "camera",
+        "camera permission misleading",
     ).phrased("take a photo", "take one picture with the back camera"),
     extended_templates(
         "camera-to-gallery", _photo_named, 12, "camera gallery", "camera across edit"

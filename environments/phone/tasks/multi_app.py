@@ -28,7 +28,7 @@ def _event_alarm_message(sampler: Sampler, device: Device) -> Goal:
     row = random_row(sampler, device, EVENT)
     event = device.tables["event"][row]
     to = sampler.first_name()
-    source = Source(table="event", row=row, field="time", value=event["time"])
+    source = Source.of(EVENT, row, event, "time")
     wants = (
         Create(table=ALARM.name, fields={"time": event["time"]}, source=source),
         Create(table=MESSAGE.name, fields={"to": to, "text": event["time"]}, source=source),
@@ -52,8 +52,7 @@ def _page_contact_message(sampler: Sampler, device: Device) -> Goal:
     """A phone number from the web in contacts, and a price from there in a message."""
     key, page = add_page(sampler, device)
     name, to = sampler.full_name(), sampler.first_name()
-    phone = Source(table=PAGE.name, row=key, field="phone", value=page["phone"])
-    price = Source(table=PAGE.name, row=key, field="price", value=page["price"])
+    phone, price = (Source.of(PAGE, key, page, field) for field in ("phone", "price"))
     wants: tuple[Want, ...] = (
         Create(table=CONTACT.name, fields={"name": name, "phone": page["phone"]}, source=phone),
         Create(table=MESSAGE.name, fields={"to": to, "text": page["price"]}, source=price),
@@ -94,10 +93,7 @@ def _earlier(sampler: Sampler, device: Device) -> Goal:
     """Which of two events on the calendar is earlier in the day."""
     rows = [sample(sampler, EVENT) for _ in range(2)]
     keys = [device.insert("event", row) for row in rows]
-    sources = tuple(
-        Source(table="event", row=k, field="time", value=row["time"])
-        for k, row in zip(keys, rows, strict=True)
-    )
+    sources = tuple(Source.of(EVENT, k, row, "time") for k, row in zip(keys, rows, strict=True))
     words = {"title": rows[0]["title"], "title2": rows[1]["title"]}
     earlier = min(rows, key=lambda row: row["time"])
     return Goal(words=words, answer=earlier["title"], sources=sources)

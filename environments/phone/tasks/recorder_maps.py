@@ -8,9 +8,10 @@ from swarm_ui.environments.phone.apps.files import RECORDING_PATH
 from swarm_ui.environments.phone.apps.record_apps import CONTACT
 from swarm_ui.environments.phone.apps.search_apps import MAPS_ROOT, PLACE, route_path
 from swarm_ui.environments.phone.device.device import Device, Row
-from swarm_ui.environments.phone.device.effects import SaveCapture, system_of
+from swarm_ui.environments.phone.device.effects import SaveCapture
 from swarm_ui.environments.phone.device.screen import Screen
 from swarm_ui.environments.phone.parameters import Sampler
+from swarm_ui.environments.phone.tasks.camera_browser import denied
 from swarm_ui.environments.phone.tasks.files_gallery import add_file
 from swarm_ui.environments.phone.tasks.goal import (
     Change,
@@ -21,27 +22,14 @@ from swarm_ui.environments.phone.tasks.goal import (
     Source,
 )
 from swarm_ui.environments.phone.tasks.task_kinds import sample, with_record
-from swarm_ui.environments.phone.tasks.template import Make, extended_apps
+from swarm_ui.environments.phone.tasks.template import extended_apps
 
 
-def _record(*, denied: bool = False, starred: bool = False) -> Make:
-    def make(sampler: Sampler, device: Device) -> Goal:
-        if denied:
-            device.system = system_of(device).granted("recorder microphone", "deny")
-        name = sampler.title()
-        fields = {"kind": "recording", "name": name}
-        if starred:
-            fields["starred"] = "on"
-        want = Create(
-            table="file",
-            fields=fields,
-            path=RECORDING_PATH,
-            tap=SaveCapture("recording"),
-            form={"name": name},
-        )
-        return Goal(words={"name": name}, wants=(want,))
-
-    return make
+def _record(sampler: Sampler, device: Device, **fields: str) -> Goal:
+    words = {"name": sampler.title()}
+    wanted, tap = {"kind": "recording", **words, **fields}, SaveCapture("recording")
+    want = Create(table="file", fields=wanted, path=RECORDING_PATH, tap=tap, form=words)
+    return Goal(words=words, wants=(want,))
 
 
 def _rename(sampler: Sampler, device: Device) -> Goal:
@@ -79,7 +67,7 @@ def _no_place(sampler: Sampler, device: Device) -> Goal:
 def _place_to_contact(sampler: Sampler, device: Device) -> Goal:
     key, row = _add_place(sampler, device)
     name = sampler.full_name()
-    source = Source(table="place", row=key, field="phone", value=row["phone"])
+    source = Source.of(PLACE, key, row, "phone")
     fields = {"name": name, "phone": row["phone"]}
     want = Create(table=CONTACT.name, fields=fields, source=source)
     return Goal(words={"place": row["place"], "name": name}, wants=(want,))
@@ -103,12 +91,16 @@ _RECORD = (
     "make a recording with name {name}",
 )
 TEMPLATES = (
-    extended_apps("recorder-record", _record(), 6, "recorder", "form permission").phrased(*_RECORD),
+    extended_apps("recorder-record", _record, 6, "recorder", "form permission").phrased(*_RECORD),
     extended_apps(
-        "recorder-denied", _record(denied=True), 12, "recorder", "form permission misleading"
+        "recorder-denied",
+        denied(_record, "recorder microphone"),
+        12,
+        "recorder",
+        "form permission misleading",
     ).phrased(*_RECORD),
     extended_apps(
-        "recorder-star", _record(starred=True), 12, "recorder files", "form across toggle"
+        "recorder-star", partial(_record, starred="on"), 12, "recorder files", "form across toggle"
     ).phrased(
         "make a recording with name {name} and turn on starred for it in files",
         "record something as {name} , then star it in the recordings folder of files",

@@ -75,7 +75,7 @@ def copy_value(
         row = random_row(sampler, device, source_table)
         found = device.tables[source_table.name][row]
         words = values(sampler, table, given)
-        source = Source(table=source_table.name, row=row, field=field, value=found[field])
+        source = Source.of(source_table, row, found, field)
         want = Create(table=table.name, fields={slot: found[field], **words}, source=source)
         title = source_table.title
         return Goal(words={f"the_{title}": found[title], **words}, wants=(want,))

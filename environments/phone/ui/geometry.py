@@ -71,22 +71,16 @@ def boxes(zones: tuple[Zone, ...]) -> tuple[Box, ...]:
 
 
 _CLASSES = {
-    "app": "android.widget.TextView",
-    "button": "android.widget.Button",
-    "link": "android.view.View",
-    "item": "android.widget.LinearLayout",
-    "text": "android.widget.TextView",
-    "label": "android.widget.TextView",
-    "heading": "android.widget.TextView",
-    "icon": "android.widget.ImageView",
-    "image": "android.widget.ImageView",
-    "field": "android.widget.EditText",
-    "switch": "android.widget.Switch",
-    "checkbox": "android.widget.CheckBox",
-    "radio": "android.widget.RadioButton",
-    "tab": "android.widget.TextView",
-    "dialog": "android.widget.TextView",
+    "button": "Button",
+    "item": "LinearLayout",
+    "icon": "ImageView",
+    "image": "ImageView",
+    "field": "EditText",
+    "switch": "Switch",
+    "checkbox": "CheckBox",
+    "radio": "RadioButton",
 }
+"""Role -> class of Android; others are text views, and links are plain views."""
 _DEPTHS = {"status": 4, "heading": 5, "icon": 6, "tile": 8, "hero": 7, "key": 6, "row": 8}
 _DEPTHS |= {"toast": 3, "dialog": 8}
 """Typical depth of such a widget in the view tree of Android."""
@@ -95,6 +89,7 @@ _DEPTHS |= {"toast": 3, "dialog": 8}
 def full_device_element(index: int, widget: Widget, bounds: Box, focus: str) -> Element:
     """An element of the full device, with the fields that AndroidWorld gives."""
     field, role = widget.field, widget.role
+    android_class = f"android.widget.{_CLASSES.get(role, 'TextView')}"
     return Element(
         index=index,
         role=role,
@@ -108,6 +103,6 @@ def full_device_element(index: int, widget: Widget, bounds: Box, focus: str) -> 
         focused=field is not None and field == focus,
         scrollable=widget.scrollable,
         bounds=bounds,
-        class_name=_CLASSES[role],
+        class_name="android.view.View" if role == "link" else android_class,
         depth=_DEPTHS[widget.zone],
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from swarm_ui.environments.phone.apps import APPS, SCREENS, TABLES
-from swarm_ui.environments.phone.apps.record_screens import last_page_of
+from swarm_ui.environments.phone.apps.app import last_page_of
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.effects import Go, Launch, PullShade
 from swarm_ui.environments.phone.device.system import DRAWER, SYSTEM_TITLES, System
