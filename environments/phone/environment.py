@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from swarm_ui.action import Action, ActionType
+from swarm_ui.action import Action, ActionType, GoalStatus
 from swarm_ui.environment import Step
 from swarm_ui.environments.phone.assignment import Assignment, assign
 from swarm_ui.environments.phone.device.device import Device
@@ -20,24 +20,13 @@ from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Observation, Past
 
 ACTIONS: tuple[ActionType, ...] = (
-    "click",
-    "input_text",
-    "navigate_back",
-    "navigate_home",
-    "scroll",
-    "answer",
-    "status",
-)
+    "click", "input_text", "navigate_back", "navigate_home", "scroll", "answer", "status",
+)  # fmt: skip
 """The actions offered on the core device; ``open_app`` is accepted too."""
 
 FULL_DEVICE_ACTIONS: tuple[ActionType, ...] = (
-    *ACTIONS,
-    "long_press",
-    "swipe",
-    "keyboard_enter",
-    "open_app",
-    "wait",
-)
+    *ACTIONS, "long_press", "swipe", "keyboard_enter", "open_app", "wait",
+)  # fmt: skip
 """The actions offered on the full device of the extended templates."""
 _ACTIONS: Mapping[str, Action] = {
     "back": Action(action_type="navigate_back"),
@@ -159,21 +148,17 @@ class PhoneEnvironment:
         """The same as :meth:`step`, without a coroutine."""
         state, budget = self._running(), self.budget
         past = _past(action, state.view)
-        outcome = act(state.device, state.view, action)
         state.steps += 1
         state.history = (*state.history, past)
-        if outcome.declared is not None:
+        if action.action_type == "status":
             state.ended = True
-            return Step(
-                observation=self._observation(state),
-                reward=1.0 if _success(state, outcome.declared) else 0.0,
-                terminated=True,
-                note=outcome.note,
-            )
+            reward = 1.0 if _success(state, action.goal_status) else 0.0
+            return Step(observation=self._observation(state), reward=reward, terminated=True)
+        note = act(state.device, state.view, action)
         state.ended = state.steps >= budget
         state.view = _look(state.device, state.assignment.salt, state.options)
         self._distance = None
-        return Step(observation=self._observation(state), truncated=state.ended, note=outcome.note)
+        return Step(observation=self._observation(state), truncated=state.ended, note=note)
 
     def snapshot(self) -> State:
         """The state of the running episode; this takes about a microsecond."""
@@ -262,7 +247,7 @@ def _look(device: Device, salt: int, options: Options) -> View:
     return (long_view if options.long else view)(device, salt)
 
 
-def _success(state: State, declared: str) -> bool:
+def _success(state: State, declared: GoalStatus | None) -> bool:
     goal, device = state.assignment.goal, state.device
     if goal.infeasible:
         return declared == "infeasible"

@@ -96,8 +96,8 @@ def record_screen(device: Device, table: Table, screen: Screen) -> list[Widget]:
         return detail(table, screen.row, row)
     if kind == "edit":
         return form(table, device.draft, Update(table, screen.row))
-    text = f"{table.confirm} {row[table.title]} ?"
-    return confirm(text, table.confirm, Remove(table, screen.row))
+    text = f"{table.delete} {row[table.title]} ?"
+    return confirm(text, table.delete, Remove(table, screen.row))
 
 
 def listing(device: Device, table: Table) -> list[Widget]:

@@ -41,7 +41,6 @@ FILE = Table(
     trail=(ROOT,),
     edit="rename or move",
     delete="move to trash",
-    confirm="move to trash",
 )
 """A file also has a ``kind`` and a ``size``; in the trash, ``was`` names the folder it came from.
 Photos and videos have ``lens`` and ``flash``."""

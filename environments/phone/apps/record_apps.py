@@ -49,7 +49,6 @@ TASK = Table(
     save="create",
     edit="",
     delete="remove",
-    confirm="remove",
     checklist=True,
 )
 EXPENSE = Table(
@@ -108,7 +107,6 @@ RECIPE = Table(
     save="keep",
     edit="change",
     delete="discard",
-    confirm="discard",
 )
 PLAYLIST = Table(
     name="playlist",
@@ -123,7 +121,6 @@ PLAYLIST = Table(
     save="finish",
     edit="rename",
     delete="erase",
-    confirm="erase",
 )
 
 

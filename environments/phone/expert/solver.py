@@ -84,15 +84,15 @@ def solve(goal: Goal, start: Device, now: Device) -> Intent:
     return _go(now, nearest.path) or _fill_in(nearest, now)
 
 
-def distance(goal: Goal, start: Device, now: Device, limit: int = UNREACHABLE) -> int:
+def distance(goal: Goal, start: Device, now: Device) -> int:
     """Actions the solver needs to the end of the episode, the last one included."""
     device = now.clone()
-    for done in range(1, limit):
+    for done in range(1, UNREACHABLE):
         intent = solve(goal, start, device)
         if intent.kind in ("complete", "infeasible"):
             return done
         perform(device, intent)
-    return limit
+    return UNREACHABLE
 
 
 def perform(device: Device, intent: Intent) -> None:

@@ -9,8 +9,16 @@ from PIL import Image, ImageDraw, ImageFont
 
 from swarm_ui.environments.phone.render import icons
 from swarm_ui.environments.phone.render.icons import Pen
-from swarm_ui.environments.phone.ui.geometry import HEIGHT, MARGIN, WIDTH, Box
-from swarm_ui.environments.phone.ui.keyboard import KEY_ROW, KEY_TOP, KEY_WIDTH, LETTERS
+from swarm_ui.environments.phone.ui.geometry import (
+    HEIGHT,
+    KEY_ROW,
+    KEY_TOP,
+    KEY_WIDTH,
+    LETTERS,
+    MARGIN,
+    WIDTH,
+    Box,
+)
 from swarm_ui.environments.phone.ui.layout import TOP, View
 from swarm_ui.observation import Element
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
-
-import msgspec
 
 from swarm_ui.action import Action
 from swarm_ui.environments.phone.apps.messages import PICK
@@ -19,8 +16,8 @@ from swarm_ui.environments.phone.device.effects import (
 )
 from swarm_ui.environments.phone.device.system import DRAWER, HISTORY, SHADE
 from swarm_ui.environments.phone.device.widget import Widget
+from swarm_ui.environments.phone.ui.geometry import key_at
 from swarm_ui.environments.phone.ui.interruptions import current_interruption, requested_permission
-from swarm_ui.environments.phone.ui.keyboard import key_at
 from swarm_ui.environments.phone.ui.layout import View
 from swarm_ui.environments.phone.ui.widgets import last_page
 
@@ -30,23 +27,10 @@ _OVER = (SHADE, HISTORY, PICK)
 NOTHING = "nothing happened"
 
 
-class Outcome(msgspec.Struct, frozen=True):
-    """The result of an action."""
-
-    note: str = ""
-    declared: Literal["complete", "infeasible"] | None = None
-    """Set if the action ends the episode."""
-
-
-_DONE = Outcome()
-
-
-def act(device: Device, view: View, action: Action) -> Outcome:
+def act(device: Device, view: View, action: Action) -> str:
     """Apply an action to ``device``, shown as ``view``. An invalid action gets a note, no error."""
     kind = action.action_type
     note: str | None = None
-    if kind == "status":
-        return Outcome(declared=action.goal_status)
     device.toast = ""
     if kind in _TAPS or kind in ("input_text", "select"):
         note = _point(device, view, action)
@@ -70,7 +54,7 @@ def act(device: Device, view: View, action: Action) -> Outcome:
         note = enter(device, view.widgets)
     else:
         note = NOTHING
-    return Outcome(note) if note else _DONE
+    return note or ""
 
 
 def back(device: Device) -> None:

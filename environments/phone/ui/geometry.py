@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 from swarm_ui.environments.phone.device.widget import Widget, Zone
-from swarm_ui.environments.phone.ui.keyboard import KEY_ROW, KEY_TOP
 from swarm_ui.observation import Element
 
 Box = tuple[int, int, int, int]
@@ -14,6 +13,11 @@ WIDTH, HEIGHT = 540, 1200
 MARGIN, TOP, STEP = 20, 116, 60
 """Left margin, first row, and distance of rows in pixels."""
 DIALOG_TOP = 440
+LETTERS = ("1234567890", "qwertyuiop", "asdfghjkl'", "zxcvbnm,.-")
+"""Rows of the keyboard, ten keys each."""
+KEY_TOP = 812
+KEY_ROW = 62
+KEY_WIDTH = 54
 _KEYS = KEY_TOP + 4 * KEY_ROW
 _STATUS: tuple[Box, ...] = (
     (14, 6, 110, 40),
@@ -106,3 +110,11 @@ def full_device_element(index: int, widget: Widget, bounds: Box, focus: str) -> 
         class_name="android.view.View" if role == "link" else android_class,
         depth=_DEPTHS[widget.zone],
     )
+
+
+def key_at(x: int, y: int) -> str:
+    """The character of the key at these pixels, or an empty string."""
+    row, column = (y - KEY_TOP) // KEY_ROW, x // KEY_WIDTH
+    if 0 <= row < len(LETTERS) and 0 <= column < len(LETTERS[row]):
+        return LETTERS[row][column]
+    return ""

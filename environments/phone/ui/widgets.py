@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 from swarm_ui.environments.phone.apps import APPS, SCREENS, TABLES
 from swarm_ui.environments.phone.apps.app import last_page_of
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.effects import Go, Launch, PullShade
+from swarm_ui.environments.phone.device.effects import Focus, Go, Launch, PullShade, TypeCharacter
 from swarm_ui.environments.phone.device.system import DRAWER, SYSTEM_TITLES, System
 from swarm_ui.environments.phone.device.widget import Widget
 from swarm_ui.environments.phone.ui.interruptions import blocked_screen, dialog
-from swarm_ui.environments.phone.ui.keyboard import keyboard
+
+_PAD = Widget("image", "", description="keyboard", zone="key")
+_HIDE = Widget("button", "hide keyboard", effect=Focus(""), zone="key")
+_SPACE = Widget("button", "space", effect=TypeCharacter(" "), zone="key")
+_ERASE = Widget("button", "backspace", effect=TypeCharacter(""), zone="key")
 
 
 def widgets(device: Device) -> list[Widget]:
@@ -71,7 +76,7 @@ def _full_widgets(device: Device, system: System) -> list[Widget]:
     content = blocked_screen(device, screen) or SCREENS[screen.app].build(device, screen)
     shown = [*bar, _heading(title(device)), *content]
     if device.focus:
-        shown.extend(keyboard(content, device.focus))
+        shown.extend(_keyboard(content, device.focus))
     return shown
 
 
@@ -92,3 +97,19 @@ def _status(clock: str, battery: str, wifi: str, notices: int) -> tuple[Widget, 
 @lru_cache(maxsize=4096)
 def _heading(text: str) -> Widget:
     return Widget("heading", text, zone="heading")
+
+
+def _keyboard(content: Sequence[Widget], focus: str) -> list[Widget]:
+    """The keys shown while a field has the focus.
+
+    In a search field, enter starts the search. In other fields it moves the focus to the next
+    field, and in the last field it hides the keyboard.
+    """
+    fields = [widget for widget in content if widget.field is not None]
+    names = [widget.field or "" for widget in fields]
+    if focus not in names:
+        return []
+    at = names.index(focus)
+    after = names[at + 1] if at + 1 < len(names) else ""
+    effect = fields[at].submit or Focus(after)
+    return [_PAD, Widget("button", "enter", effect=effect, zone="key"), _HIDE, _SPACE, _ERASE]
