@@ -6,11 +6,10 @@ from functools import partial
 
 from swarm_ui.environments.phone.apps.camera import PHOTO_PATH, VIDEO_PATH
 from swarm_ui.environments.phone.apps.record_apps import CONTACT, NOTE
-from swarm_ui.environments.phone.apps.search_apps import BROWSER_ROOT, PAGE
+from swarm_ui.environments.phone.apps.search_apps import PAGE
 from swarm_ui.environments.phone.device.device import Device, Row
 from swarm_ui.environments.phone.device.effects import Download, SaveCapture, system_of
 from swarm_ui.environments.phone.device.schema import Table
-from swarm_ui.environments.phone.device.screen import Screen
 from swarm_ui.environments.phone.parameters import Sampler
 from swarm_ui.environments.phone.tasks.goal import (
     Change,
@@ -20,7 +19,13 @@ from swarm_ui.environments.phone.tasks.goal import (
     ScreenInFront,
     Source,
 )
-from swarm_ui.environments.phone.tasks.task_kinds import sample, values, with_record
+from swarm_ui.environments.phone.tasks.task_kinds import (
+    add_record,
+    fact,
+    not_found,
+    values,
+    with_record,
+)
 from swarm_ui.environments.phone.tasks.template import (
     Make,
     extended_templates,
@@ -63,10 +68,7 @@ def _video(sampler: Sampler, device: Device) -> Goal:
     return Goal(words={}, wants=(want,))
 
 
-def add_page(sampler: Sampler, device: Device, **fields: str) -> tuple[int, Row]:
-    """Put one more page on the web."""
-    row = {**sample(sampler, PAGE), **fields}
-    return device.insert("page", row), row
+add_page = partial(add_record, PAGE)
 
 
 def download(key: int, row: Row, **fields: str) -> Create:
@@ -83,13 +85,6 @@ def _bookmark(state: str) -> Make:
     )
 
 
-def _fact(sampler: Sampler, device: Device) -> Goal:
-    key, row = add_page(sampler, device)
-    fact = sampler.pick(("phone", "price", "opens"))
-    words = {"address": row["address"], "fact": fact}
-    return Goal(words=words, answer=row[fact], look=PAGE.path("detail", key))
-
-
 def _download_moved(sampler: Sampler, device: Device) -> Goal:
     key, row = add_page(sampler, device)
     name = sampler.title()
@@ -102,12 +97,6 @@ def _download_offline(sampler: Sampler, device: Device) -> Goal:
     key, row = add_page(sampler, device)
     wants = (Configure(key="wifi", value="on"), download(key, row))
     return Goal(words={"address": row["address"]}, wants=wants)
-
-
-def _no_page(sampler: Sampler, device: Device) -> Goal:
-    words = {"address": sampler.address()}
-    look = (BROWSER_ROOT, Screen("browser", "missing", words["address"]))
-    return Goal(words=words, look=look, infeasible=True)
 
 
 def _page_in(into: Table, slot: str, field: str, *given: str) -> Make:
@@ -124,6 +113,8 @@ def _page_in(into: Table, slot: str, field: str, *given: str) -> Make:
     return make
 
 
+_fact = fact(add_page, PAGE, "phone", "price", "opens")
+_no_page = not_found(PAGE, Sampler.address)
 _download = with_record(add_page, ("address",), download)
 _download_starred = with_record(add_page, ("address",), partial(download, starred="on"))
 _show = with_record(

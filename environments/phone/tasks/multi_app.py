@@ -10,10 +10,11 @@ from swarm_ui.environments.phone.parameters import Sampler
 from swarm_ui.environments.phone.tasks.camera_browser import add_page, download, photo
 from swarm_ui.environments.phone.tasks.goal import Change, Configure, Create, Goal, Source, Want
 from swarm_ui.environments.phone.tasks.task_kinds import (
+    add_record,
     check,
     create_records,
+    numbered,
     random_row,
-    sample,
     values,
 )
 from swarm_ui.environments.phone.tasks.template import (
@@ -91,11 +92,10 @@ def _report(sampler: Sampler, device: Device) -> Goal:
 
 def _earlier(sampler: Sampler, device: Device) -> Goal:
     """Which of two events on the calendar is earlier in the day."""
-    rows = [sample(sampler, EVENT) for _ in range(2)]
-    keys = [device.insert("event", row) for row in rows]
-    sources = tuple(Source.of(EVENT, k, row, "time") for k, row in zip(keys, rows, strict=True))
-    words = {"title": rows[0]["title"], "title2": rows[1]["title"]}
-    earlier = min(rows, key=lambda row: row["time"])
+    added = [add_record(EVENT, sampler, device) for _ in range(2)]
+    sources = tuple(Source.of(EVENT, key, row, "time") for key, row in added)
+    words = numbered("title", [row["title"] for _, row in added])
+    earlier = min((row for _, row in added), key=lambda row: row["time"])
     return Goal(words=words, answer=earlier["title"], sources=sources)
 
 

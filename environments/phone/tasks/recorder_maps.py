@@ -6,10 +6,9 @@ from functools import partial
 
 from swarm_ui.environments.phone.apps.files import RECORDING_PATH
 from swarm_ui.environments.phone.apps.record_apps import CONTACT
-from swarm_ui.environments.phone.apps.search_apps import MAPS_ROOT, PLACE, route_path
-from swarm_ui.environments.phone.device.device import Device, Row
+from swarm_ui.environments.phone.apps.search_apps import PLACE, route_path
+from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.effects import SaveCapture
-from swarm_ui.environments.phone.device.screen import Screen
 from swarm_ui.environments.phone.parameters import Sampler
 from swarm_ui.environments.phone.tasks.camera_browser import denied
 from swarm_ui.environments.phone.tasks.files_gallery import add_file
@@ -21,7 +20,7 @@ from swarm_ui.environments.phone.tasks.goal import (
     ScreenInFront,
     Source,
 )
-from swarm_ui.environments.phone.tasks.task_kinds import sample, with_record
+from swarm_ui.environments.phone.tasks.task_kinds import add_record, fact, not_found, with_record
 from swarm_ui.environments.phone.tasks.template import extended_apps
 
 
@@ -39,16 +38,7 @@ def _rename(sampler: Sampler, device: Device) -> Goal:
     return Goal(words={"name": row["name"], "new": new}, wants=(want,))
 
 
-def _add_place(sampler: Sampler, device: Device, **fields: str) -> tuple[int, Row]:
-    row = {**sample(sampler, PLACE), **fields}
-    return device.insert("place", row), row
-
-
-def _fact(sampler: Sampler, device: Device) -> Goal:
-    key, row = _add_place(sampler, device)
-    fact = sampler.pick(("street", "phone", "closes"))
-    words = {"place": row["place"], "fact": fact}
-    return Goal(words=words, answer=row[fact], look=PLACE.path("detail", key))
+_add_place = partial(add_record, PLACE)
 
 
 def _way(sampler: Sampler, device: Device) -> Goal:
@@ -56,12 +46,6 @@ def _way(sampler: Sampler, device: Device) -> Goal:
     way = sampler.pick(("foot", "car"))
     words = {"place": row["place"], "way": way}
     return Goal(words=words, answer=f"{row[way]} min", look=route_path(key))
-
-
-def _no_place(sampler: Sampler, device: Device) -> Goal:
-    words = {"place": sampler.phrase(2)}
-    look = (MAPS_ROOT, Screen("maps", "missing", words["place"]))
-    return Goal(words=words, look=look, infeasible=True)
 
 
 def _place_to_contact(sampler: Sampler, device: Device) -> Goal:
@@ -73,6 +57,8 @@ def _place_to_contact(sampler: Sampler, device: Device) -> Goal:
     return Goal(words={"place": row["place"], "name": name}, wants=(want,))
 
 
+_fact = fact(_add_place, PLACE, "street", "phone", "closes")
+_no_place = not_found(PLACE, Sampler.phrase)
 _trash = with_record(
     partial(add_file, where="recordings"),
     ("name",),

@@ -27,7 +27,7 @@ from swarm_ui.environments.phone.tasks.goal import (
     Goal,
     Permit,
 )
-from swarm_ui.environments.phone.tasks.task_kinds import create, edit, sample
+from swarm_ui.environments.phone.tasks.task_kinds import add_record, create, edit
 from swarm_ui.environments.phone.tasks.template import (
     Make,
     Template,
@@ -97,8 +97,7 @@ def _clear(sampler: Sampler, device: Device) -> Goal:
 
 def _reply(sampler: Sampler, device: Device) -> Goal:
     """Reply to the message of a notification."""
-    row = sample(sampler, MESSAGE)
-    key = device.insert("message", row)
+    key, row = add_record(MESSAGE, sampler, device)
     notify(sampler, device, "messages", f"{row['to']} : {row['text']}", MESSAGE.path("detail", key))
     fields = {"to": row["to"], "text": sampler.phrase(2)}
     want = Create(table="message", fields=fields, path=reply_path(key))
@@ -107,8 +106,7 @@ def _reply(sampler: Sampler, device: Device) -> Goal:
 
 def _stale(sampler: Sampler, device: Device) -> Goal:
     """Answer with the time of an event; a notification has an outdated time."""
-    row = sample(sampler, EVENT)
-    key = device.insert("event", row)
+    key, row = add_record(EVENT, sampler, device)
     path = EVENT.path("detail", key)
     notify(sampler, device, "calendar", f"{row['title']} at {sampler.time()}", path)
     return Goal(words={"title": row["title"]}, answer=row["time"], look=path)

@@ -14,6 +14,7 @@ import msgspec
 from swarm_ui.environments.phone.apps import APPS, PLACES
 from swarm_ui.environments.phone.device.device import Device, Row
 from swarm_ui.environments.phone.device.schema import Table
+from swarm_ui.environments.phone.device.screen import Screen
 from swarm_ui.environments.phone.parameters import Sampler
 from swarm_ui.environments.phone.tasks.goal import Change, Configure, Create, Delete, Goal, Want
 from swarm_ui.environments.phone.tasks.template import Make, Template, TemplateSplit, template
@@ -22,6 +23,14 @@ from swarm_ui.environments.phone.tasks.template import Make, Template, TemplateS
 def sample(sampler: Sampler, table: Table) -> dict[str, str]:
     """A record that is not on the device yet."""
     return APPS[table.app].record(sampler, table)
+
+
+def add_record(
+    table: Table, sampler: Sampler, device: Device, **fields: str
+) -> tuple[int, dict[str, str]]:
+    """Store one more record with these values; returns its identity and the record."""
+    row = {**sample(sampler, table), **fields}
+    return device.insert(table.name, row), row
 
 
 def values(sampler: Sampler, table: Table, names: Sequence[str]) -> dict[str, str]:
@@ -63,6 +72,29 @@ def with_record(
         return Goal(
             words={name: row[name] for name in names}, wants=tuple(want(key, row) for want in wants)
         )
+
+    return make
+
+
+def fact(add: Callable[[Sampler, Device], tuple[int, Row]], table: Table, *facts: str) -> Make:
+    """Answer with one of the fields ``facts`` of a record that ``add`` stores."""
+
+    def make(sampler: Sampler, device: Device) -> Goal:
+        key, row = add(sampler, device)
+        chosen = sampler.pick(facts)
+        words = {table.title: row[table.title], "fact": chosen}
+        return Goal(words=words, answer=row[chosen], look=table.path("detail", key))
+
+    return make
+
+
+def not_found(table: Table, draw: Callable[[Sampler], str]) -> Make:
+    """Search a record that does not exist: the task is infeasible."""
+
+    def make(sampler: Sampler, device: Device) -> Goal:
+        words = {table.title: draw(sampler)}
+        look = (*table.trail, Screen(table.app, "missing", words[table.title]))
+        return Goal(words=words, look=look, infeasible=True)
 
     return make
 
