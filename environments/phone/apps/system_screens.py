@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarm_ui.environments.phone.apps.app import App, paged
-from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.device import HISTORY, Device
 from swarm_ui.environments.phone.device.effects import (
     DismissNotices,
     Go,
@@ -13,7 +13,6 @@ from swarm_ui.environments.phone.device.effects import (
     system_of,
 )
 from swarm_ui.environments.phone.device.screen import Screen
-from swarm_ui.environments.phone.device.system import HISTORY
 from swarm_ui.environments.phone.device.widget import Widget
 
 DRAWER_PAGE = 12

@@ -9,10 +9,9 @@ from typing import Literal
 
 import msgspec
 
-from swarm_ui.environments.phone.device.device import Device, Row
+from swarm_ui.environments.phone.device.device import SHADE, Device, Notice, Row, System
 from swarm_ui.environments.phone.device.schema import Table, same_text
 from swarm_ui.environments.phone.device.screen import Path, Screen
-from swarm_ui.environments.phone.device.system import SHADE, Notice, System
 
 
 class Launch(msgspec.Struct, frozen=True, gc=False):

@@ -9,7 +9,7 @@ import msgspec
 from swarm_ui.environments.phone.apps import PLACES, TABLES
 from swarm_ui.environments.phone.apps.files import file_path
 from swarm_ui.environments.phone.apps.settings import grant_path
-from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.device import DRAWER, HISTORY, SHADE, Device
 from swarm_ui.environments.phone.device.effects import (
     AnswerInterruption,
     Choose,
@@ -23,7 +23,6 @@ from swarm_ui.environments.phone.device.effects import (
 )
 from swarm_ui.environments.phone.device.schema import same_text
 from swarm_ui.environments.phone.device.screen import Path
-from swarm_ui.environments.phone.device.system import DRAWER, HISTORY, SHADE
 from swarm_ui.environments.phone.device.widget import Effect, Widget
 from swarm_ui.environments.phone.expert.subgoals import Subgoal, subgoals
 from swarm_ui.environments.phone.tasks.goal import Goal, Permit, Source

@@ -9,7 +9,7 @@ import msgspec
 from swarm_ui.environments.phone.apps import PLACES, TABLES
 from swarm_ui.environments.phone.apps.files import FILE, TRASH, file_path
 from swarm_ui.environments.phone.apps.settings import grant_path
-from swarm_ui.environments.phone.device.device import Device, Row, Rows
+from swarm_ui.environments.phone.device.device import HISTORY, SHADE, Device, Row, Rows
 from swarm_ui.environments.phone.device.effects import (
     DismissNotices,
     Flip,
@@ -24,7 +24,6 @@ from swarm_ui.environments.phone.device.effects import (
 )
 from swarm_ui.environments.phone.device.schema import Table, same_text
 from swarm_ui.environments.phone.device.screen import Path, Screen
-from swarm_ui.environments.phone.device.system import HISTORY, SHADE
 from swarm_ui.environments.phone.device.widget import Effect
 from swarm_ui.environments.phone.tasks.goal import (
     AppInFront,

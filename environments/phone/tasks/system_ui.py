@@ -8,16 +8,16 @@ import msgspec
 
 from swarm_ui.environments.phone.apps.messages import MESSAGE, reply_path
 from swarm_ui.environments.phone.apps.record_apps import CONTACT, EVENT, EXPENSE
-from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.effects import system_of
-from swarm_ui.environments.phone.device.screen import Path
-from swarm_ui.environments.phone.device.system import (
+from swarm_ui.environments.phone.device.device import (
     DRAWER,
     SHADE,
+    Device,
     Interruption,
     InterruptionKind,
     Notice,
 )
+from swarm_ui.environments.phone.device.effects import system_of
+from swarm_ui.environments.phone.device.screen import Path
 from swarm_ui.environments.phone.parameters import Sampler
 from swarm_ui.environments.phone.tasks.goal import (
     AppInFront,

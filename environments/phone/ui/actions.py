@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from swarm_ui.action import Action
 from swarm_ui.environments.phone.apps.messages import PICK
-from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.device import DRAWER, HISTORY, SHADE, Device
 from swarm_ui.environments.phone.device.effects import (
     DismissNotices,
     Launch,
@@ -14,7 +14,6 @@ from swarm_ui.environments.phone.device.effects import (
     PullShade,
     TypeCharacter,
 )
-from swarm_ui.environments.phone.device.system import DRAWER, HISTORY, SHADE
 from swarm_ui.environments.phone.device.widget import Widget
 from swarm_ui.environments.phone.ui.geometry import key_at
 from swarm_ui.environments.phone.ui.interruptions import current_interruption, requested_permission

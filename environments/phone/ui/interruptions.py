@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from swarm_ui.environments.phone.apps import PLACES, SCREENS
 from swarm_ui.environments.phone.apps.settings import grant_path
-from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.device import PERMISSIONS, Device, Interruption, System
 from swarm_ui.environments.phone.device.effects import AnswerInterruption, Grant, Share
 from swarm_ui.environments.phone.device.screen import Screen
-from swarm_ui.environments.phone.device.system import PERMISSIONS, Interruption, System
 from swarm_ui.environments.phone.device.widget import Widget
 
 _OFFERS = {

@@ -7,9 +7,8 @@ from functools import lru_cache
 
 from swarm_ui.environments.phone.apps import APPS, SCREENS, TABLES
 from swarm_ui.environments.phone.apps.app import last_page_of
-from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.device import DRAWER, SYSTEM_TITLES, Device, System
 from swarm_ui.environments.phone.device.effects import Focus, Go, Launch, PullShade, TypeCharacter
-from swarm_ui.environments.phone.device.system import DRAWER, SYSTEM_TITLES, System
 from swarm_ui.environments.phone.device.widget import Widget
 from swarm_ui.environments.phone.ui.interruptions import blocked_screen, dialog
 

@@ -30,9 +30,8 @@ from swarm_ui.environments.androidworld.handset.screen.touch import (
     type_text,
 )
 from swarm_ui.environments.phone.assignment import assign
-from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.device import Device, System
 from swarm_ui.environments.phone.device.screen import Screen
-from swarm_ui.environments.phone.device.system import System
 from swarm_ui.environments.phone.device.widget import Widget
 from swarm_ui.environments.phone.expert.solver import Intent, solve
 from swarm_ui.environments.phone.expert.subgoals import subgoals
