@@ -9,9 +9,8 @@ import msgspec
 
 from swarm_ui.environments.phone.apps import APPS
 from swarm_ui.environments.phone.apps.settings import BATTERY
-from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.device import PERMISSIONS, Device, Notice, System
 from swarm_ui.environments.phone.device.screen import Screen
-from swarm_ui.environments.phone.device.system import PERMISSIONS, Notice, System
 from swarm_ui.environments.phone.parameters import Sampler
 from swarm_ui.environments.phone.splits import (
     EXTENDED_TEST_APPS,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from swarm_ui.action import Action, ActionType
+from swarm_ui.action import Action, ActionType, GoalStatus
 from swarm_ui.environment import Step
 from swarm_ui.environments.phone.assignment import Assignment, assign
 from swarm_ui.environments.phone.device.device import Device
@@ -17,27 +17,16 @@ from swarm_ui.environments.phone.tasks import TEMPLATES
 from swarm_ui.environments.phone.ui.actions import act
 from swarm_ui.environments.phone.ui.layout import View, long_view, view
 from swarm_ui.errors import ConfigError, EnvironmentFault
-from swarm_ui.observation import Element, Observation, Past
+from swarm_ui.observation import Observation, Past
 
 ACTIONS: tuple[ActionType, ...] = (
-    "click",
-    "input_text",
-    "navigate_back",
-    "navigate_home",
-    "scroll",
-    "answer",
-    "status",
-)
+    "click", "input_text", "navigate_back", "navigate_home", "scroll", "answer", "status",
+)  # fmt: skip
 """The actions offered on the core device; ``open_app`` is accepted too."""
 
 FULL_DEVICE_ACTIONS: tuple[ActionType, ...] = (
-    *ACTIONS,
-    "long_press",
-    "swipe",
-    "keyboard_enter",
-    "open_app",
-    "wait",
-)
+    *ACTIONS, "long_press", "swipe", "keyboard_enter", "open_app", "wait",
+)  # fmt: skip
 """The actions offered on the full device of the extended templates."""
 _ACTIONS: Mapping[str, Action] = {
     "back": Action(action_type="navigate_back"),
@@ -64,16 +53,19 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Factor on the budget of the template."""
 
 
-class State(msgspec.Struct, frozen=True):
-    """A snapshot of a running episode."""
+class State(msgspec.Struct, kw_only=True):
+    """A running episode; :meth:`PhoneEnvironment.snapshot` returns a copy."""
 
     assignment: Assignment
-    device: Device
-    steps: int
-    history: tuple[Past, ...]
-    ended: bool
-    view: View
     options: Options
+    device: Device
+    view: View
+    steps: int = 0
+    history: tuple[Past, ...] = ()
+    ended: bool = False
+
+    def copy(self) -> State:
+        return msgspec.structs.replace(self, device=self.device.clone())
 
 
 class PhoneEnvironment:
@@ -104,18 +96,13 @@ class PhoneEnvironment:
                 f"phone: expected patience >= 1 and memory >= 0, got {patience} and {memory}"
             )
         self._screenshots = screenshots
-        self._own_options = self._options = Options(long=long, memory=memory, patience=patience)
-        self._assignment: Assignment | None = None
-        self._device = Device()
-        self._view = View("", [], (), ())
-        self._steps = 0
-        self._history: tuple[Past, ...] = ()
-        self._ended = True
+        self._options = Options(long=long, memory=memory, patience=patience)
+        self._state: State | None = None
         self._distance: int | None = None
 
     @property
     def name(self) -> str:
-        return "phone (simulated, long screens)" if self._own_options.long else "phone (simulated)"
+        return "phone (simulated, long screens)" if self._options.long else "phone (simulated)"
 
     @property
     def tasks(self) -> Sequence[str]:
@@ -124,7 +111,8 @@ class PhoneEnvironment:
     @property
     def budget(self) -> int:
         """Actions that the running episode may take."""
-        return self._running().template.budget * self._options.patience
+        state = self._running()
+        return state.assignment.template.budget * state.options.patience
 
     async def reset(self, *, task: str, seed: int) -> Observation:
         """Start an episode.
@@ -143,54 +131,38 @@ class PhoneEnvironment:
         return self.act(action)
 
     async def close(self) -> None:
-        self._assignment = None
-        self._ended = True
+        self._state = None
 
     def begin(self, task: str, seed: int) -> Observation:
         """The same as :meth:`reset`, without a coroutine."""
-        self._assignment = assign(task, seed)
-        self._options = self._own_options
-        if self._options.long and self._assignment.template.full_device:
+        assignment = assign(task, seed)
+        if self._options.long and assignment.template.full_device:
             raise ConfigError(f"phone: long screens are for core templates, not for {task!r}")
-        self._device = self._assignment.start.clone()
-        self._steps = 0
-        self._history = ()
-        self._ended = False
-        return self._update_view(self._assignment)
+        device = assignment.start.clone()
+        seen = _look(device, assignment.salt, self._options)
+        state = State(assignment=assignment, options=self._options, device=device, view=seen)
+        self._state, self._distance = state, None
+        return self._observation(state)
 
     def act(self, action: Action) -> Step:
         """The same as :meth:`step`, without a coroutine."""
-        assignment = self._running()
-        at = self._view.find(action)
-        element = None if at is None else self._view.elements[at]
-        outcome = act(self._device, self._view, action)
-        self._steps += 1
-        self._history = (*self._history, _past(action, element))
-        if outcome.declared is not None:
-            self._ended = True
-            reward = 1.0 if self._success(assignment, outcome.declared) else 0.0
-            return Step(
-                observation=self._observation(assignment),
-                reward=reward,
-                terminated=True,
-                note=outcome.note,
-            )
-        self._ended = self._steps >= self.budget
-        return Step(
-            observation=self._update_view(assignment), truncated=self._ended, note=outcome.note
-        )
+        state, budget = self._running(), self.budget
+        past = _past(action, state.view)
+        state.steps += 1
+        state.history = (*state.history, past)
+        if action.action_type == "status":
+            state.ended = True
+            reward = 1.0 if _success(state, action.goal_status) else 0.0
+            return Step(observation=self._observation(state), reward=reward, terminated=True)
+        note = act(state.device, state.view, action)
+        state.ended = state.steps >= budget
+        state.view = _look(state.device, state.assignment.salt, state.options)
+        self._distance = None
+        return Step(observation=self._observation(state), truncated=state.ended, note=note)
 
     def snapshot(self) -> State:
         """The state of the running episode; this takes about a microsecond."""
-        return State(
-            self._running(ended=True),
-            self._device.clone(),
-            self._steps,
-            self._history,
-            self._ended,
-            self._view,
-            self._options,
-        )
+        return self._running(ended=True).copy()
 
     def restore(self, state: object) -> Observation:
         """Continue an episode from a :meth:`snapshot` of this or another phone.
@@ -202,26 +174,19 @@ class PhoneEnvironment:
             raise EnvironmentFault(
                 f"{self.name}: restore expects the snapshot of a phone, got {type(state).__name__}"
             )
-        self._assignment = state.assignment
-        self._device = state.device.clone()
-        self._steps = state.steps
-        self._history = state.history
-        self._ended = state.ended
-        self._view = state.view
-        self._options = state.options
-        self._distance = None
-        return self._observation(state.assignment)
+        self._state, self._distance = state.copy(), None
+        return self._observation(state)
 
     def expert(self) -> Action:
         """The action of the reference solver in the present state."""
-        assignment = self._running()
-        intent = solve(assignment.goal, assignment.start, self._device)
+        state = self._running()
+        intent = solve(state.assignment.goal, state.assignment.start, state.device)
         if intent.kind == "answer":
             return Action(action_type="answer", text=intent.text)
         if intent.kind not in ("tap", "type"):
             return _ACTIONS[intent.kind]
-        index = self._view.order.index(intent.widget)
-        widget = self._view.widgets[intent.widget]
+        index = state.view.order.index(intent.widget)
+        widget = state.view.widgets[intent.widget]
         label = widget.text or widget.description
         if intent.kind == "tap":
             return Action(action_type="click", target=label, index=index)
@@ -234,74 +199,71 @@ class PhoneEnvironment:
         It is therefore wrong to declare a task infeasible without having looked, although the task
         rewards it.
         """
-        assignment = self._running()
+        state = self._running()
+        goal, start = state.assignment.goal, state.assignment.start
         if action.action_type == "status":
-            right = solve(assignment.goal, assignment.start, self._device)
-            return 1.0 if right.kind == action.goal_status else 0.0
-        after = self._device.clone()
-        act(after, self._view, action)
-        return 1.0 if self._distance_of(after) < self.distance() else 0.0
+            return float(solve(goal, start, state.device).kind == action.goal_status)
+        after = state.device.clone()
+        act(after, state.view, action)
+        return float(distance(goal, start, after) < self.distance())
 
     def distance(self) -> int:
         """Actions the reference solver needs to the end, the last ``status`` included."""
         if self._distance is None:
-            self._distance = self._distance_of(self._device)
+            state = self._running()
+            start = state.assignment.start
+            self._distance = distance(state.assignment.goal, start, state.device)
         return self._distance
 
     def picture(self) -> bytes:
         """The present screen as a PNG."""
-        if self._device.system is not None:
-            from swarm_ui.environments.phone.render.full_screenshot import draw_full_screen
+        state = self._running(ended=True)
+        from swarm_ui.environments.phone.render.screenshot import draw_full_screen, draw_screen
 
-            return draw_full_screen(self._view)
-        from swarm_ui.environments.phone.render.screenshot import draw_screen
+        draw = draw_screen if state.device.system is None else draw_full_screen
+        return draw(state.view)
 
-        return draw_screen(self._view)
-
-    def _distance_of(self, device: Device) -> int:
-        assignment = self._running()
-        return distance(assignment.goal, assignment.start, device)
-
-    def _success(self, assignment: Assignment, declared: str) -> bool:
-        goal, device = assignment.goal, self._device
-        if goal.infeasible:
-            return declared == "infeasible"
-        if declared != "complete" or subgoals(goal, assignment.start, device):
-            return False
-        if goal.answer is None:
-            return True
-        return device.answer is not None and same_text(device.answer, goal.answer)
-
-    def _running(self, *, ended: bool = False) -> Assignment:
-        if self._assignment is None or (self._ended and not ended):
+    def _running(self, *, ended: bool = False) -> State:
+        if self._state is None or (self._state.ended and not ended):
             raise EnvironmentFault(f"{self.name}: no episode is running; call reset first")
-        return self._assignment
+        return self._state
 
-    def _update_view(self, assignment: Assignment) -> Observation:
-        self._distance = None
-        make_view = long_view if self._options.long else view
-        self._view = make_view(self._device, assignment.salt)
-        return self._observation(assignment)
-
-    def _observation(self, assignment: Assignment) -> Observation:
-        history, memory = self._history, self._options.memory
+    def _observation(self, state: State) -> Observation:
+        history, memory = state.history, state.options.memory
         if memory is not None:
             acts = [past for past in history if past.action.action_type != "wait"]
             history = tuple(acts[-memory:]) if memory else ()
         return Observation(
-            goal=assignment.text,
-            elements=self._view.elements,
-            app=self._view.title,
+            goal=state.assignment.text,
+            elements=state.view.elements,
+            app=state.view.title,
             history=history,
-            actions=ACTIONS if self._device.system is None else FULL_DEVICE_ACTIONS,
+            actions=ACTIONS if state.device.system is None else FULL_DEVICE_ACTIONS,
             png=self.picture() if self._screenshots else None,
         )
 
 
-def _past(action: Action, element: Element | None) -> Past:
-    """An action and the element it acted on; the history keeps a value that was clicked."""
-    if element is None:
+def _look(device: Device, salt: int, options: Options) -> View:
+    return (long_view if options.long else view)(device, salt)
+
+
+def _success(state: State, declared: GoalStatus | None) -> bool:
+    goal, device = state.assignment.goal, state.device
+    if goal.infeasible:
+        return declared == "infeasible"
+    if declared != "complete" or subgoals(goal, state.assignment.start, device):
+        return False
+    if goal.answer is None:
+        return True
+    return device.answer is not None and same_text(device.answer, goal.answer)
+
+
+def _past(action: Action, seen: View) -> Past:
+    """An action and the element it acts on; the history keeps a value that is clicked."""
+    at = seen.find(action)
+    if at is None:
         return Past(action=action)
+    element = seen.elements[at]
     label = element.label
     if element.value and not element.editable and action.action_type == "click":
         label = f"{label} {element.value}"

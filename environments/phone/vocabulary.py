@@ -55,7 +55,7 @@ def _texts() -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
-    yield from (table.name, table.add, table.save, table.edit, table.delete, table.confirm)
+    yield from (table.name, table.add, table.save, table.edit, table.delete)
     yield f"{table.name}s"
     for field in table.fields:
         yield field.name

@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from swarm_ui.environments.phone.apps.app import App, Setting
-from swarm_ui.environments.phone.apps.browser import BROWSER
-from swarm_ui.environments.phone.apps.calendar import CALENDAR
 from swarm_ui.environments.phone.apps.camera import CAMERA
-from swarm_ui.environments.phone.apps.clock import CLOCK
-from swarm_ui.environments.phone.apps.contacts import CONTACTS
-from swarm_ui.environments.phone.apps.expenses import EXPENSES
-from swarm_ui.environments.phone.apps.files import FILES
-from swarm_ui.environments.phone.apps.gallery import GALLERY
-from swarm_ui.environments.phone.apps.maps import MAPS
+from swarm_ui.environments.phone.apps.files import FILES, GALLERY, RECORDER
 from swarm_ui.environments.phone.apps.messages import MESSAGES
-from swarm_ui.environments.phone.apps.music import MUSIC
-from swarm_ui.environments.phone.apps.notes import NOTES
-from swarm_ui.environments.phone.apps.recipes import RECIPES
-from swarm_ui.environments.phone.apps.recorder import RECORDER
+from swarm_ui.environments.phone.apps.record_apps import (
+    CALENDAR,
+    CLOCK,
+    CONTACTS,
+    EXPENSES,
+    MUSIC,
+    NOTES,
+    RECIPES,
+    TASKS,
+)
+from swarm_ui.environments.phone.apps.search_apps import BROWSER, MAPS
 from swarm_ui.environments.phone.apps.settings import BATTERY, SETTINGS
 from swarm_ui.environments.phone.apps.system_screens import SYSTEM_UI
-from swarm_ui.environments.phone.apps.tasks import TASKS
 from swarm_ui.environments.phone.device.schema import Table
 
 _CORE = (

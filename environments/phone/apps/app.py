@@ -1,6 +1,6 @@
-"""The definition of an app: its name, its tables of records, and the widgets of its screens.
+"""The definition of an app, and the screens that most apps share.
 
-To add an app, write one file in ``apps/`` that defines an :class:`App`, and list it in
+To add an app, define an :class:`App` in a module of ``apps/``, and list it in
 ``apps/__init__.py``. An app that only stores records needs no code: its tables are enough.
 """
 
@@ -10,12 +10,27 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from swarm_ui.environments.phone.apps.record_screens import record_screen
-from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.device import Device, Row
+from swarm_ui.environments.phone.device.effects import (
+    Back,
+    Choose,
+    Copy,
+    Flip,
+    Go,
+    Insert,
+    Remove,
+    SetSetting,
+    Update,
+)
 from swarm_ui.environments.phone.device.schema import Table
 from swarm_ui.environments.phone.device.screen import Path, Screen
-from swarm_ui.environments.phone.device.widget import Widget
+from swarm_ui.environments.phone.device.widget import Effect, Widget
 from swarm_ui.environments.phone.parameters import Sampler
+
+PAGE_ROWS = 6
+"""Rows on one page of a long list."""
+UNPAGED_ROWS = 8
+"""A list of at most this many rows is shown on one page."""
 
 
 class Setting(msgspec.Struct, frozen=True):
@@ -65,3 +80,116 @@ class App(msgspec.Struct, frozen=True, kw_only=True):
         if self.settings:
             chosen = {key: sampler.pick(where.choices) for key, where in self.settings.items()}
             device.settings = {**device.settings, **chosen}
+
+
+def record_screen(device: Device, table: Table, screen: Screen) -> list[Widget]:
+    """Any of the shared screens of ``table``."""
+    kind = screen.kind
+    if kind == "list":
+        return listing(device, table)
+    if kind == "new":
+        return form(table, device.draft, Insert(table))
+    if kind == "remove":
+        return record_list(device, table, "confirm")
+    row = device.tables[table.name][screen.row]
+    if kind == "detail":
+        return detail(table, screen.row, row)
+    if kind == "edit":
+        return form(table, device.draft, Update(table, screen.row))
+    text = f"{table.delete} {row[table.title]} ?"
+    return confirm(text, table.delete, Remove(table, screen.row))
+
+
+def listing(device: Device, table: Table) -> list[Widget]:
+    """The rows of a table, and the button that adds one."""
+    add = Widget("button", table.add, effect=Go(table.screen("new")))
+    if not table.checklist:
+        return [*record_list(device, table, "detail"), add]
+    field = table.switches[0].name
+    boxes = [
+        Widget("checkbox", row[table.title], None, row[field] == "on", Flip(table, key, field))
+        for key, row in device.tables[table.name].items()
+    ]
+    delete = Widget("button", table.delete, effect=Go(table.screen("remove")))
+    return [*paged(device, boxes), add, delete]
+
+
+def record_list(device: Device, table: Table, opens: str) -> list[Widget]:
+    """The titles of records; a tap opens the screen of kind ``opens``."""
+    rows = device.tables[table.name].items()
+    return paged(
+        device,
+        [
+            Widget("item", row[table.title], effect=Go(table.screen(opens, key)))
+            for key, row in rows
+        ],
+    )
+
+
+def paged(
+    device: Device, rows: list[Widget], page: int = PAGE_ROWS, limit: int = UNPAGED_ROWS
+) -> list[Widget]:
+    """The page of a list that is in front, with a label if there are more pages."""
+    if len(rows) > limit:
+        shown = rows[device.page * page : (device.page + 1) * page]
+        return [*shown, Widget("label", "more", scrollable=True)]
+    return rows or [Widget("label", "empty")]
+
+
+def last_page_of(rows: int) -> int:
+    """Number of the last page of a list, counted from 0."""
+    return 0 if rows <= UNPAGED_ROWS else -(-rows // PAGE_ROWS) - 1
+
+
+def copyable(values: Mapping[str, str]) -> list[Widget]:
+    """Values by name; a tap copies one."""
+    return [Widget("item", name, value, effect=Copy(name, value)) for name, value in values.items()]
+
+
+def switch(table: Table, identity: int, row: Row, field: str) -> Widget:
+    """The switch of a record."""
+    return Widget("switch", field, None, row[field] == "on", Flip(table, identity, field))
+
+
+def setting_switch(device: Device, key: str) -> Widget:
+    """The switch of a setting of the device."""
+    on = device.settings[key] == "on"
+    return Widget("switch", key, None, on, SetSetting(key, "off" if on else "on"))
+
+
+def detail(table: Table, identity: int, row: Row) -> list[Widget]:
+    """One record: its values, its switches, and the buttons that edit or delete it."""
+    values = {field.name: row[field.name] for field in table.form}
+    widgets = copyable(values)
+    widgets.extend(switch(table, identity, row, field.name) for field in table.switches)
+    if table.edit:
+        go = Go(table.screen("edit", identity), values)
+        widgets.append(Widget("button", table.edit, effect=go))
+    widgets.append(Widget("button", table.delete, effect=Go(table.screen("confirm", identity))))
+    return widgets
+
+
+def form(table: Table, draft: Row, save: Effect) -> list[Widget]:
+    """The fields to fill, and buttons to save or leave."""
+    widgets: list[Widget] = []
+    for field in table.form:
+        value = draft.get(field.name, field.default)
+        if field.kind == "text":
+            widgets.append(Widget("field", field.name, value, field=field.name))
+        else:
+            widgets.extend(
+                Widget("radio", choice, None, choice == value, Choose(field.name, choice))
+                for choice in field.choices
+            )
+    widgets.append(Widget("button", table.save, effect=save))
+    widgets.append(Widget("button", "cancel", effect=Back()))
+    return widgets
+
+
+def confirm(text: str, button: str, effect: Effect) -> list[Widget]:
+    """A dialog that asks before a record is deleted."""
+    return [
+        Widget("dialog", text, zone="dialog"),
+        Widget("button", button, effect=effect),
+        Widget("button", "cancel", effect=Back()),
+    ]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from swarm_ui.environments.phone.apps.app import App
 from swarm_ui.environments.phone.device.device import Device, Row
-from swarm_ui.environments.phone.device.effects import Choose, Go
-from swarm_ui.environments.phone.device.full_effects import SaveCapture
+from swarm_ui.environments.phone.device.effects import Choose, Go, SaveCapture
 from swarm_ui.environments.phone.device.screen import Path, Screen
 from swarm_ui.environments.phone.device.widget import Widget
 

@@ -1,9 +1,12 @@
-"""Files: all stored files by folder. Gallery and recorder show some of the same files."""
+"""Files: all stored files by folder. Gallery and recorder show some of them.
+
+The recorder is a test app: no training template opens it.
+"""
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.apps.app import App
-from swarm_ui.environments.phone.apps.record_screens import (
+from swarm_ui.environments.phone.apps.app import (
+    App,
     confirm,
     copyable,
     form,
@@ -11,9 +14,16 @@ from swarm_ui.environments.phone.apps.record_screens import (
     paged,
     switch,
 )
+from swarm_ui.environments.phone.apps.messages import MESSAGE
 from swarm_ui.environments.phone.device.device import Device, Row
-from swarm_ui.environments.phone.device.effects import Go, Update
-from swarm_ui.environments.phone.device.full_effects import MoveToTrash, RestoreFile
+from swarm_ui.environments.phone.device.effects import (
+    Back,
+    Go,
+    SaveCapture,
+    Share,
+    Trash,
+    Update,
+)
 from swarm_ui.environments.phone.device.schema import Field, Table
 from swarm_ui.environments.phone.device.screen import Path, Screen
 from swarm_ui.environments.phone.device.widget import Widget
@@ -22,6 +32,8 @@ from swarm_ui.environments.phone.parameters import Sampler
 ROOT = Screen("files")
 FOLDERS = ("documents", "downloads", "pictures", "recordings")
 TRASH = "trash"
+RECORDING = Screen("recorder", "recording")
+RECORDING_PATH: Path = (Screen("recorder"), RECORDING)
 FILE = Table(
     name="file",
     app="files",
@@ -29,7 +41,6 @@ FILE = Table(
     trail=(ROOT,),
     edit="rename or move",
     delete="move to trash",
-    confirm="move to trash",
 )
 """A file also has a ``kind`` and a ``size``; in the trash, ``was`` names the folder it came from.
 Photos and videos have ``lens`` and ``flash``."""
@@ -60,16 +71,17 @@ def in_folder(device: Device, name: str) -> dict[int, Row]:
     return {k: row for k, row in device.tables["file"].items() if row["folder"] == name}
 
 
-def of_app(device: Device, app: str) -> dict[int, Row]:
-    """Files that an app other than files shows, oldest first."""
-    kinds = _SHOWN[app]
-    rows = device.tables["file"].items()
+def _listed(device: Device, screen: Screen) -> dict[int, Row]:
+    """Files on the list in front, oldest first."""
+    if screen.kind == "folder":
+        return in_folder(device, screen.of)
+    kinds, rows = _SHOWN.get(screen.app, ()), device.tables["file"].items()
     return {k: row for k, row in rows if row["kind"] in kinds and row["folder"] != TRASH}
 
 
-def file_list(device: Device, app: str, rows: dict[int, Row]) -> list[Widget]:
+def _file_list(device: Device, screen: Screen) -> list[Widget]:
     """Files to open: thumbnails in the gallery, names and sizes elsewhere."""
-    tiles = app == "gallery"
+    app, tiles = screen.app, screen.app == "gallery"
     shown = [
         Widget(
             "image" if tiles else "item",
@@ -78,25 +90,25 @@ def file_list(device: Device, app: str, rows: dict[int, Row]) -> list[Widget]:
             effect=Go(Screen(app, "detail", "file", key)),
             zone="tile" if tiles else "row",
         )
-        for key, row in rows.items()
+        for key, row in _listed(device, screen).items()
     ]
     return paged(device, shown)
 
 
-def file_screen(device: Device, screen: Screen) -> list[Widget]:
+def _file_screen(device: Device, screen: Screen) -> list[Widget]:
     """A file, the form that renames or moves it, or the dialog before it goes to the trash."""
     key, row = screen.row, device.tables["file"][screen.row]
     if screen.kind == "edit":
         return form(FILE, device.draft, Update(FILE, key))
     if screen.kind == "confirm":
-        return confirm(f"move {row['name']} to trash ?", "move to trash", MoveToTrash(key))
+        return confirm(f"move {row['name']} to trash ?", "move to trash", Trash(key))
     values = {"name": row["name"], "folder": row["folder"]}
     shown = copyable({**values, "kind": row["kind"], "size": f"{row['size']} mb"})
     if screen.app == "gallery":
         picture = f"{row['kind']} {row['name']}"
         shown.insert(0, Widget("image", "", description=picture, zone="hero"))
     if row["folder"] == TRASH:
-        return [*shown, Widget("button", "restore", effect=RestoreFile(key))]
+        return [*shown, Widget("button", "restore", effect=Trash(key, restore=True))]
     edit = Go(Screen(screen.app, "edit", "file", key), values)
     delete = Go(Screen(screen.app, "confirm", "file", key))
     return [
@@ -107,26 +119,41 @@ def file_screen(device: Device, screen: Screen) -> list[Widget]:
     ]
 
 
-def widgets(device: Device, screen: Screen) -> list[Widget]:
+def _files(device: Device, screen: Screen) -> list[Widget]:
     if screen.kind == "folder":
-        return file_list(device, "files", in_folder(device, screen.of))
+        return _file_list(device, screen)
     if screen.row:
-        return file_screen(device, screen)
+        return _file_screen(device, screen)
     return [Widget("item", name, effect=Go(folder(name))) for name in (*FOLDERS, TRASH)]
 
 
+def _gallery(device: Device, screen: Screen) -> list[Widget]:
+    if not screen.row:
+        return _file_list(device, screen)
+    widgets = _file_screen(device, screen)
+    if screen.kind == "detail" and "messages" in device.installed:
+        name = device.tables["file"][screen.row]["name"]
+        share = Share(MESSAGE.path("new"), "text", name)
+        widgets.append(Widget("button", "share in a message", effect=share))
+    return widgets
+
+
+def _recorder(device: Device, screen: Screen) -> list[Widget]:
+    if screen == RECORDING:
+        return [
+            Widget("label", "recording"),
+            Widget("field", "name", device.draft.get("name", ""), field="name"),
+            Widget("button", "stop and save", effect=SaveCapture("recording")),
+            Widget("button", "discard", effect=Back()),
+        ]
+    if screen.row:
+        return _file_screen(device, screen)
+    return [*_file_list(device, screen), Widget("button", "record", effect=Go(RECORDING))]
+
+
 def _last(device: Device, screen: Screen) -> int:
-    rows = in_folder(device, screen.of) if screen.kind == "folder" else {}
-    return last_page_of(len(rows))
-
-
-def last_of_app(device: Device, screen: Screen) -> int:
-    """Last page of the list of an app that shows some of the files."""
-    return 0 if screen.kind != "list" else last_page_of(len(of_app(device, screen.app)))
-
-
-def sample(sampler: Sampler) -> dict[str, str]:
-    return random_file(sampler, sampler.pick(FOLDERS))
+    lists = screen.kind in ("list", "folder")
+    return last_page_of(len(_listed(device, screen))) if lists else 0
 
 
 def random_file(sampler: Sampler, where: str) -> dict[str, str]:
@@ -145,4 +172,12 @@ def random_file(sampler: Sampler, where: str) -> dict[str, str]:
     }
 
 
-FILES = App(name="files", widgets=widgets, sample=sample, tables=(FILE,), last=_last)
+FILES = App(
+    name="files",
+    widgets=_files,
+    sample=lambda sampler: random_file(sampler, sampler.pick(FOLDERS)),
+    tables=(FILE,),
+    last=_last,
+)
+GALLERY = App(name="gallery", widgets=_gallery, last=_last)
+RECORDER = App(name="recorder", widgets=_recorder, needs={"recording": "microphone"}, last=_last)

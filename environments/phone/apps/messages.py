@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.apps.app import App
-from swarm_ui.environments.phone.apps.record_screens import (
+from swarm_ui.environments.phone.apps.app import (
+    App,
     form,
     last_page_of,
     paged,
     record_screen,
 )
 from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.effects import Go, Insert
-from swarm_ui.environments.phone.device.full_effects import PickValue
+from swarm_ui.environments.phone.device.effects import Go, Insert, PickValue
 from swarm_ui.environments.phone.device.schema import Field, Table
 from swarm_ui.environments.phone.device.screen import Path, Screen
 from swarm_ui.environments.phone.device.widget import Widget

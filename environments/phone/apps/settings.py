@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from swarm_ui.environments.phone.apps.app import App, Setting
-from swarm_ui.environments.phone.apps.record_screens import setting_switch
-from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.effects import Go, SetSetting
-from swarm_ui.environments.phone.device.full_effects import Grant
+from swarm_ui.environments.phone.apps.app import App, Setting, setting_switch
+from swarm_ui.environments.phone.device.device import Device, System
+from swarm_ui.environments.phone.device.effects import Go, Grant, SetSetting
 from swarm_ui.environments.phone.device.screen import Path, Screen
-from swarm_ui.environments.phone.device.system import System
 from swarm_ui.environments.phone.device.widget import Widget
 
 ROOT = Screen("settings")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.apps.app import App
-from swarm_ui.environments.phone.apps.record_screens import paged
-from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.effects import Go, Launch
-from swarm_ui.environments.phone.device.full_effects import (
-    ClearNotices,
-    DismissNotice,
+from swarm_ui.environments.phone.apps.app import App, paged
+from swarm_ui.environments.phone.device.device import HISTORY, Device
+from swarm_ui.environments.phone.device.effects import (
+    DismissNotices,
+    Go,
+    Launch,
     OpenNotice,
     RestoreNotice,
     system_of,
 )
 from swarm_ui.environments.phone.device.screen import Screen
-from swarm_ui.environments.phone.device.system import HISTORY
 from swarm_ui.environments.phone.device.widget import Widget
 
 DRAWER_PAGE = 12
@@ -49,11 +47,11 @@ def _shade(device: Device) -> list[Widget]:
     for key, notice in system.notices.items():
         label = f"{notice.app} {notice.title}"
         widgets.append(Widget("item", label, notice.text, effect=OpenNotice(key)))
-        widgets.append(Widget("button", f"dismiss {label}", effect=DismissNotice(key)))
+        widgets.append(Widget("button", f"dismiss {label}", effect=DismissNotices((key,))))
     if not system.notices:
         widgets.append(Widget("label", "no notifications"))
     else:
-        widgets.append(Widget("button", "clear all", effect=ClearNotices()))
+        widgets.append(Widget("button", "clear all", effect=DismissNotices(tuple(system.notices))))
     widgets.append(Widget("button", "history", effect=Go(HISTORY)))
     return widgets
 

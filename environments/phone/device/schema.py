@@ -43,8 +43,6 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     edit: str = "edit"
     """Empty: records cannot be edited."""
     delete: str = "delete"
-    confirm: str = "delete"
-    """The text of the button in the deletion dialog."""
     checklist: bool = False
     """The list shows check boxes, which set the first switch, instead of rows that open."""
 
@@ -62,13 +60,9 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(field for field in self.fields if field.kind == "switch")
 
     def path(self, kind: str, row: int = 0) -> Path:
-        """Screens to the list, a record, or a form or dialog about it."""
-        if kind == "list":
-            return self.trail
-        if kind == "remove" or kind == "new":
-            return (*self.trail, self.screen(kind))
-        if kind == "detail":
-            return (*self.trail, self.screen("detail", row))
+        """Screens to a record, or to a form or dialog about it."""
+        if kind in ("detail", "new"):
+            return (*self.trail, self.screen(kind, row))
         between = self.screen("remove") if self.checklist else self.screen("detail", row)
         return (*self.trail, between, self.screen(kind, row))
 

@@ -16,8 +16,8 @@ from swarm_ui.observation import Role
 class Effect(Protocol):
     """A change of the device, such as that of a tap."""
 
-    def apply(self, device: Device) -> str:
-        """Change the device. Returns a note, or an empty string."""
+    def apply(self, device: Device) -> str | None:
+        """Change the device. Returns a note if it did not work."""
         ...
 
 

@@ -6,23 +6,33 @@ from typing import Literal
 
 import msgspec
 
-from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.effects import Choose, Go, Launch
-from swarm_ui.environments.phone.device.full_effects import PullShade, Search
+from swarm_ui.environments.phone.apps import PLACES, TABLES
+from swarm_ui.environments.phone.apps.files import file_path
+from swarm_ui.environments.phone.apps.settings import grant_path
+from swarm_ui.environments.phone.device.device import DRAWER, HISTORY, SHADE, Device
+from swarm_ui.environments.phone.device.effects import (
+    AnswerInterruption,
+    Choose,
+    Copy,
+    Go,
+    Grant,
+    Launch,
+    PullShade,
+    Search,
+    SetSetting,
+)
 from swarm_ui.environments.phone.device.schema import same_text
 from swarm_ui.environments.phone.device.screen import Path
-from swarm_ui.environments.phone.device.system import DRAWER, HISTORY, SHADE
 from swarm_ui.environments.phone.device.widget import Effect, Widget
-from swarm_ui.environments.phone.expert.preconditions import (
-    dismiss_dialog,
-    lookup,
-    lookups,
-    unblock,
+from swarm_ui.environments.phone.expert.subgoals import Subgoal, subgoals
+from swarm_ui.environments.phone.tasks.goal import Goal, Permit, Source
+from swarm_ui.environments.phone.ui.actions import back, enter, write
+from swarm_ui.environments.phone.ui.interruptions import (
+    current_interruption,
+    denied_permission,
+    offline,
+    requested_permission,
 )
-from swarm_ui.environments.phone.expert.subgoal import Subgoal
-from swarm_ui.environments.phone.expert.subgoals import subgoals
-from swarm_ui.environments.phone.tasks.goal import Goal
-from swarm_ui.environments.phone.ui.input import back, enter, write
 from swarm_ui.environments.phone.ui.widgets import widgets
 
 UNREACHABLE = 60
@@ -58,9 +68,9 @@ def solve(goal: Goal, start: Device, now: Device) -> Intent:
     if not unmet and told and not goal.infeasible:
         return COMPLETE
     if now.system is not None:
-        if (dismissal := dismiss_dialog(goal, now)) is not None:
+        if (dismissal := _dismiss_dialog(goal, now)) is not None:
             return Intent("tap", _find(widgets(now), dismissal) or 0)
-        unmet = unmet or lookups(goal, now)
+        unmet = unmet or _lookups(goal, now)
     if not unmet:
         if goal.infeasible:
             return _to_evidence(now, goal.look) or INFEASIBLE
@@ -73,15 +83,15 @@ def solve(goal: Goal, start: Device, now: Device) -> Intent:
     return _go(now, nearest.path) or _fill_in(nearest, now)
 
 
-def distance(goal: Goal, start: Device, now: Device, limit: int = UNREACHABLE) -> int:
+def distance(goal: Goal, start: Device, now: Device) -> int:
     """Actions the solver needs to the end of the episode, the last one included."""
     device = now.clone()
-    for done in range(1, limit):
+    for done in range(1, UNREACHABLE):
         intent = solve(goal, start, device)
         if intent.kind in ("complete", "infeasible"):
             return done
         perform(device, intent)
-    return limit
+    return UNREACHABLE
 
 
 def perform(device: Device, intent: Intent) -> None:
@@ -115,7 +125,7 @@ def perform(device: Device, intent: Intent) -> None:
 def _stage(subgoal: Subgoal, now: Device) -> Subgoal:
     """The subgoal, or a subgoal that must come first."""
     ready = _looked_up(subgoal, now)
-    return ready if now.system is None else unblock(now, ready.path) or ready
+    return ready if now.system is None else _unblock(now, ready.path) or ready
 
 
 def _looked_up(subgoal: Subgoal, now: Device) -> Subgoal:
@@ -129,7 +139,7 @@ def _looked_up(subgoal: Subgoal, now: Device) -> Subgoal:
     )
     if known or source.row not in now.tables[source.table]:
         return subgoal
-    return lookup(source, now)
+    return _lookup(source, now)
 
 
 def _to_evidence(now: Device, path: Path) -> Intent | None:
@@ -139,7 +149,7 @@ def _to_evidence(now: Device, path: Path) -> Intent | None:
     last = path[-1]
     if last.row and last.row not in now.tables[last.of]:
         return None  # the record was deleted on the way and written again from memory
-    if now.system is not None and (first := unblock(now, path)) is not None:
+    if now.system is not None and (first := _unblock(now, path)) is not None:
         return _go(now, first.path) or _fill_in(first, now)
     return _go(now, path)
 
@@ -260,3 +270,44 @@ def _find(shown: list[Widget], effect: Effect) -> int | None:
         if isinstance(found, Go) and isinstance(effect, Go) and found.screen == effect.screen:
             return position
     return None
+
+
+def _dismiss_dialog(goal: Goal, now: Device) -> Effect | None:
+    """The tap that answers the dialog in front; ``None`` without a dialog."""
+    if current_interruption(now) is not None:
+        return AnswerInterruption(False)
+    key = requested_permission(now)
+    if not key:
+        return None
+    wanted = (w.value for w in goal.wants if isinstance(w, Permit) and w.key == key)
+    return Grant(key, "deny" if next(wanted, "allow") == "deny" else "allow")
+
+
+def _unblock(now: Device, path: Path) -> Subgoal | None:
+    """The subgoal that makes the screens of ``path`` usable; ``None`` if they are."""
+    for screen in path:
+        if screen.app == "system":
+            continue
+        if key := denied_permission(now, screen):
+            return Subgoal(path=grant_path(key), tap=Grant(key, "allow"))
+        if offline(now, screen):
+            return Subgoal(path=PLACES["wifi"].path, tap=SetSetting("wifi", "on"))
+    return None
+
+
+def _lookup(source: Source, now: Device) -> Subgoal:
+    """The subgoal to copy a value."""
+    if source.table == "file":
+        path = file_path(source.row, now.tables["file"][source.row])
+    else:
+        path = TABLES[source.table].path("detail", source.row)
+    return Subgoal(path=path, tap=Copy(source.field, source.value))
+
+
+def _lookups(goal: Goal, now: Device) -> list[Subgoal]:
+    """Subgoals for the values that must be looked up before the answer."""
+    return [
+        _lookup(source, now)
+        for source in goal.sources
+        if source.value not in now.copied and source.row in now.tables[source.table]
+    ]

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from swarm_ui.environments.phone.apps import PLACES, TABLES
-from swarm_ui.environments.phone.device.device import Device, Row, Rows
+from swarm_ui.environments.phone.apps.files import FILE, TRASH, file_path
+from swarm_ui.environments.phone.apps.settings import grant_path
+from swarm_ui.environments.phone.device.device import HISTORY, SHADE, Device, Row, Rows
 from swarm_ui.environments.phone.device.effects import (
+    DismissNotices,
     Flip,
-    FlipSetting,
+    Grant,
     Insert,
     Remove,
+    RestoreNotice,
     SetSetting,
+    Trash,
     Update,
+    system_of,
 )
 from swarm_ui.environments.phone.device.schema import Table, same_text
-from swarm_ui.environments.phone.device.screen import Screen
-from swarm_ui.environments.phone.expert.file_subgoals import file_subgoals
-from swarm_ui.environments.phone.expert.subgoal import Subgoal
-from swarm_ui.environments.phone.expert.system_subgoals import system_subgoals
+from swarm_ui.environments.phone.device.screen import Path, Screen
+from swarm_ui.environments.phone.device.widget import Effect
 from swarm_ui.environments.phone.tasks.goal import (
     AppInFront,
     Change,
@@ -31,6 +37,21 @@ from swarm_ui.environments.phone.tasks.goal import (
     ScreenInFront,
     Source,
 )
+from swarm_ui.environments.phone.ui.interruptions import is_visible
+
+RecordWants = Sequence[Create | Change | Delete]
+
+
+class Subgoal(msgspec.Struct, frozen=True, kw_only=True):
+    """Go to a screen, fill its form, and tap a widget."""
+
+    path: Path
+    tap: Effect | None = None
+    """The tap that completes it; ``None`` if it is enough to open the screen."""
+    fields: Mapping[str, str] = {}
+    """The values of the form before the tap."""
+    source: Source | None = None
+    """A value to look up before the form is filled."""
 
 
 def subgoals(goal: Goal, start: Device, now: Device) -> list[Subgoal]:
@@ -50,96 +71,145 @@ def subgoals(goal: Goal, start: Device, now: Device) -> list[Subgoal]:
         else:
             records.setdefault(want.table, []).append(want)
     if settings is not now.settings:
-        found.extend(_setting(k, v) for k, v in settings.items() if now.settings[k] != v)
+        found.extend(
+            Subgoal(path=PLACES[key].path, tap=SetSetting(key, value))
+            for key, value in settings.items()
+            if now.settings[key] != value
+        )
     for name, rows in now.tables.items():
         wants = records.get(name, ())
         before = start.tables[name]
-        if name == "file":
-            if wants or rows is not before:
-                found.extend(file_subgoals(before, rows, wants))
-        elif wants or rows is not before:
-            found.extend(_table(TABLES[name], before, rows, wants))
+        if wants or rows is not before:
+            found.extend(_records(TABLES[name], before, rows, wants))
     if front and not found and (not now.stack or now.stack[0].app != front):
         found.append(Subgoal(path=(Screen(front),)))  # last: other subgoals would leave the app
-    return [*found, *system_subgoals(system, start, now, found)] if system else found
+    return [*found, *_system(system, start, now, found)] if system else found
 
 
-def _setting(key: str, value: str) -> Subgoal:
-    place = PLACES[key]
-    switch = place.choices == ("off", "on")
-    return Subgoal(path=place.path, tap=FlipSetting(key) if switch else SetSetting(key, value))
-
-
-def _table(
-    table: Table, before: Rows, rows: Rows, wants: Sequence[Create | Change | Delete]
-) -> list[Subgoal]:
+def _records(table: Table, before: Rows, rows: Rows, wants: RecordWants) -> list[Subgoal]:
+    """The subgoals that fulfil the conditions on a table. A file in the trash counts as deleted."""
     found: list[Subgoal] = []
-    gone = {want.row for want in wants if isinstance(want, Delete)}
+    gone = {want.row: want for want in wants if isinstance(want, Delete)}
     changed = {want.row: want for want in wants if isinstance(want, Change)}
     missing = [want for want in wants if isinstance(want, Create)]
     for key, row in before.items():
-        change = changed.get(key)
         now = rows.get(key)
+        change = changed.get(key)
+        wanted = {**row, **change.fields} if change else row
         if key in gone:
-            if now is not None:
-                found.append(_delete(table, key))
+            if now is not None and not _in_trash(now):
+                found.append(_delete(table, key, now, gone[key].via))
         elif now is None:
-            fields = {**row, **change.fields} if change else row
-            missing.append(Create(table=table.name, fields=fields))
+            missing.append(Create(table=table.name, fields=wanted))
         elif change is not None:
-            found.extend(_edit(table, key, now, {**row, **change.fields}, change.source))
+            found.extend(_edit(table, key, now, wanted, change.source, change.via))
         elif now is not row:
-            found.extend(_edit(table, key, now, row, None))
-    extra = [key for key in rows if key not in before]
+            found.extend(_edit(table, key, now, row))
+    extra = {k: row for k, row in rows.items() if k not in before and not _in_trash(row)}
     found.extend(_match(table, rows, extra, missing))
     return found
 
 
-def _match(table: Table, rows: Rows, extra: list[int], missing: list[Create]) -> list[Subgoal]:
+def _match(table: Table, rows: Rows, extra: Rows, missing: list[Create]) -> list[Subgoal]:
     """Subgoals that change surplus records into missing ones, or delete or create records."""
     found: list[Subgoal] = []
-    unlike: list[int] = []
-    for key in extra:
-        row = rows[key]
-        like = next((want for want in missing if _matches(table, row, want.fields)), None)
-        if like is None:
-            unlike.append(key)
-        else:
-            missing.remove(like)
-            found.extend(_edit(table, key, row, like.fields, None))
-    for key in unlike:
-        if missing and table.edit:
-            want = missing.pop(0)
-            found.extend(_edit(table, key, rows[key], want.fields, want.source))
-        else:
-            found.append(_delete(table, key))
+    left = dict(extra)
+    exactly = tuple(f.name for f in (table.fields if table is FILE else table.form))
+    # Those that are right come first, then those that can be made so.
+    for names in (exactly, ()) if table.edit else (exactly,):
+        for key, row in tuple(left.items()):
+            like = next((want for want in missing if _alike(table, row, want, names)), None)
+            if like is not None:
+                del left[key]
+                missing.remove(like)
+                wanted = {**row, **like.fields} if table is FILE else like.fields
+                found.extend(_edit(table, key, row, wanted, None if names else like.source))
+    found.extend(_delete(table, key, row) for key, row in left.items())
     for want in missing:
-        fields = {f.name: want.fields[f.name] for f in table.form if f.name in want.fields}
-        reachable = want.path and want.path[-1].row in rows
-        path = want.path if reachable else table.path("new")
-        found.append(Subgoal(path=path, tap=Insert(table), fields=fields, source=want.source))
+        path, tap, fields = want.path, want.tap, want.form
+        if tap is None:
+            path = path if path and path[-1].row in rows else table.path("new")
+            fields = {f.name: want.fields[f.name] for f in table.form if f.name in want.fields}
+            tap = Insert(table)
+        found.append(Subgoal(path=path, tap=tap, fields=fields, source=want.source))
     return found
 
 
-def _matches(table: Table, row: Row, fields: Row) -> bool:
-    return all(same_text(row[f.name], fields[f.name]) for f in table.form if f.name in fields)
+def _alike(table: Table, row: Row, want: Create, names: Sequence[str]) -> bool:
+    """Whether a record has the wanted values in ``names`` and in all fields without an editor."""
+    editable = {field.name for field in table.fields}
+    return all(
+        same_text(row[name], value)
+        for name, value in want.fields.items()
+        if name in names or name not in editable
+    )
 
 
 def _edit(
-    table: Table, key: int, row: Row, wanted: Mapping[str, str], source: Source | None
+    table: Table, key: int, row: Row, wanted: Row, source: Source | None = None, via: str = ""
 ) -> list[Subgoal]:
     """Subgoals that give a record the wanted values."""
     found: list[Subgoal] = []
-    if not _matches(table, row, wanted):
-        fields = {f.name: wanted[f.name] for f in table.form if f.name in wanted}
-        path, tap = table.path("edit", key), Update(table, key)
-        found.append(Subgoal(path=path, tap=tap, fields=fields, source=source))
+    path = _path(table, key, row, via)
+    if _in_trash(row) or _in_trash(wanted):
+        if _in_trash(row):
+            return [] if _in_trash(wanted) else [Subgoal(path=path, tap=Trash(key, restore=True))]
+        return [_delete(table, key, row, via)]
+    fields = {f.name: wanted[f.name] for f in table.form if f.name in wanted}
+    if not all(same_text(row[name], value) for name, value in fields.items()):
+        form = (*path, Screen(path[0].app, "edit", table.name, key))
+        found.append(Subgoal(path=form, tap=Update(table, key), fields=fields, source=source))
     for field in table.switches:
         if field.name in wanted and row[field.name] != wanted[field.name]:
-            path = table.trail if table.checklist else table.path("detail", key)
-            found.append(Subgoal(path=path, tap=Flip(table, key, field.name)))
+            at = table.trail if table.checklist else path
+            found.append(Subgoal(path=at, tap=Flip(table, key, field.name)))
     return found
 
 
-def _delete(table: Table, key: int) -> Subgoal:
-    return Subgoal(path=table.path("confirm", key), tap=Remove(table, key))
+def _delete(table: Table, key: int, row: Row, via: str = "") -> Subgoal:
+    if table is not FILE:
+        return Subgoal(path=table.path("confirm", key), tap=Remove(table, key))
+    path = _path(table, key, row, via)
+    return Subgoal(path=(*path, Screen(path[0].app, "confirm", "file", key)), tap=Trash(key))
+
+
+def _path(table: Table, key: int, row: Row, via: str) -> Path:
+    """Screens to a record; several apps show files."""
+    return file_path(key, row, via or "files") if table is FILE else table.path("detail", key)
+
+
+def _in_trash(row: Row) -> bool:
+    return row.get("folder") == TRASH
+
+
+def _system(
+    wants: Sequence[ScreenInFront | Permit | Dismiss],
+    start: Device,
+    now: Device,
+    others: Sequence[Subgoal],
+) -> list[Subgoal]:
+    """The subgoals for these conditions; ``others`` come before the screen in front."""
+    found: list[Subgoal] = []
+    here, before = system_of(now), system_of(start)
+    gone = {want.notice for want in wants if isinstance(want, Dismiss)}
+    for want in wants:
+        if isinstance(want, Permit) and here.grants.get(want.key, "ask") != want.value:
+            tap = Grant(want.key, want.value)
+            found.append(Subgoal(path=grant_path(want.key), tap=tap))
+    if gone:
+        found.extend(
+            Subgoal(path=(SHADE,), tap=DismissNotices((key,)))
+            for key in gone
+            if key in here.notices
+        )
+        found.extend(
+            Subgoal(path=(SHADE, HISTORY), tap=RestoreNotice(key))
+            for key in before.notices
+            if key not in gone and key not in here.notices
+        )
+    for want in wants:
+        if not isinstance(want, ScreenInFront) or others or found:
+            continue
+        if now.stack[-1:] != want.path[-1:] or not is_visible(now):
+            found.append(Subgoal(path=want.path))
+    return found

@@ -6,22 +6,16 @@ from collections.abc import Mapping
 
 from swarm_ui.environments.phone.tasks import (
     camera_browser,
-    clock_calendar,
-    contacts_messages,
-    cross_app,
     files_gallery,
     multi_app,
-    notes_tasks_expenses,
-    recipes_music,
     recorder_maps,
+    records,
     settings,
     system_ui,
 )
 from swarm_ui.environments.phone.tasks.template import Template
 
-_CORE = (
-    settings, contacts_messages, clock_calendar, notes_tasks_expenses, cross_app, recipes_music,
-)  # fmt: skip
+_CORE = (settings, records)
 _EXTENDED = (system_ui, files_gallery, camera_browser, multi_app, recorder_maps)
 CORE: Mapping[str, Template] = {
     template.name: template for module in _CORE for template in module.TEMPLATES

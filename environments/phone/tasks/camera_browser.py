@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from swarm_ui.environments.phone.apps.browser import PAGE, page_path
-from swarm_ui.environments.phone.apps.browser import ROOT as BROWSER
 from swarm_ui.environments.phone.apps.camera import PHOTO_PATH, VIDEO_PATH
-from swarm_ui.environments.phone.apps.contacts import CONTACT
-from swarm_ui.environments.phone.apps.notes import NOTE
+from swarm_ui.environments.phone.apps.record_apps import CONTACT, NOTE
+from swarm_ui.environments.phone.apps.search_apps import PAGE
 from swarm_ui.environments.phone.device.device import Device, Row
-from swarm_ui.environments.phone.device.full_effects import Download, SaveCapture, system_of
+from swarm_ui.environments.phone.device.effects import Download, SaveCapture, system_of
 from swarm_ui.environments.phone.device.schema import Table
-from swarm_ui.environments.phone.device.screen import Screen
 from swarm_ui.environments.phone.parameters import Sampler
 from swarm_ui.environments.phone.tasks.goal import (
     Change,
@@ -22,15 +19,27 @@ from swarm_ui.environments.phone.tasks.goal import (
     ScreenInFront,
     Source,
 )
-from swarm_ui.environments.phone.tasks.task_kinds import sample, values, with_record
-from swarm_ui.environments.phone.tasks.template import Make, template
+from swarm_ui.environments.phone.tasks.task_kinds import (
+    add_record,
+    fact,
+    not_found,
+    values,
+    with_record,
+)
+from swarm_ui.environments.phone.tasks.template import (
+    Make,
+    extended_templates,
+    extended_train,
+    extended_validation,
+)
+
+_CAMERA = (("lens", "back"), ("flash", "off"))
+"""Settings of the camera, and their defaults."""
 
 
 def photo(**fields: str) -> Create:
     """A new photo; ``lens`` and ``flash`` are chosen before it is taken."""
-    form = {"lens": "back", "flash": "off"} | {
-        k: v for k, v in fields.items() if k in ("lens", "flash")
-    }
+    form = {name: fields.get(name, default) for name, default in _CAMERA}
     wanted = {"kind": "photo", **form, **fields}
     return Create(table="file", fields=wanted, path=PHOTO_PATH, tap=SaveCapture("photo"), form=form)
 
@@ -39,9 +48,14 @@ def _photo(**fields: str) -> Make:
     return lambda sampler, device: Goal(words={}, wants=(photo(**fields),))
 
 
-def _photo_denied(sampler: Sampler, device: Device) -> Goal:
-    device.system = system_of(device).granted("camera camera", "deny")
-    return Goal(words={}, wants=(photo(),))
+def denied(make: Make, permission: str) -> Make:
+    """The same task, with a permission denied at the start."""
+
+    def start(sampler: Sampler, device: Device) -> Goal:
+        device.system = system_of(device).granted(permission, "deny")
+        return make(sampler, device)
+
+    return start
 
 
 def _photo_named(sampler: Sampler, device: Device) -> Goal:
@@ -54,16 +68,13 @@ def _video(sampler: Sampler, device: Device) -> Goal:
     return Goal(words={}, wants=(want,))
 
 
-def add_page(sampler: Sampler, device: Device, **fields: str) -> tuple[int, Row]:
-    """Put one more page on the web."""
-    row = {**sample(sampler, PAGE), **fields}
-    return device.insert("page", row), row
+add_page = partial(add_record, PAGE)
 
 
 def download(key: int, row: Row, **fields: str) -> Create:
     """The file of a page in the downloads."""
     wanted = {"name": row["file"], "kind": "document", "folder": "downloads", **fields}
-    return Create(table="file", fields=wanted, path=page_path(key), tap=Download(key))
+    return Create(table="file", fields=wanted, path=PAGE.path("detail", key), tap=Download(key))
 
 
 def _bookmark(state: str) -> Make:
@@ -72,13 +83,6 @@ def _bookmark(state: str) -> Make:
     return with_record(
         add, ("address",), lambda key, row: Change(table="page", row=key, fields=fields)
     )
-
-
-def _fact(sampler: Sampler, device: Device) -> Goal:
-    key, row = add_page(sampler, device)
-    fact = sampler.pick(("phone", "price", "opens"))
-    words = {"address": row["address"], "fact": fact}
-    return Goal(words=words, answer=row[fact], look=page_path(key))
 
 
 def _download_moved(sampler: Sampler, device: Device) -> Goal:
@@ -95,19 +99,13 @@ def _download_offline(sampler: Sampler, device: Device) -> Goal:
     return Goal(words={"address": row["address"]}, wants=wants)
 
 
-def _no_page(sampler: Sampler, device: Device) -> Goal:
-    words = {"address": sampler.address()}
-    look = (BROWSER, Screen("browser", "missing", words["address"]))
-    return Goal(words=words, look=look, infeasible=True)
-
-
 def _page_in(into: Table, slot: str, field: str, *given: str) -> Make:
     """A fact of a page in a new record."""
 
     def make(sampler: Sampler, device: Device) -> Goal:
         key, row = add_page(sampler, device)
         words = values(sampler, into, given)
-        source = Source(table="page", row=key, field=field, value=row[field])
+        source = Source.of(PAGE, key, row, field)
         fields = {slot: row[field], **words}
         want = Create(table=into.name, fields=fields, source=source)
         return Goal(words={"address": row["address"], **words}, wants=(want,))
@@ -115,112 +113,77 @@ def _page_in(into: Table, slot: str, field: str, *given: str) -> Make:
     return make
 
 
+_fact = fact(add_page, PAGE, "phone", "price", "opens")
+_no_page = not_found(PAGE, Sampler.address)
 _download = with_record(add_page, ("address",), download)
 _download_starred = with_record(add_page, ("address",), partial(download, starred="on"))
-_show = with_record(add_page, ("address",), lambda key, row: ScreenInFront(path=page_path(key)))
-CAMERA_TEMPLATES = (
-    template("camera-photo", "extended_train", _photo(), 4, "camera", "camera").phrased(
+_show = with_record(
+    add_page, ("address",), lambda key, row: ScreenInFront(path=PAGE.path("detail", key))
+)
+TEMPLATES = (
+    extended_train("camera-photo", _photo(), 4, "camera", "camera").phrased(
         "take a photo", "take one picture with the back camera", "take a photo now"
     ),
-    template(
-        "camera-selfie-flash",
-        "extended_templates",
-        _photo(lens="front", flash="on"),
-        6,
-        "camera",
-        "camera choice",
-    ).phrased(
-        "take a photo with the front camera and flash on",
-        "take a selfie with flash on",
-    ),
-    template("camera-video", "extended_train", _video, 6, "camera", "camera").phrased(
+    extended_templates(
+        "camera-selfie-flash", _photo(lens="front", flash="on"), 6, "camera", "camera choice"
+    ).phrased("take a photo with the front camera and flash on", "take a selfie with flash on"),
+    extended_train("camera-video", _video, 6, "camera", "camera").phrased(
         "take a video", "film a short video with the camera", "record one video"
     ),
-    template(
+    extended_validation(
         "camera-denied",
-        "extended_validation",
-        _photo_denied,
+        denied(_photo(), "camera camera"),
         9,
         "camera",
         "camera permission misleading",
     ).phrased("take a photo", "take one picture with the back camera"),
-    template(
-        "camera-to-gallery",
-        "extended_templates",
-        _photo_named,
-        12,
-        "camera gallery",
-        "camera across edit",
+    extended_templates(
+        "camera-to-gallery", _photo_named, 12, "camera gallery", "camera across edit"
     ).phrased(
         "take a photo and rename it to {name}",
         "take a picture with the back camera and give it the name {name}",
     ),
-)
-BROWSER_TEMPLATES = (
-    template("browser-show", "extended_train", _show, 4, "browser", "open search").phrased(
+    extended_train("browser-show", _show, 4, "browser", "open search").phrased(
         "open the page {address} in the browser", "go to {address} on the web"
     ),
-    template(
-        "browser-bookmark", "extended_train", _bookmark("on"), 5, "browser", "toggle search"
-    ).phrased("bookmark the page {address}", "turn on bookmarked for {address} in the browser"),
-    template(
-        "browser-unbookmark", "extended_validation", _bookmark("off"), 4, "browser", "toggle"
-    ).phrased(
+    extended_train("browser-bookmark", _bookmark("on"), 5, "browser", "toggle search").phrased(
+        "bookmark the page {address}", "turn on bookmarked for {address} in the browser"
+    ),
+    extended_validation("browser-unbookmark", _bookmark("off"), 4, "browser", "toggle").phrased(
         "remove {address} from the bookmarks of the browser",
         "turn off bookmarked for {address} in the browser",
     ),
-    template("browser-fact", "extended_train", _fact, 5, "browser", "answer search").phrased(
+    extended_train("browser-fact", _fact, 5, "browser", "answer search").phrased(
         "what does the page {address} say under {fact}",
         "open {address} in the browser and answer with its {fact}",
     ),
-    template(
-        "browser-download", "extended_train", _download, 5, "browser", "download search"
-    ).phrased(
+    extended_train("browser-download", _download, 5, "browser", "download search").phrased(
         "download the file of the page {address}",
         "go to {address} in the browser and download its file",
     ),
-    template(
-        "browser-missing", "extended_train", _no_page, 4, "browser", "infeasible search"
-    ).phrased(
-        "bookmark the page {address}",
-        "download the file of the page {address}",
+    extended_train("browser-missing", _no_page, 4, "browser", "infeasible search").phrased(
+        "bookmark the page {address}", "download the file of the page {address}"
     ),
-    template(
-        "browser-download-star",
-        "extended_templates",
-        _download_starred,
-        11,
-        "browser files",
-        "download across toggle",
+    extended_templates(
+        "browser-download-star", _download_starred, 11, "browser files", "download across toggle"
     ).phrased(
         "download the file of the page {address} and turn on starred for it in files",
         "get the file of {address} with the browser , then star it in the downloads folder",
     ),
-    template(
-        "browser-download-move",
-        "extended_train",
-        _download_moved,
-        14,
-        "browser files",
-        "download across edit",
+    extended_train(
+        "browser-download-move", _download_moved, 14, "browser files", "download across edit"
     ).phrased(
         "download the file of the page {address} , then move it to documents under the name {name}",
         "get the file of {address} , rename it to {name} and put it in the documents folder",
     ),
-    template(
-        "browser-offline",
-        "extended_validation",
-        _download_offline,
-        10,
-        "browser",
-        "download across misleading",
+    extended_validation(
+        "browser-offline", _download_offline, 10, "browser", "download across misleading"
     ).phrased(
         "turn wifi on and download the file of the page {address}",
         "download the file of {address} in the browser , with wifi on",
     ),
-    template(
+    extended_train(
         "page-to-contact",
-        "extended_train",
         _page_in(CONTACT, "phone", "phone", "name"),
         12,
         "browser contacts",
@@ -229,9 +192,8 @@ BROWSER_TEMPLATES = (
         "add a contact with name {name} and the phone that the page {address} gives",
         "look up the phone on {address} and save it in contacts for {name}",
     ),
-    template(
+    extended_templates(
         "page-to-note",
-        "extended_templates",
         _page_in(NOTE, "body", "price", "title"),
         12,
         "browser notes",
@@ -241,4 +203,3 @@ BROWSER_TEMPLATES = (
         "copy the price on {address} into the body of a new note with title {title}",
     ),
 )
-TEMPLATES = CAMERA_TEMPLATES + BROWSER_TEMPLATES

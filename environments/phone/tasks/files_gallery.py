@@ -17,7 +17,12 @@ from swarm_ui.environments.phone.device.device import Device, Row
 from swarm_ui.environments.phone.parameters import Sampler
 from swarm_ui.environments.phone.tasks.goal import Change, Delete, Goal, ScreenInFront, Source
 from swarm_ui.environments.phone.tasks.task_kinds import with_record
-from swarm_ui.environments.phone.tasks.template import Make, template
+from swarm_ui.environments.phone.tasks.template import (
+    Make,
+    extended_templates,
+    extended_train,
+    extended_validation,
+)
 
 
 def add_file(sampler: Sampler, device: Device, where: str, **fields: str) -> tuple[int, Row]:
@@ -128,66 +133,52 @@ _STAR_DOWNLOAD = (
     "star the file {name} in the downloads folder",
 )
 TEMPLATES = (
-    template("files-size", "extended_train", _size, 5, "files", "answer").phrased(
+    extended_train("files-size", _size, 5, "files", "answer").phrased(
         "what is the size of {name} in the {folder} folder of files",
         "look up how large the file {name} in {folder} is and answer with its size",
     ),
-    template(
-        "files-trash",
-        "extended_train",
-        _delete("files", "documents", "name", "folder"),
-        6,
-        "files",
-        "delete",
+    extended_train(
+        "files-trash", _delete("files", "documents", "name", "folder"), 6, "files", "delete"
     ).phrased(*_MOVE_TO_TRASH),
-    template(
-        "files-trash-similar", "extended_validation", _similar, 6, "files", "delete misleading"
-    ).phrased(*_MOVE_TO_TRASH),
-    template(
-        "files-trash-missing", "extended_train", _missing, 3, "files", "infeasible misleading"
-    ).phrased(*_MOVE_TO_TRASH),
-    template("files-restore", "extended_templates", _restore, 5, "files", "edit").phrased(
-        "restore {name} from the trash of files",
-        "bring the file {name} back from the trash",
+    extended_validation("files-trash-similar", _similar, 6, "files", "delete misleading").phrased(
+        *_MOVE_TO_TRASH
     ),
-    template("files-move", "extended_train", _move, 7, "files", "edit choice").phrased(
+    extended_train("files-trash-missing", _missing, 3, "files", "infeasible misleading").phrased(
+        *_MOVE_TO_TRASH
+    ),
+    extended_templates("files-restore", _restore, 5, "files", "edit").phrased(
+        "restore {name} from the trash of files", "bring the file {name} back from the trash"
+    ),
+    extended_train("files-move", _move, 7, "files", "edit choice").phrased(
         "move the file {name} from {folder} to {to}",
         "in files move {name} from the {folder} folder to the {to} folder",
     ),
-    template("files-rename", "extended_train", _rename, 7, "files", "edit").phrased(
+    extended_train("files-rename", _rename, 7, "files", "edit").phrased(
         "rename the file {name} in documents to {new}",
         "in the documents folder of files change the name of {name} to {new}",
     ),
-    template(
-        "files-star", "extended_train", _star("files", "downloads"), 5, "files", "toggle"
-    ).phrased(*_STAR_DOWNLOAD),
-    template("files-star-far", "extended_validation", _far, 7, "files", "toggle scroll").phrased(
+    extended_train("files-star", _star("files", "downloads"), 5, "files", "toggle").phrased(
         *_STAR_DOWNLOAD
     ),
-    template("files-count", "extended_templates", _count, 4, "files", "answer").phrased(
+    extended_validation("files-star-far", _far, 7, "files", "toggle scroll").phrased(
+        *_STAR_DOWNLOAD
+    ),
+    extended_templates("files-count", _count, 4, "files", "answer").phrased(
         "how many files are in the {folder} folder",
         "count the files in {folder} and answer with the number",
     ),
-    template("files-larger", "extended_templates", _larger, 9, "files", "answer several").phrased(
+    extended_templates("files-larger", _larger, 9, "files", "answer several").phrased(
         "which of the files {name} and {name2} in documents is larger",
         "compare the sizes of {name} and {name2} in documents and answer with the name of the "
         "larger file",
     ),
-    template(
-        "gallery-star", "extended_train", _star("gallery", "pictures"), 4, "gallery", "toggle"
-    ).phrased("turn on starred for {name} in the gallery", "star the picture {name}"),
-    template(
-        "gallery-trash",
-        "extended_train",
-        _delete("gallery", "pictures", "name"),
-        5,
-        "gallery",
-        "delete",
-    ).phrased(
-        "move {name} in the gallery to the trash",
-        "put the picture {name} in the trash",
+    extended_train("gallery-star", _star("gallery", "pictures"), 4, "gallery", "toggle").phrased(
+        "turn on starred for {name} in the gallery", "star the picture {name}"
     ),
-    template("gallery-show", "extended_templates", _show, 3, "gallery", "open").phrased(
+    extended_train(
+        "gallery-trash", _delete("gallery", "pictures", "name"), 5, "gallery", "delete"
+    ).phrased("move {name} in the gallery to the trash", "put the picture {name} in the trash"),
+    extended_templates("gallery-show", _show, 3, "gallery", "open").phrased(
         "show {name} in the gallery", "open the picture {name} in the gallery"
     ),
 )

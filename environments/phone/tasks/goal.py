@@ -7,6 +7,8 @@ from typing import Literal
 
 import msgspec
 
+from swarm_ui.environments.phone.device.device import Row
+from swarm_ui.environments.phone.device.schema import Table
 from swarm_ui.environments.phone.device.screen import Path
 from swarm_ui.environments.phone.device.widget import Effect
 
@@ -18,6 +20,10 @@ class Source(msgspec.Struct, frozen=True):
     row: int
     field: str
     value: str
+
+    @staticmethod
+    def of(table: Table, row: int, record: Row, field: str) -> Source:
+        return Source(table=table.name, row=row, field=field, value=record[field])
 
 
 class Create(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.apps.browser import PAGE
-from swarm_ui.environments.phone.apps.calendar import EVENT
-from swarm_ui.environments.phone.apps.clock import ALARM
-from swarm_ui.environments.phone.apps.contacts import CONTACT
-from swarm_ui.environments.phone.apps.expenses import EXPENSE
 from swarm_ui.environments.phone.apps.messages import MESSAGE
-from swarm_ui.environments.phone.apps.notes import NOTE
-from swarm_ui.environments.phone.apps.tasks import TASK
+from swarm_ui.environments.phone.apps.record_apps import ALARM, CONTACT, EVENT, EXPENSE, NOTE, TASK
+from swarm_ui.environments.phone.apps.search_apps import PAGE
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.parameters import Sampler
 from swarm_ui.environments.phone.tasks.camera_browser import add_page, download, photo
 from swarm_ui.environments.phone.tasks.goal import Change, Configure, Create, Goal, Source, Want
 from swarm_ui.environments.phone.tasks.task_kinds import (
+    add_record,
     check,
     create_records,
+    numbered,
     random_row,
-    sample,
     values,
 )
-from swarm_ui.environments.phone.tasks.template import template
+from swarm_ui.environments.phone.tasks.template import (
+    extended_templates,
+    extended_train,
+    extended_validation,
+)
 
 
 def _event_alarm_message(sampler: Sampler, device: Device) -> Goal:
@@ -29,7 +29,7 @@ def _event_alarm_message(sampler: Sampler, device: Device) -> Goal:
     row = random_row(sampler, device, EVENT)
     event = device.tables["event"][row]
     to = sampler.first_name()
-    source = Source(table="event", row=row, field="time", value=event["time"])
+    source = Source.of(EVENT, row, event, "time")
     wants = (
         Create(table=ALARM.name, fields={"time": event["time"]}, source=source),
         Create(table=MESSAGE.name, fields={"to": to, "text": event["time"]}, source=source),
@@ -53,8 +53,7 @@ def _page_contact_message(sampler: Sampler, device: Device) -> Goal:
     """A phone number from the web in contacts, and a price from there in a message."""
     key, page = add_page(sampler, device)
     name, to = sampler.full_name(), sampler.first_name()
-    phone = Source(table=PAGE.name, row=key, field="phone", value=page["phone"])
-    price = Source(table=PAGE.name, row=key, field="price", value=page["price"])
+    phone, price = (Source.of(PAGE, key, page, field) for field in ("phone", "price"))
     wants: tuple[Want, ...] = (
         Create(table=CONTACT.name, fields={"name": name, "phone": page["phone"]}, source=phone),
         Create(table=MESSAGE.name, fields={"to": to, "text": page["price"]}, source=price),
@@ -93,46 +92,32 @@ def _report(sampler: Sampler, device: Device) -> Goal:
 
 def _earlier(sampler: Sampler, device: Device) -> Goal:
     """Which of two events on the calendar is earlier in the day."""
-    rows = [sample(sampler, EVENT) for _ in range(2)]
-    keys = [device.insert("event", row) for row in rows]
-    sources = tuple(
-        Source(table="event", row=k, field="time", value=row["time"])
-        for k, row in zip(keys, rows, strict=True)
-    )
-    words = {"title": rows[0]["title"], "title2": rows[1]["title"]}
-    earlier = min(rows, key=lambda row: row["time"])
+    added = [add_record(EVENT, sampler, device) for _ in range(2)]
+    sources = tuple(Source.of(EVENT, key, row, "time") for key, row in added)
+    words = numbered("title", [row["title"] for _, row in added])
+    earlier = min((row for _, row in added), key=lambda row: row["time"])
     return Goal(words=words, answer=earlier["title"], sources=sources)
 
 
 TEMPLATES = (
-    template(
-        "errand-event",
-        "extended_train",
-        _event_alarm_message,
-        17,
-        "calendar clock messages",
-        "across form several",
+    extended_train(
+        "errand-event", _event_alarm_message, 17, "calendar clock messages", "across form several"
     ).phrased(
         "set a new alarm with the time of the calendar event {title} and send that time in a "
         "message to {to}",
         "look up the time of {title} in the calendar , message it to {to} and create an alarm "
         "for it",
     ),
-    template(
-        "errand-trip", "extended_train", _TRIP, 19, "calendar tasks expenses", "across form several"
+    extended_train(
+        "errand-trip", _TRIP, 19, "calendar tasks expenses", "across form several"
     ).phrased(
         "add a calendar event with title {title} , time {time} and day {day} , create the "
         "task {task} and add an expense with item {item} and amount {amount}",
         "put {title} on {day} at time {time} in the calendar , {task} in tasks and {item} for "
         "{amount} in expenses",
     ),
-    template(
-        "errand-party",
-        "extended_validation",
-        _PARTY,
-        25,
-        "contacts calendar clock messages",
-        "across form several",
+    extended_validation(
+        "errand-party", _PARTY, 25, "contacts calendar clock messages", "across form several"
     ).phrased(
         "add a contact with name {name} , phone {phone} and email {email} , a calendar event "
         "with title {title} , an alarm for time {time} , and send a message to {to} with "
@@ -140,9 +125,8 @@ TEMPLATES = (
         "save {name} with phone {phone} and email {email} in contacts , put {title} in the "
         "calendar , set an alarm at {time} and message {to} the text {text}",
     ),
-    template(
+    extended_templates(
         "errand-page",
-        "extended_templates",
         _page_contact_message,
         19,
         "browser contacts messages",
@@ -152,35 +136,23 @@ TEMPLATES = (
         "message to {to}",
         "look {address} up , add a contact {name} with its phone and message {to} its price",
     ),
-    template(
-        "errand-tidy",
-        "extended_validation",
-        _tidy,
-        17,
-        "tasks notes settings",
-        "across toggle several",
+    extended_validation(
+        "errand-tidy", _tidy, 17, "tasks notes settings", "across toggle several"
     ).phrased(
         "check the tasks {task} and {task2} , turn on pinned for the note {title} and turn on "
         "bluetooth and dark mode in settings",
         "tick off {task} and {task2} in tasks , pin the note {title} , then switch bluetooth "
         "and dark mode on",
     ),
-    template(
-        "errand-report",
-        "extended_templates",
-        _report,
-        22,
-        "camera browser files notes",
-        "across camera download several",
+    extended_templates(
+        "errand-report", _report, 22, "camera browser files notes", "across camera download several"
     ).phrased(
         "take a photo and download the file of the page {address} , star that file in files , "
         "then write a note titled {title} with body {body}",
         "create a note with title {title} and body {body} , take a photo , download the file "
         "of {address} and turn on starred for the file",
     ),
-    template(
-        "calendar-earlier", "extended_templates", _earlier, 8, "calendar", "answer several"
-    ).phrased(
+    extended_templates("calendar-earlier", _earlier, 8, "calendar", "answer several").phrased(
         "which of the calendar events {title} and {title2} is earlier in the day",
         "compare the times of {title} and {title2} in the calendar and answer with the title "
         "of the earlier one",

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from swarm_ui.environments.phone.apps.contacts import CONTACT
-from swarm_ui.environments.phone.apps.maps import PLACE, route_path
-from swarm_ui.environments.phone.apps.maps import ROOT as MAPS
-from swarm_ui.environments.phone.apps.recorder import RECORDING_PATH
-from swarm_ui.environments.phone.device.device import Device, Row
-from swarm_ui.environments.phone.device.full_effects import SaveCapture, system_of
-from swarm_ui.environments.phone.device.screen import Screen
+from swarm_ui.environments.phone.apps.files import RECORDING_PATH
+from swarm_ui.environments.phone.apps.record_apps import CONTACT
+from swarm_ui.environments.phone.apps.search_apps import PLACE, route_path
+from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.effects import SaveCapture
 from swarm_ui.environments.phone.parameters import Sampler
+from swarm_ui.environments.phone.tasks.camera_browser import denied
 from swarm_ui.environments.phone.tasks.files_gallery import add_file
 from swarm_ui.environments.phone.tasks.goal import (
     Change,
@@ -21,28 +20,15 @@ from swarm_ui.environments.phone.tasks.goal import (
     ScreenInFront,
     Source,
 )
-from swarm_ui.environments.phone.tasks.task_kinds import sample, with_record
-from swarm_ui.environments.phone.tasks.template import Make, template
+from swarm_ui.environments.phone.tasks.task_kinds import add_record, fact, not_found, with_record
+from swarm_ui.environments.phone.tasks.template import extended_apps
 
 
-def _record(*, denied: bool = False, starred: bool = False) -> Make:
-    def make(sampler: Sampler, device: Device) -> Goal:
-        if denied:
-            device.system = system_of(device).granted("recorder microphone", "deny")
-        name = sampler.title()
-        fields = {"kind": "recording", "name": name}
-        if starred:
-            fields["starred"] = "on"
-        want = Create(
-            table="file",
-            fields=fields,
-            path=RECORDING_PATH,
-            tap=SaveCapture("recording"),
-            form={"name": name},
-        )
-        return Goal(words={"name": name}, wants=(want,))
-
-    return make
+def _record(sampler: Sampler, device: Device, **fields: str) -> Goal:
+    words = {"name": sampler.title()}
+    wanted, tap = {"kind": "recording", **words, **fields}, SaveCapture("recording")
+    want = Create(table="file", fields=wanted, path=RECORDING_PATH, tap=tap, form=words)
+    return Goal(words=words, wants=(want,))
 
 
 def _rename(sampler: Sampler, device: Device) -> Goal:
@@ -52,16 +38,7 @@ def _rename(sampler: Sampler, device: Device) -> Goal:
     return Goal(words={"name": row["name"], "new": new}, wants=(want,))
 
 
-def _add_place(sampler: Sampler, device: Device, **fields: str) -> tuple[int, Row]:
-    row = {**sample(sampler, PLACE), **fields}
-    return device.insert("place", row), row
-
-
-def _fact(sampler: Sampler, device: Device) -> Goal:
-    key, row = _add_place(sampler, device)
-    fact = sampler.pick(("street", "phone", "closes"))
-    words = {"place": row["place"], "fact": fact}
-    return Goal(words=words, answer=row[fact], look=PLACE.path("detail", key))
+_add_place = partial(add_record, PLACE)
 
 
 def _way(sampler: Sampler, device: Device) -> Goal:
@@ -71,21 +48,17 @@ def _way(sampler: Sampler, device: Device) -> Goal:
     return Goal(words=words, answer=f"{row[way]} min", look=route_path(key))
 
 
-def _no_place(sampler: Sampler, device: Device) -> Goal:
-    words = {"place": sampler.phrase(2)}
-    look = (MAPS, Screen("maps", "missing", words["place"]))
-    return Goal(words=words, look=look, infeasible=True)
-
-
 def _place_to_contact(sampler: Sampler, device: Device) -> Goal:
     key, row = _add_place(sampler, device)
     name = sampler.full_name()
-    source = Source(table="place", row=key, field="phone", value=row["phone"])
+    source = Source.of(PLACE, key, row, "phone")
     fields = {"name": name, "phone": row["phone"]}
     want = Create(table=CONTACT.name, fields=fields, source=source)
     return Goal(words={"place": row["place"], "name": name}, wants=(want,))
 
 
+_fact = fact(_add_place, PLACE, "street", "phone", "closes")
+_no_place = not_found(PLACE, Sampler.phrase)
 _trash = with_record(
     partial(add_file, where="recordings"),
     ("name",),
@@ -104,60 +77,45 @@ _RECORD = (
     "make a recording with name {name}",
 )
 TEMPLATES = (
-    template(
-        "recorder-record", "extended_apps", _record(), 6, "recorder", "form permission"
-    ).phrased(*_RECORD),
-    template(
+    extended_apps("recorder-record", _record, 6, "recorder", "form permission").phrased(*_RECORD),
+    extended_apps(
         "recorder-denied",
-        "extended_apps",
-        _record(denied=True),
+        denied(_record, "recorder microphone"),
         12,
         "recorder",
         "form permission misleading",
     ).phrased(*_RECORD),
-    template(
-        "recorder-star",
-        "extended_apps",
-        _record(starred=True),
-        12,
-        "recorder files",
-        "form across toggle",
+    extended_apps(
+        "recorder-star", partial(_record, starred="on"), 12, "recorder files", "form across toggle"
     ).phrased(
         "make a recording with name {name} and turn on starred for it in files",
         "record something as {name} , then star it in the recordings folder of files",
     ),
-    template("recorder-trash", "extended_apps", _trash, 5, "recorder", "delete").phrased(
-        "move the recording {name} to the trash",
-        "in the recorder put {name} in the trash",
+    extended_apps("recorder-trash", _trash, 5, "recorder", "delete").phrased(
+        "move the recording {name} to the trash", "in the recorder put {name} in the trash"
     ),
-    template("recorder-rename", "extended_apps", _rename, 6, "recorder", "edit").phrased(
-        "rename the recording {name} to {new}",
-        "in the recorder change the name of {name} to {new}",
+    extended_apps("recorder-rename", _rename, 6, "recorder", "edit").phrased(
+        "rename the recording {name} to {new}", "in the recorder change the name of {name} to {new}"
     ),
-    template("maps-save", "extended_apps", _save, 5, "maps", "toggle search").phrased(
+    extended_apps("maps-save", _save, 5, "maps", "toggle search").phrased(
         "turn on saved for {place} in maps", "save the place {place} in maps"
     ),
-    template("maps-fact", "extended_apps", _fact, 5, "maps", "answer search").phrased(
+    extended_apps("maps-fact", _fact, 5, "maps", "answer search").phrased(
         "what does maps say under {fact} for {place}",
         "look up {place} in maps and answer with its {fact}",
     ),
-    template("maps-way", "extended_apps", _way, 7, "maps", "answer search permission").phrased(
+    extended_apps("maps-way", _way, 7, "maps", "answer search permission").phrased(
         "how long does it take to {place} by {way}",
         "get directions to {place} in maps and answer with the time by {way}",
     ),
-    template(
-        "maps-directions", "extended_apps", _directions, 6, "maps", "open search permission"
-    ).phrased("show directions to {place} in maps", "open the way to {place} in maps"),
-    template("maps-missing", "extended_apps", _no_place, 4, "maps", "infeasible search").phrased(
+    extended_apps("maps-directions", _directions, 6, "maps", "open search permission").phrased(
+        "show directions to {place} in maps", "open the way to {place} in maps"
+    ),
+    extended_apps("maps-missing", _no_place, 4, "maps", "infeasible search").phrased(
         "turn on saved for {place} in maps", "show directions to {place} in maps"
     ),
-    template(
-        "maps-to-contact",
-        "extended_apps",
-        _place_to_contact,
-        12,
-        "maps contacts",
-        "across form search",
+    extended_apps(
+        "maps-to-contact", _place_to_contact, 12, "maps contacts", "across form search"
     ).phrased(
         "add a contact with name {name} and the phone that maps has for {place}",
         "look {place} up in maps and save its phone in contacts for {name}",

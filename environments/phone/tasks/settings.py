@@ -27,7 +27,7 @@ def _no_such_switch(sampler: Sampler, device: Device) -> Goal:
 
 
 TEMPLATES = (
-    template("open-app", "train", _open, 1, "", "open").phrased(
+    template("train", "open-app", _open, 1, "", "open").phrased(
         "open the {app} app", "go to {app}", "start {app}"
     ),
     *(
@@ -58,7 +58,7 @@ TEMPLATES = (
         "set the ringtone to {option} in the sound settings",
         "change the ringtone to {option} in settings",
     ),
-    template("settings-missing", "train", _no_such_switch, 2, "settings", "infeasible").phrased(
+    template("train", "settings-missing", _no_such_switch, 2, "settings", "infeasible").phrased(
         "turn {state} {switch} in the network settings",
         "switch {switch} {state} in the network settings",
     ),

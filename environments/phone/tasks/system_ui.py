@@ -6,20 +6,18 @@ from typing import Literal
 
 import msgspec
 
-from swarm_ui.environments.phone.apps.calendar import EVENT
-from swarm_ui.environments.phone.apps.contacts import CONTACT
-from swarm_ui.environments.phone.apps.expenses import EXPENSE
 from swarm_ui.environments.phone.apps.messages import MESSAGE, reply_path
-from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.full_effects import system_of
-from swarm_ui.environments.phone.device.screen import Path
-from swarm_ui.environments.phone.device.system import (
+from swarm_ui.environments.phone.apps.record_apps import CONTACT, EVENT, EXPENSE
+from swarm_ui.environments.phone.device.device import (
     DRAWER,
     SHADE,
+    Device,
     Interruption,
     InterruptionKind,
     Notice,
 )
+from swarm_ui.environments.phone.device.effects import system_of
+from swarm_ui.environments.phone.device.screen import Path
 from swarm_ui.environments.phone.parameters import Sampler
 from swarm_ui.environments.phone.tasks.goal import (
     AppInFront,
@@ -29,8 +27,14 @@ from swarm_ui.environments.phone.tasks.goal import (
     Goal,
     Permit,
 )
-from swarm_ui.environments.phone.tasks.task_kinds import create, edit, sample
-from swarm_ui.environments.phone.tasks.template import Make, Template, template
+from swarm_ui.environments.phone.tasks.task_kinds import add_record, create, edit
+from swarm_ui.environments.phone.tasks.template import (
+    Make,
+    Template,
+    extended_templates,
+    extended_train,
+    extended_validation,
+)
 
 _NO_APP = ("bank", "atlas", "chess", "diary", "fitness", "email")
 
@@ -93,8 +97,7 @@ def _clear(sampler: Sampler, device: Device) -> Goal:
 
 def _reply(sampler: Sampler, device: Device) -> Goal:
     """Reply to the message of a notification."""
-    row = sample(sampler, MESSAGE)
-    key = device.insert("message", row)
+    key, row = add_record(MESSAGE, sampler, device)
     notify(sampler, device, "messages", f"{row['to']} : {row['text']}", MESSAGE.path("detail", key))
     fields = {"to": row["to"], "text": sampler.phrase(2)}
     want = Create(table="message", fields=fields, path=reply_path(key))
@@ -103,8 +106,7 @@ def _reply(sampler: Sampler, device: Device) -> Goal:
 
 def _stale(sampler: Sampler, device: Device) -> Goal:
     """Answer with the time of an event; a notification has an outdated time."""
-    row = sample(sampler, EVENT)
-    key = device.insert("event", row)
+    key, row = add_record(EVENT, sampler, device)
     path = EVENT.path("detail", key)
     notify(sampler, device, "calendar", f"{row['title']} at {sampler.time()}", path)
     return Goal(words={"title": row["title"]}, answer=row["time"], look=path)
@@ -129,76 +131,56 @@ def _saver(sampler: Sampler, device: Device) -> Goal:
     return Goal(words={"switch": key}, wants=(Configure(key=key, value="on"),))
 
 
-SYSTEM_TEMPLATES = (
-    template("drawer-open", "extended_train", _open_hidden, 2, "", "open drawer").phrased(
+TEMPLATES = (
+    extended_train("drawer-open", _open_hidden, 2, "", "open drawer").phrased(
         "open the {app} app", "find {app} among all apps and open it"
     ),
-    template("drawer-missing", "extended_train", _no_app, 1, "", "infeasible drawer").phrased(
+    extended_train("drawer-missing", _no_app, 1, "", "infeasible drawer").phrased(
         "open the {app} app", "find {app} among all apps and open it"
     ),
-    template("status-battery", "extended_train", _battery, 1, "", "answer").phrased(
-        "how many percent has the battery",
-        "answer with the battery level in percent",
+    extended_train("status-battery", _battery, 1, "", "answer").phrased(
+        "how many percent has the battery", "answer with the battery level in percent"
     ),
-    template(
-        "notice-read", "extended_train", _read, 2, "messages calendar tasks", "answer notification"
+    extended_train(
+        "notice-read", _read, 2, "messages calendar tasks", "answer notification"
     ).phrased(
         "what does the {app} notification {title} say",
         "read the notification {title} of {app} and answer with its text",
     ),
-    template(
-        "notice-dismiss", "extended_train", _dismiss, 2, "messages calendar tasks", "notification"
+    extended_train(
+        "notice-dismiss", _dismiss, 2, "messages calendar tasks", "notification"
     ).phrased(
         "dismiss the {app} notification {title}",
         "remove the notification {title} of {app} and keep the others",
     ),
-    template(
-        "notice-clear", "extended_templates", _clear, 3, "messages calendar tasks", "notification"
+    extended_templates(
+        "notice-clear", _clear, 3, "messages calendar tasks", "notification"
     ).phrased("clear all notifications", "dismiss every notification"),
-    template(
-        "notice-reply", "extended_validation", _reply, 6, "messages", "notification form"
-    ).phrased(
+    extended_validation("notice-reply", _reply, 6, "messages", "notification form").phrased(
         "open the notification about the message of {to} and reply {text}",
         "answer the message of {to} that a notification tells of with {text}",
     ),
-    template(
-        "notice-stale",
-        "extended_templates",
-        _stale,
-        4,
-        "calendar",
-        "answer misleading notification",
+    extended_templates(
+        "notice-stale", _stale, 4, "calendar", "answer misleading notification"
     ).phrased(
         "what time does the calendar have for the event {title} , notifications may be old",
         "answer with the time of the event {title} as the calendar has it now",
     ),
-    template(
-        "permission-allow",
-        "extended_train",
-        _permit("allow"),
-        5,
-        "camera messages",
-        "permission choice",
+    extended_train(
+        "permission-allow", _permit("allow"), 5, "camera messages", "permission choice"
     ).phrased(
         "in the permissions settings allow {permission} for {app}",
         "give {app} the {permission} permission in settings",
     ),
-    template(
-        "permission-deny",
-        "extended_templates",
-        _permit("deny"),
-        5,
-        "camera messages",
-        "permission choice",
+    extended_templates(
+        "permission-deny", _permit("deny"), 5, "camera messages", "permission choice"
     ).phrased(
         "in the permissions settings deny {permission} for {app}",
         "take the {permission} permission away from {app} in settings",
     ),
-    template("battery-switch", "extended_train", _saver, 4, "settings", "toggle").phrased(
+    extended_train("battery-switch", _saver, 4, "settings", "toggle").phrased(
         "turn on {switch} in the battery settings", "switch {switch} on in settings"
     ),
-)
-INTERRUPTED_TEMPLATES = (
     interrupted(
         create("contact-interrupted", "extended_train", CONTACT, "name", "phone"), "update"
     ).phrased(
@@ -209,14 +191,10 @@ INTERRUPTED_TEMPLATES = (
         create("message-interrupted", "extended_templates", MESSAGE, "to", "text"),
         "rating",
         app="messages",
-    ).phrased(
-        "send a message to {to} with text {text}",
-        "message {to} the text {text}",
-    ),
+    ).phrased("send a message to {to} with text {text}", "message {to} the text {text}"),
     interrupted(
         edit("expense-interrupted", "extended_validation", EXPENSE, "amount"),
         "battery",
         tags=("misleading",),
     ),
 )
-TEMPLATES = SYSTEM_TEMPLATES + INTERRUPTED_TEMPLATES

@@ -14,6 +14,7 @@ import msgspec
 from swarm_ui.environments.phone.apps import APPS, PLACES
 from swarm_ui.environments.phone.device.device import Device, Row
 from swarm_ui.environments.phone.device.schema import Table
+from swarm_ui.environments.phone.device.screen import Screen
 from swarm_ui.environments.phone.parameters import Sampler
 from swarm_ui.environments.phone.tasks.goal import Change, Configure, Create, Delete, Goal, Want
 from swarm_ui.environments.phone.tasks.template import Make, Template, TemplateSplit, template
@@ -22,6 +23,14 @@ from swarm_ui.environments.phone.tasks.template import Make, Template, TemplateS
 def sample(sampler: Sampler, table: Table) -> dict[str, str]:
     """A record that is not on the device yet."""
     return APPS[table.app].record(sampler, table)
+
+
+def add_record(
+    table: Table, sampler: Sampler, device: Device, **fields: str
+) -> tuple[int, dict[str, str]]:
+    """Store one more record with these values; returns its identity and the record."""
+    row = {**sample(sampler, table), **fields}
+    return device.insert(table.name, row), row
 
 
 def values(sampler: Sampler, table: Table, names: Sequence[str]) -> dict[str, str]:
@@ -67,11 +76,34 @@ def with_record(
     return make
 
 
+def fact(add: Callable[[Sampler, Device], tuple[int, Row]], table: Table, *facts: str) -> Make:
+    """Answer with one of the fields ``facts`` of a record that ``add`` stores."""
+
+    def make(sampler: Sampler, device: Device) -> Goal:
+        key, row = add(sampler, device)
+        chosen = sampler.pick(facts)
+        words = {table.title: row[table.title], "fact": chosen}
+        return Goal(words=words, answer=row[chosen], look=table.path("detail", key))
+
+    return make
+
+
+def not_found(table: Table, draw: Callable[[Sampler], str]) -> Make:
+    """Search a record that does not exist: the task is infeasible."""
+
+    def make(sampler: Sampler, device: Device) -> Goal:
+        words = {table.title: draw(sampler)}
+        look = (*table.trail, Screen(table.app, "missing", words[table.title]))
+        return Goal(words=words, look=look, infeasible=True)
+
+    return make
+
+
 def create(name: str, split: TemplateSplit, table: Table, *fields: str) -> Template:
     """Create a record; ``fields`` are those that the goal gives."""
     make = create_records((table, fields))
     steps = len(table.trail) + len(fields) + 2
-    return template(name, split, make, steps, table.app, "form" + _choice_tag(table, fields))
+    return template(split, name, make, steps, table.app, "form" + _choice_tag(table, fields))
 
 
 def edit(name: str, split: TemplateSplit, table: Table, field: str) -> Template:
@@ -87,7 +119,7 @@ def edit(name: str, split: TemplateSplit, table: Table, field: str) -> Template:
         return Goal(words={table.title: before[table.title], **changed}, wants=(want,))
 
     tags = "edit" + _choice_tag(table, (field,))
-    return template(name, split, make, 5, table.app, tags).phrased(
+    return template(split, name, make, 5, table.app, tags).phrased(
         f"{table.edit} the {table.name} {{{table.title}}} and set {field} to {{{field}}}",
         f"change the {field} of {{{table.title}}} in {table.app} to {{{field}}}",
     )
@@ -101,7 +133,7 @@ def delete(name: str, split: TemplateSplit, table: Table) -> Template:
         words = {table.title: device.tables[table.name][row][table.title]}
         return Goal(words=words, wants=(Delete(table=table.name, row=row),))
 
-    return template(name, split, make, 4, table.app, "delete").phrased(*deletion_texts(table))
+    return template(split, name, make, 4, table.app, "delete").phrased(*deletion_texts(table))
 
 
 def missing(name: str, split: TemplateSplit, table: Table) -> Template:
@@ -111,16 +143,13 @@ def missing(name: str, split: TemplateSplit, table: Table) -> Template:
         words = {table.title: sample(sampler, table)[table.title]}
         return Goal(words=words, look=table.trail, infeasible=True)
 
-    return template(name, split, make, 1, table.app, "infeasible").phrased(*deletion_texts(table))
+    return template(split, name, make, 1, table.app, "infeasible").phrased(*deletion_texts(table))
 
 
 def deletion_texts(table: Table) -> tuple[str, str]:
     """Goal texts to delete a record."""
     title = f"{{{table.title}}}"
-    return (
-        f"{table.delete} the {table.name} {title}",
-        f"{table.delete} {title} from {table.app}",
-    )
+    return (f"{table.delete} the {table.name} {title}", f"{table.delete} {title} from {table.app}")
 
 
 def toggle(name: str, split: TemplateSplit, table: Table) -> Template:
@@ -135,7 +164,7 @@ def toggle(name: str, split: TemplateSplit, table: Table) -> Template:
         want = Change(table=table.name, row=row, fields={field: state})
         return Goal(words={table.title: rows[row][table.title], "state": state}, wants=(want,))
 
-    return template(name, split, make, 3, table.app, "toggle").phrased(
+    return template(split, name, make, 3, table.app, "toggle").phrased(
         f"turn {{state}} {field} for the {table.name} {{{table.title}}}",
         f"switch {field} {{state}} for {{{table.title}}} in {table.app}",
     )
@@ -154,7 +183,7 @@ def check(name: str, split: TemplateSplit, table: Table, count: int) -> Template
         return Goal(words=words, wants=wants)
 
     tags = "check several" if count > 1 else "check"
-    built = template(name, split, make, count + 1, table.app, tags)
+    built = template(split, name, make, count + 1, table.app, tags)
     return msgspec.structs.replace(built, rows=(max(3, count + 1), 5))
 
 
@@ -167,7 +196,7 @@ def read(name: str, split: TemplateSplit, table: Table, field: str) -> Template:
         words = {table.title: record[table.title]}
         return Goal(words=words, answer=record[field], look=table.path("detail", row))
 
-    return template(name, split, make, 3, table.app, "answer").phrased(
+    return template(split, name, make, 3, table.app, "answer").phrased(
         f"what is the {field} of the {table.name} {{{table.title}}}",
         f"answer with the {field} of {{{table.title}}} in {table.app}",
     )
@@ -183,7 +212,7 @@ def switch(name: str, split: TemplateSplit, keys: Sequence[str], count: int = 1)
         return Goal(words={**numbered("switch", chosen), **numbered("state", states)}, wants=wants)
 
     tags = "toggle several" if count > 1 else "toggle"
-    return template(name, split, make, 3 * count, PLACES[keys[0]].path[0].app, tags)
+    return template(split, name, make, 3 * count, PLACES[keys[0]].path[0].app, tags)
 
 
 def choice(name: str, split: TemplateSplit, key: str) -> Template:
@@ -194,7 +223,7 @@ def choice(name: str, split: TemplateSplit, key: str) -> Template:
         option = sampler.pick(others)
         return Goal(words={"option": option}, wants=(Configure(key=key, value=option),))
 
-    return template(name, split, make, 4, "settings", "choice")
+    return template(split, name, make, 4, "settings", "choice")
 
 
 def in_long_list(base: Template) -> Template:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 import msgspec
@@ -59,14 +60,9 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def template(
-    name: str, split: TemplateSplit, make: Make, steps: int, apps: str, tags: str
+    split: TemplateSplit, name: str, make: Make, steps: int, apps: str, tags: str
 ) -> Template:
-    """A template without goal texts: add them with :meth:`Template.phrased`.
-
-    Args:
-        name, split, make, steps: see :class:`Template`.
-        apps, tags: names separated by spaces.
-    """
+    """A template without goal texts; ``apps`` and ``tags`` are names separated by spaces."""
     return Template(
         name=name,
         split=split,
@@ -75,3 +71,9 @@ def template(
         steps=steps,
         tags=tuple(tags.split()),
     )
+
+
+extended_train = partial(template, "extended_train")
+extended_validation = partial(template, "extended_validation")
+extended_templates = partial(template, "extended_templates")
+extended_apps = partial(template, "extended_apps")

@@ -1,24 +1,23 @@
-"""Widgets of the full device (status bar, screen or dialog, keyboard) and their bounds."""
+"""Size of the screen, and the bounds and elements of the full device."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-from swarm_ui.environments.phone.apps import SCREENS
-from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.effects import Go, Launch
-from swarm_ui.environments.phone.device.full_effects import PullShade
-from swarm_ui.environments.phone.device.system import DRAWER, System
 from swarm_ui.environments.phone.device.widget import Widget, Zone
-from swarm_ui.environments.phone.ui.interruptions import blocked_screen, dialog
-from swarm_ui.environments.phone.ui.keyboard import KEY_ROW, KEY_TOP, keyboard
 from swarm_ui.observation import Element
 
 Box = tuple[int, int, int, int]
+"""Left, top, right, bottom in pixels."""
 WIDTH, HEIGHT = 540, 1200
 MARGIN, TOP, STEP = 20, 116, 60
 """Left margin, first row, and distance of rows in pixels."""
 DIALOG_TOP = 440
+LETTERS = ("1234567890", "qwertyuiop", "asdfghjkl'", "zxcvbnm,.-")
+"""Rows of the keyboard, ten keys each."""
+KEY_TOP = 812
+KEY_ROW = 62
+KEY_WIDTH = 54
 _KEYS = KEY_TOP + 4 * KEY_ROW
 _STATUS: tuple[Box, ...] = (
     (14, 6, 110, 40),
@@ -38,43 +37,6 @@ _HIGH_TOAST: Box = (90, KEY_TOP - 54, WIDTH - 90, KEY_TOP - 6)
 _HEADING: Box = (64, 52, WIDTH - MARGIN, 104)
 _GRID = {"icon": (4, 125, 150, 16, 92, 122), "tile": (3, 168, 190, 4, 156, 182)}
 """Columns, distance of columns and of rows, left, width and height of icons and thumbnails."""
-_ALL_APPS = Widget("icon", "all apps", effect=Go(DRAWER), zone="icon")
-
-
-def seen(device: Device, system: System, title: str) -> list[Widget]:
-    """All widgets in reading order."""
-    bar = _status(system.clock, system.battery, device.settings["wifi"], len(system.notices))
-    over = dialog(device, system)
-    if over is not None:
-        return [*bar, *over]
-    screen = device.screen
-    if screen is None:
-        icons = [Widget("app", n, effect=Launch(n), zone="icon") for n in system.favorites]
-        return [*bar, *icons, _ALL_APPS]
-    content = blocked_screen(device, screen) or SCREENS[screen.app].build(device, screen)
-    widgets = [*bar, _heading(title), *content]
-    if device.focus:
-        widgets.extend(keyboard(content, device.focus))
-    return widgets
-
-
-@lru_cache(maxsize=4096)
-def _status(clock: str, battery: str, wifi: str, notices: int) -> tuple[Widget, ...]:
-    """Clock and icons. The icon for notifications opens the shade."""
-    shown = [
-        Widget("text", clock, description="clock", zone="status"),
-        Widget("icon", "", description=f"battery {battery} percent", zone="status"),
-        Widget("icon", "", description=f"wifi {wifi}", zone="status"),
-    ]
-    if notices:
-        count = f"{notices} notification{'s' if notices > 1 else ''}"
-        shown.append(Widget("icon", "", description=count, effect=PullShade(), zone="status"))
-    return tuple(shown)
-
-
-@lru_cache(maxsize=4096)
-def _heading(title: str) -> Widget:
-    return Widget("heading", title, zone="heading")
 
 
 @lru_cache(maxsize=4096)
@@ -113,22 +75,16 @@ def boxes(zones: tuple[Zone, ...]) -> tuple[Box, ...]:
 
 
 _CLASSES = {
-    "app": "android.widget.TextView",
-    "button": "android.widget.Button",
-    "link": "android.view.View",
-    "item": "android.widget.LinearLayout",
-    "text": "android.widget.TextView",
-    "label": "android.widget.TextView",
-    "heading": "android.widget.TextView",
-    "icon": "android.widget.ImageView",
-    "image": "android.widget.ImageView",
-    "field": "android.widget.EditText",
-    "switch": "android.widget.Switch",
-    "checkbox": "android.widget.CheckBox",
-    "radio": "android.widget.RadioButton",
-    "tab": "android.widget.TextView",
-    "dialog": "android.widget.TextView",
+    "button": "Button",
+    "item": "LinearLayout",
+    "icon": "ImageView",
+    "image": "ImageView",
+    "field": "EditText",
+    "switch": "Switch",
+    "checkbox": "CheckBox",
+    "radio": "RadioButton",
 }
+"""Role -> class of Android; others are text views, and links are plain views."""
 _DEPTHS = {"status": 4, "heading": 5, "icon": 6, "tile": 8, "hero": 7, "key": 6, "row": 8}
 _DEPTHS |= {"toast": 3, "dialog": 8}
 """Typical depth of such a widget in the view tree of Android."""
@@ -137,6 +93,7 @@ _DEPTHS |= {"toast": 3, "dialog": 8}
 def full_device_element(index: int, widget: Widget, bounds: Box, focus: str) -> Element:
     """An element of the full device, with the fields that AndroidWorld gives."""
     field, role = widget.field, widget.role
+    android_class = f"android.widget.{_CLASSES.get(role, 'TextView')}"
     return Element(
         index=index,
         role=role,
@@ -150,6 +107,14 @@ def full_device_element(index: int, widget: Widget, bounds: Box, focus: str) -> 
         focused=field is not None and field == focus,
         scrollable=widget.scrollable,
         bounds=bounds,
-        class_name=_CLASSES[role],
+        class_name="android.view.View" if role == "link" else android_class,
         depth=_DEPTHS[widget.zone],
     )
+
+
+def key_at(x: int, y: int) -> str:
+    """The character of the key at these pixels, or an empty string."""
+    row, column = (y - KEY_TOP) // KEY_ROW, x // KEY_WIDTH
+    if 0 <= row < len(LETTERS) and 0 <= column < len(LETTERS[row]):
+        return LETTERS[row][column]
+    return ""

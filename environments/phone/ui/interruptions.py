@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from swarm_ui.environments.phone.apps import SCREENS
-from swarm_ui.environments.phone.apps.settings import BATTERY, SWITCHES, grant_path
-from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.full_effects import AnswerInterruption, Grant, Share
-from swarm_ui.environments.phone.device.screen import Path, Screen
-from swarm_ui.environments.phone.device.system import PERMISSIONS, Interruption, System
+from swarm_ui.environments.phone.apps import PLACES, SCREENS
+from swarm_ui.environments.phone.apps.settings import grant_path
+from swarm_ui.environments.phone.device.device import PERMISSIONS, Device, Interruption, System
+from swarm_ui.environments.phone.device.effects import AnswerInterruption, Grant, Share
+from swarm_ui.environments.phone.device.screen import Screen
 from swarm_ui.environments.phone.device.widget import Widget
-
-WIFI_PATH: Path = (Screen("settings"), Screen("settings", "category", "network"))
-assert "wifi" in SWITCHES["network"]
-assert "battery saver" in BATTERY
 
 _OFFERS = {
     "update": ("a system update is available", "update now", "later"),
@@ -99,7 +94,7 @@ def blocked_screen(device: Device, screen: Screen) -> list[Widget] | None:
             Widget("button", "open settings", effect=Share(grant_path(key), "", "")),
         ]
     if offline(device, screen):
-        network = Share(WIFI_PATH, "", "")
+        network = Share(PLACES["wifi"].path, "", "")
         return [
             Widget("label", "you are offline"),
             Widget("button", "network settings", effect=network),

@@ -10,19 +10,13 @@ import msgspec
 from swarm_ui.action import Action
 from swarm_ui.environments.phone.device.device import Device
 from swarm_ui.environments.phone.device.widget import Widget
-from swarm_ui.environments.phone.ui.geometry import boxes, full_device_element
+from swarm_ui.environments.phone.ui.geometry import MARGIN, WIDTH, Box, boxes, full_device_element
 from swarm_ui.environments.phone.ui.widgets import title, widgets
 from swarm_ui.environments.phone.word_pools import DISTRACTORS, FILLERS
 from swarm_ui.observation import Element, Role
 
-Box = tuple[int, int, int, int]
-"""Left, top, right, bottom in pixels."""
-
-WIDTH, HEIGHT = 540, 1200
-TOP = 130
-"""Pixels above the first row, for status bar and title."""
-ROW = 64
-MARGIN = 20
+TOP, ROW = 130, 64
+"""Pixels above the first row, for status bar and title; distance of rows."""
 _MOST = 40
 _COLUMNS, _ICON, _CELL, _LINE = 4, 92, 125, 150
 

@@ -13,7 +13,7 @@ from swarm_ui.action import Action
 from swarm_ui.environment import Environment, Graded, Restorable, Step
 from swarm_ui.environments.phone import PhoneEnvironment, tasks
 from swarm_ui.environments.phone.tasks import CORE
-from swarm_ui.environments.phone.ui.layout import HEIGHT, WIDTH
+from swarm_ui.environments.phone.ui.geometry import HEIGHT, WIDTH
 from swarm_ui.errors import EnvironmentFault
 from swarm_ui.observation import Element, Observation
 

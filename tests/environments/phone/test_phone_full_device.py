@@ -14,8 +14,14 @@ from swarm_ui.environment import Step
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.environments.phone.assignment import assign
 from swarm_ui.environments.phone.tasks import CORE, EXTENDED
-from swarm_ui.environments.phone.ui.geometry import HEIGHT, WIDTH
-from swarm_ui.environments.phone.ui.keyboard import KEY_ROW, KEY_TOP, KEY_WIDTH, LETTERS
+from swarm_ui.environments.phone.ui.geometry import (
+    HEIGHT,
+    KEY_ROW,
+    KEY_TOP,
+    KEY_WIDTH,
+    LETTERS,
+    WIDTH,
+)
 from swarm_ui.observation import Element
 
 COMPLETE = Action(action_type="status", goal_status="complete")

@@ -6,7 +6,7 @@ from functools import partial
 
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
-from swarm_ui.environments.phone.apps.clock import ALARM
+from swarm_ui.environments.phone.apps.record_apps import ALARM
 from swarm_ui.environments.phone.device.effects import Flip
 from swarm_ui.environments.phone.device.screen import Screen
 
