@@ -6,6 +6,7 @@ import asyncio
 import math
 import time
 from collections.abc import Mapping, Sequence
+from statistics import fmean, pstdev, pvariance
 
 import msgspec
 
@@ -98,8 +99,7 @@ async def assess_all(
     began = time.perf_counter()
     tables = await asyncio.gather(*[one(number) for number in range(len(episodes))])
     seconds = time.perf_counter() - began
-    after = calls_of(assigner)
-    calls = None if before is None or after is None else after - before
+    calls = None if before is None else (calls_of(assigner) or 0) - before
     return Assessed(name=assigner.name, tables=tuple(tables), seconds=seconds, calls=calls)
 
 
@@ -156,27 +156,16 @@ def _side(one: Assessed, figures: Part, scores: Mapping[Place, float], messages:
     decisions: dict[tuple[int, int], list[float]] = {}
     for (episode, step, _, _), value in scores.items():
         decisions.setdefault((episode, step), []).append(value)
-    inside = [_variance(values) for values in decisions.values() if len(values) > 1]
-    errors = [
-        error
-        for steps in one.tables
-        for table in steps
-        for row in table.unit().errors or ()
-        for error in row
-        if error is not None
-    ]
+    inside = [pvariance(values) for values in decisions.values() if len(values) > 1]
+    tables = [table.unit() for steps in one.tables for table in steps]
+    errors = [error for t in tables for row in t.errors or () for error in row if error is not None]
     return Side(
         **msgspec.structs.asdict(figures),
         name=one.name,
         share=len(scores) / messages if messages else 0.0,
-        deviation=math.sqrt(_variance(list(scores.values()))) if scores else None,
-        within=math.sqrt(math.fsum(inside) / len(inside)) if inside else None,
-        error=math.fsum(errors) / len(errors) if errors else None,
+        deviation=pstdev(scores.values()) if scores else None,
+        within=math.sqrt(fmean(inside)) if inside else None,
+        error=fmean(errors) if errors else None,
         calls=one.calls,
         seconds=one.seconds,
     )
-
-
-def _variance(values: Sequence[float]) -> float:
-    mean = math.fsum(values) / len(values)
-    return math.fsum((v - mean) ** 2 for v in values) / len(values)

@@ -70,7 +70,7 @@ CRITIC = given_credit(
 
 
 def test_ranks_share_their_mean_and_auc_counts_ties_half() -> None:
-    assert ranks([3.0, 1.0, 3.0, 2.0]) == [3.5, 1.0, 3.5, 2.0]
+    assert ranks([3.0, 1.0, 3.0, 2.0]).tolist() == [3.5, 1.0, 3.5, 2.0]
     assert auc([0.9, 0.5, 0.5, 0.1], [True, True, False, False]) == pytest.approx(3.5 / 4)
     assert auc([0.1, 0.2], [True, True]) is None
     assert spearman([1, 2, 3], [10, 100, 1000]) == pytest.approx(1.0)
