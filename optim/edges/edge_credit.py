@@ -63,19 +63,12 @@ def episode_edge_credit(
     baseline: float | None = 0.5,
     discount: float = 0.5,
 ) -> dict[EdgeName, float]:
-    """Credit of each edge of one sampled graph, over the episodes that were played with it.
+    """Mean credit of each edge of one sampled graph, over the decisions of its episodes.
 
     This is one element of ``credit`` in
-    :meth:`~swarm_ui.optim.edges.score_function.ScoreFunctionOptimizer.step`.
-
-    Args:
-        episodes: with credit; steps without credit, and masked episodes (``success`` is ``None``),
-            are left out.
-        edges: the edges to keep, such as those of the sample; default: all.
-        baseline, discount: see :func:`edge_credit`.
-
-    Returns:
-        the mean over the decisions in which each edge has credit.
+    :meth:`~swarm_ui.optim.edges.score_function.ScoreFunctionOptimizer.step`. Steps without credit,
+    and masked episodes, are left out. ``edges`` are those to keep, such as those of the sample;
+    default: all. For ``baseline`` and ``discount`` see :func:`edge_credit`.
     """
     gathered: dict[EdgeName, list[float]] = {}
     for episode in episodes:

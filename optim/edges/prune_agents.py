@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from statistics import fmean, median
 from typing import Generic, NamedTuple, TypeVar
@@ -56,25 +57,23 @@ def find_broken(
     Returns:
         all agents, the worst first.
     """
-    gaps: dict[str, list[float]] = {}
+    gaps: defaultdict[str, list[float]] = defaultdict(list)
     failed: dict[str, list[bool]] = {}
     for episode in episodes:
-        if episode.success is None:
-            continue
-        of_episode: dict[str, list[float]] = {}
-        for step in episode.steps:
+        of_episode: defaultdict[str, list[float]] = defaultdict(list)
+        for step in episode.steps if episode.success is not None else ():
             for agent in step.trace.agents:
                 failed.setdefault(agent, [])
             for call in step.trace.calls:
                 if call.node in failed:
                     failed[call.node].append(call.error is not None or call.rescued is not None)
             for agent, gap in _gaps(step.trace.agents, step.credit or ()).items():
-                of_episode.setdefault(agent, []).append(gap)
+                of_episode[agent].append(gap)
         for agent, values in of_episode.items():
-            gaps.setdefault(agent, []).append(fmean(values))
+            gaps[agent].append(fmean(values))
     audits = []
     for agent, calls in failed.items():
-        interval = over_seeds(gaps.get(agent, []))
+        interval = over_seeds(gaps[agent])
         share = sum(calls) / len(calls) if calls else 0.0
         broken = share > failures or (interval is not None and interval.high < -margin)
         audits.append(AgentAudit(agent=agent, gap=interval, failed=share, broken=broken))

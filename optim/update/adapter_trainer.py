@@ -64,12 +64,9 @@ class UpdateConfig:
     betas: tuple[float, float] = (0.9, 0.98)
 
     def __post_init__(self) -> None:
-        if self.method not in get_args(Method):
-            raise ConfigError(f"method must be one of {get_args(Method)}, got {self.method!r}")
-        if self.reference not in get_args(Reference):
-            raise ConfigError(
-                f"reference must be one of {get_args(Reference)}, got {self.reference!r}"
-            )
+        for name, known in (("method", get_args(Method)), ("reference", get_args(Reference))):
+            if getattr(self, name) not in known:
+                raise ConfigError(f"{name} must be one of {known}, got {getattr(self, name)!r}")
         if self.steps < 0 or self.batch_size < 1 or self.lr <= 0 or self.beta <= 0:
             raise ConfigError("steps must be >= 0, batch_size >= 1, lr and beta > 0")
         if not 0 < self.clip < 1:
@@ -126,8 +123,7 @@ class AdapterTrainer:
         settings = self.config
         began = (time.perf_counter(), time.process_time())
         task = _encoded(self.model, examples, settings)
-        losses: list[float] = []
-        hits: list[float] = []
+        losses, hits = list[float](), list[float]()
         if task.weights and settings.steps:
             stream = rng.getrandbits(63)
             batches = schedule(
@@ -164,8 +160,7 @@ class AdapterTrainer:
         optimizer = torch.optim.AdamW(
             parameters, lr=settings.lr, betas=settings.betas, weight_decay=0.0
         )
-        losses: list[float] = []
-        hits: list[float] = []
+        losses, hits = list[float](), list[float]()
         for step, rows in enumerate(batches):
             loss, hit = self._loss(task, rows, references)
             self._check_finite("loss", loss.detach(), adapter, step)
@@ -191,7 +186,11 @@ class AdapterTrainer:
             sums, tokens = self._forward(chosen)
             return nll_loss(sums, tokens, weight=weight.to(sums.device)), None
         if settings.method == "pg":
-            return self._gradient(chosen, weight, references[:, list(rows)]), None
+            sums, tokens = self._forward(chosen)
+            old, reference = references[:, list(rows)].to(sums.device)
+            advantage = weight.to(sums.device)
+            loss = policy_gradient_loss(sums, old, advantage, tokens, clip=settings.clip)
+            return loss + settings.beta * divergence(sums, reference, tokens), None
         paired = [k for k, row in enumerate(rows) if task.rejected[row] is not None]
         against = [row for k in paired if (row := task.rejected[rows[k]]) is not None]
         sums, tokens = self._forward(chosen + against)
@@ -207,14 +206,6 @@ class AdapterTrainer:
         loss = loss * (len(paired) / size) + settings.nll_weight * supervised
         return loss, float((margin(*sides).detach() > 0).float().mean())
 
-    def _gradient(self, replies: Sequence[Row], advantage: Tensor, known: Tensor) -> Tensor:
-        """Loss of one batch of replies; ``known`` as in :meth:`_references`."""
-        sums, tokens = self._forward(replies)
-        old, reference = known.to(sums.device)
-        advantage = advantage.to(sums.device)
-        loss = policy_gradient_loss(sums, old, advantage, tokens, clip=self.config.clip)
-        return loss + self.config.beta * divergence(sums, reference, tokens)
-
     @torch.no_grad()
     def _references(
         self, adapter: str, task: Encoded, batches: Sequence[Sequence[int]]
@@ -229,12 +220,12 @@ class AdapterTrainer:
             return None
         known = torch.zeros(2, len(task.chosen))
         used = sorted({row for batch in batches for row in batch})
+        under = None if settings.reference == "base" else adapter
         if settings.method == "pg":
             known[:, used] = self._all([task.chosen[k] for k in used], adapter)
-            if settings.reference == "base":
+            if under is None:
                 known[1, used] = self._all([task.chosen[k] for k in used], None)
             return known
-        under = None if settings.reference == "base" else adapter
         paired = [k for k in used if task.rejected[k] is not None]
         against = [row for k in paired if (row := task.rejected[k]) is not None]
         known[0, paired] = self._all([task.chosen[k] for k in paired], under)
@@ -243,19 +234,16 @@ class AdapterTrainer:
 
     def _all(self, rows: Sequence[Row], adapter: str | None) -> Tensor:
         """Log-probability of each row, ``[rows]``, under an adapter or the base model."""
+        values = torch.zeros(len(rows))
+        lengths = [len(prompt) + len(reply) for prompt, reply in rows]
         with self.model.reference() if adapter is None else self.model.activate(adapter):
             training = self.model.module.training
             self.model.module.eval()
             try:
-                return self._each(rows)
+                for part in by_length(lengths, 2 * self.config.batch_size):
+                    values[part] = self._forward([rows[k] for k in part])[0].float().cpu()
             finally:
                 self.model.module.train(training)
-
-    def _each(self, rows: Sequence[Row]) -> Tensor:
-        values = torch.zeros(len(rows))
-        lengths = [len(prompt) + len(reply) for prompt, reply in rows]
-        for part in by_length(lengths, 2 * self.config.batch_size):
-            values[part] = self._forward([rows[k] for k in part])[0].float().cpu()
         return values
 
     def _forward(self, rows: Sequence[Row]) -> tuple[Tensor, Tensor]:
@@ -304,7 +292,5 @@ def _encoded(
 
 def _quarter(values: Sequence[float]) -> tuple[float | None, float | None]:
     """Means of the last and of the first quarter."""
-    if not values:
-        return None, None
     size = max(1, len(values) // 4)
-    return sum(values[-size:]) / size, sum(values[:size]) / size
+    return (sum(values[-size:]) / size, sum(values[:size]) / size) if values else (None, None)

@@ -31,11 +31,9 @@ class Encoded:
 def encode_pairs(
     model: Trainable, pairs: Sequence[PreferencePair], *, both: bool, unique: bool
 ) -> Encoded:
-    """Pairs of positive weight.
+    """Pairs of positive weight: ``both`` sides where there are two, or the chosen replies only.
 
-    Args:
-        both: also the rejected side, where there is one.
-        unique: use each prompt with its chosen reply once.
+    With ``unique`` each prompt with its chosen reply is used once.
     """
     out = Encoded()
     seen: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import msgspec
 
 from swarm_ui.credit import CreditAssigner, CreditTable
 from swarm_ui.errors import ConfigError
 from swarm_ui.node import derive
 from swarm_ui.optim.credit.assigners.assigner import calls_of
+from swarm_ui.optim.credit.assigners.critic import digest
 from swarm_ui.optim.credit.assigners.progress_credit import screen_key
 from swarm_ui.trace.records import Trace
 
@@ -66,7 +65,7 @@ class NoisyCritic:
         """The critic's table with errors. Unscored messages stay unscored."""
         table = (await self._critic.assign(trace, state)).unit()
         said = {(m.round, m.sender): m for m in trace.messages}
-        screen = hashlib.blake2b(screen_key(trace.observation), digest_size=16).hexdigest()
+        screen = digest(screen_key(trace.observation))
 
         def worse(score: float | None, round: int, agent: str) -> float | None:
             if score is None:

@@ -19,11 +19,10 @@ from swarm_ui.graph.dag import Dag
 from swarm_ui.node import derive
 from swarm_ui.optim.credit.assigners.assigner import (
     as_matrix,
-    calls_of,
     delivered_messages,
     unscored_decision,
 )
-from swarm_ui.optim.credit.assigners.counterfactual import as_recorded
+from swarm_ui.optim.credit.assigners.counterfactual import ReplayCredit, as_recorded
 from swarm_ui.optim.credit.assigners.shapley_values import MAX_EXACT, Coalition, shapley
 from swarm_ui.optim.credit.assigners.values import DecisionValue, ReplayCost, new_calls
 from swarm_ui.trace.records import Trace
@@ -31,14 +30,13 @@ from swarm_ui.trace.records import Trace
 Players = Literal["agents", "messages"]
 
 
-class ShapleyCredit:
+class ShapleyCredit(ReplayCredit):
     """Shapley values of a decision's agents, or of its single messages; signed.
 
     With ``players="agents"``, an agent is present or absent with all its messages, and each of
     its messages gets the value of the agent. The values of all players sum to the value of the
     decision minus that without any message, which is usually 0. Many replays are needed, so this
-    is for audits and for calibrating critics, not for every step. Implements
-    :class:`~swarm_ui.credit.CreditAssigner`.
+    is for audits and for calibrating critics, not for every step.
     """
 
     def __init__(
@@ -60,23 +58,16 @@ class ShapleyCredit:
             exact_up_to, pairs: see :func:`~swarm_ui.optim.credit.assigners.shapley_values.shapley`.
             seed: of the permutations that are drawn.
         """
-        self._graph, self._value, self._limits = graph, value, limits
-        self._players, self._exact_up_to, self._pairs = players, exact_up_to, pairs
-        self._seed = seed
-        self.cost = ReplayCost()
-        """Replays and calls so far."""
+        super().__init__(graph, value, limits)
+        self._players, self._seed = players, seed
+        self._exact_up_to, self._pairs = exact_up_to, pairs
 
     @property
     def name(self) -> str:
         return f"Shapley over {self._players} ({self._value.name})"
 
-    @property
-    def calls(self) -> int:
-        """Calls of agents so far, including those of the value."""
-        return self.cost.calls + (calls_of(self._value) or 0)
-
     async def assign(self, trace: Trace, state: object | None) -> CreditTable:
-        """Credit for every delivered message; all ``None`` if a value could not be found."""
+        """See :class:`ReplayCredit`; all ``None`` if a value could not be found."""
         game = _Game(as_recorded(self._graph, trace), trace, self._value, state, self._limits)
         ids = delivered_messages(trace)
         sender = {m.id: m.sender if self._players == "agents" else m.id for m in trace.messages}
@@ -150,10 +141,8 @@ class _Game:
     async def _worth(self, kept: frozenset[str]) -> float | None:
         if kept == self._all:
             return await self._value(self._trace, self._state)
-        without = [id for id in self._trace_order() if id not in kept]
+        sent = (message.id for message in self._trace.messages)
+        without = [id for id in sent if id in self._all and id not in kept]
         run = await replay(self._graph, self._trace, without=without, limits=self._limits)
         self.cost += ReplayCost(1, new_calls(self._trace, run))
         return await self._value(run, self._state)
-
-    def _trace_order(self) -> list[str]:
-        return [m.id for m in self._trace.messages if m.id in self._all]

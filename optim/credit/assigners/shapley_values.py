@@ -11,7 +11,7 @@ import math
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from itertools import combinations
-from typing import TypeVar
+from statistics import fmean, stdev
 
 import msgspec
 
@@ -21,7 +21,6 @@ Coalition = frozenset[str]
 Worth = Callable[[Sequence[Coalition]], Awaitable[Sequence[float | None]]]
 """Gives the worth of each coalition; ``None``: it is unknown."""
 
-T = TypeVar("T")
 MAX_EXACT = 6
 
 
@@ -43,19 +42,16 @@ async def shapley(
     exact_up_to: int = MAX_EXACT,
     pairs: int = 16,
 ) -> ShapleyValues | None:
-    """Shapley values of all players.
+    """Shapley values of all players; ``None`` if too few worths are known.
 
     Args:
         players: by name, each once.
-        worth: called with many coalitions at a time; a coalition may be repeated.
+        worth: called with many coalitions at a time.
         rng: draws the permutations, if there are more players than ``exact_up_to``.
         exact_up_to: the largest number of players for an exact result from all ``2 ** n``
-            coalitions.
-        pairs: of permutations; at least 2, because one pair has no standard error.
-
-    Returns:
-        ``None`` if the worth of a coalition is unknown, or, with sampled permutations, if fewer
-        than two pairs are known.
+            coalitions, which must all be known.
+        pairs: of permutations; at least 2, because one pair has no standard error. At least two
+            must be known.
     """
     if len(set(players)) != len(players):
         raise ConfigError(f"shapley: two players have the same name: {', '.join(players)}")
@@ -91,7 +87,8 @@ async def _sampled(
     for _ in range(pairs):
         order = rng.sample(list(players), len(players))
         orders += [tuple(order), tuple(reversed(order))]
-    coalitions = _unique([frozenset(o[:k]) for o in orders for k in range(len(players) + 1)])
+    prefixes = [frozenset(order[:k]) for order in orders for k in range(len(players) + 1)]
+    coalitions = list(dict.fromkeys(prefixes))
     found = dict(zip(coalitions, await worth(coalitions), strict=True))
     added = [_marginals(order, found) for order in orders]
     means = [
@@ -102,12 +99,8 @@ async def _sampled(
     everybody, nobody = found[frozenset(players)], found[frozenset()]
     if len(means) < 2 or everybody is None or nobody is None:
         return None
-    m = len(means)
-    values = {p: math.fsum(mean[p] for mean in means) / m for p in players}
-    errors = {
-        p: math.sqrt(math.fsum((mean[p] - values[p]) ** 2 for mean in means) / (m - 1) / m)
-        for p in players
-    }
+    values = {p: fmean(mean[p] for mean in means) for p in players}
+    errors = {p: stdev(mean[p] for mean in means) / math.sqrt(len(means)) for p in players}
     return ShapleyValues(values=values, errors=errors, total=everybody - nobody)
 
 
@@ -120,7 +113,3 @@ def _marginals(
     if len(known) < len(worths):
         return None
     return {p: known[k + 1] - known[k] for k, p in enumerate(order)}
-
-
-def _unique(items: Sequence[T]) -> list[T]:
-    return list(dict.fromkeys(items))

@@ -28,7 +28,7 @@ from swarm_ui.optim.credit.analysis.ranks import (
     ranks,
     spearman,
 )
-from swarm_ui.optim.credit.assigners.assigner import PerDecision, empty_matrix
+from swarm_ui.optim.credit.assigners.assigner import PerDecision, as_matrix
 from swarm_ui.optim.credit.assigners.counterfactual import Counterfactual
 from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
 from swarm_ui.optim.credit.assigners.progress_credit import AgreementCredit
@@ -194,7 +194,7 @@ class Mute:
     name = "mute"
 
     async def assign(self, trace: Trace, state: object | None) -> CreditTable:
-        return CreditTable(values=empty_matrix(trace), source=self.name)
+        return CreditTable(values=as_matrix(trace, {}), source=self.name)
 
 
 def _states(seed: int, steps: int) -> list[object]:

@@ -143,7 +143,7 @@ async def test_a_mixture_is_the_weighted_mean_of_those_that_scored() -> None:
         with pytest.raises(ConfigError, match="weights must be 0 or more and not all 0"):
             Mixture(weights)
     with pytest.raises(ConfigError, match="different shapes"):
-        blend([(((1.0,),), lambda r: 1.0), (((1.0, 1.0),), lambda r: 1.0)])
+        blend([(((1.0,),), [1.0]), (((1.0, 1.0),), [1.0])])
 
 
 async def test_credit_is_written_in_its_unit_form() -> None:
