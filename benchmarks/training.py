@@ -63,8 +63,7 @@ from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, UpdateConfig
-from swarm_ui.optim.update.batches import Row, schedule
-from swarm_ui.optim.update.encoding import encode_pairs
+from swarm_ui.optim.update.batches import Row, encode_pairs, schedule
 from swarm_ui.optim.update.team_update import update_team
 from swarm_ui.rollout.episodes import Job, rollout_many
 from swarm_ui.rollout.policy import GraphPolicy

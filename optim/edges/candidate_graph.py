@@ -75,7 +75,7 @@ class CandidateGraph:
         candidates: Iterable[EdgeName] | None = None,
         decision: str | None = None,
     ) -> None:
-        """Raises ``ConfigError``: a repeated or unknown name, a self-loop, a decision that sends."""
+        """Raises ``ConfigError``: a repeated or unknown name, a self-loop, a sending decision."""
         listed = list(names)
         self.names = tuple(sorted(set(listed)))
         if len(self.names) != len(listed):

@@ -50,8 +50,7 @@ def find_broken(
 
     Args:
         episodes: with credit; masked ones (``success`` is ``None``) are left out.
-        margin: an agent is broken if its whole interval lies below minus this. With 0, an agent
-            that is certainly a little worse than the others would be broken.
+        margin: an agent is broken if its whole interval lies below minus this.
         failures: an agent is also broken if more than this share of its calls failed.
 
     Returns:
@@ -91,14 +90,8 @@ def prune_agents(
 ) -> PrunedTeam[G]:
     """Find broken agents in graded episodes of a team, and cut them off.
 
-    Args:
-        graph: the team that played, or the same team with other edges.
-        episodes: with credit.
-        margin, failures: see :func:`find_broken`.
-        edges, vote: see :func:`without_voice`.
-
-    Raises:
-        ConfigError: all agents were found broken, so that no team would be left.
+    See :func:`find_broken` and :func:`without_voice`; the graph may have other edges than the team
+    that played. Raises ``ConfigError`` if all agents are broken, so that none would be left.
     """
     audits = find_broken(episodes, margin=margin, failures=failures)
     cut = tuple(sorted(a.agent for a in audits if a.broken and a.agent in graph.agents))
@@ -113,12 +106,8 @@ def prune_agents(
 def without_voice(graph: G, agents: Iterable[str], *, edges: bool = True, vote: bool = True) -> G:
     """The team without the messages of some agents.
 
-    Args:
-        graph: the team.
-        agents: the agents whose messages are cut.
-        edges: cut their edges to other agents. Together with ``vote`` the agents leave the team,
-            so that they are not called any more; otherwise they still receive messages.
-        vote: cut their edges to the vote and to every other closing node.
+    ``edges`` cuts their edges to other agents, ``vote`` those to the vote and to every other
+    closing node. With both, the agents leave the team; otherwise they still receive messages.
 
     Raises:
         GraphError: an agent is not in the graph or is its output, or a vote would be left without

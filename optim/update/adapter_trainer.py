@@ -17,8 +17,15 @@ from swarm_ui.errors import ConfigError, LearningError
 from swarm_ui.optim.preferences.advantages import ScoredReply
 from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.protocols import Trainable
-from swarm_ui.optim.update.batches import Row, by_length, pad, schedule
-from swarm_ui.optim.update.encoding import Encoded, encode_pairs, encode_replies
+from swarm_ui.optim.update.batches import (
+    Encoded,
+    Row,
+    by_length,
+    encode_pairs,
+    encode_replies,
+    pad,
+    schedule,
+)
 from swarm_ui.optim.update.losses import (
     divergence,
     dpo_loss,

@@ -53,40 +53,29 @@ class Mixture(EpisodeCredit):
 
 
 class TrustedCritic:
-    """A mixture of a critic and a fallback (the outcome), with a learned weight of the critic.
+    """A mixture of a critic and the outcome, with a learned weight of the critic.
 
     The scores of the critic are in ``StepRecord.credit``, where a rollout's supervisor wrote them.
     :meth:`settle` learns the weight from a batch of such episodes, and returns them with the
-    mixture as their credit. With weight 0 that is the fallback alone.
+    mixture as their credit. With weight 0 that is the outcome alone.
     """
 
-    def __init__(
-        self, trust: CriticTrust | None = None, *, fallback: EpisodeAssigner | None = None
-    ) -> None:
-        """
-        Args:
-            trust: learns the weights.
-            fallback: the other part of the mixture; default: the outcome.
-        """
+    def __init__(self, trust: CriticTrust | None = None) -> None:
         self.trust = trust or CriticTrust()
-        self._fallback = fallback or OutcomeCredit()
 
     async def settle(self, episodes: Sequence[Episode]) -> list[Episode]:
         """Learn from a batch with the critic's scores, then mix its credit with the new weights.
 
-        Messages that the critic did not score get the fallback's score.
+        Messages that the critic did not score get the outcome's score.
         """
         self.trust.learn_from(episodes)
         return [await self.mixed(episode) for episode in episodes]
 
     async def mixed(self, episode: Episode) -> Episode:
         """One episode with the mixture as its credit; a masked one loses its credit."""
-        tables = await self._fallback.assess(episode)
+        tables = await OutcomeCredit().assess(episode)
         if episode.success is not None:
-            tables = tuple(
-                self._mixed(record, table.unit())
-                for record, table in zip(episode.steps, tables, strict=True)
-            )
+            tables = tuple(map(self._mixed, episode.steps, tables))
         return credited(episode, tables)
 
     def _mixed(self, record: StepRecord, fallback: CreditTable) -> CreditTable:

@@ -15,9 +15,8 @@ from swarm_ui.action import Action
 from swarm_ui.credit import CreditTable, EpisodeAssigner, credited
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.credit.assigners.assigner import PerDecision, replay_snapshots
-from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
+from swarm_ui.optim.credit.assigners.critic import NoisyCritic, OutcomeCredit, ScriptedCritic
 from swarm_ui.optim.credit.assigners.mixture import Mixture, blend
-from swarm_ui.optim.credit.assigners.noisy_critic import NoisyCritic
 from swarm_ui.optim.credit.assigners.normalise import By, normalise
 from swarm_ui.optim.credit.assigners.progress_credit import (
     AgreementCredit,
