@@ -19,11 +19,9 @@ _FORMATS = (".png", ".svg")
 
 
 def plot_success(series: Mapping[str, Sequence[Interval | None]], path: Path) -> None:
-    """Success per iteration, one line a label, with its 95 % band.
+    """Success per iteration, one line a label, with its 95 % band; ``None`` leaves a gap.
 
-    Args:
-        series: by label; element k belongs to iteration k; ``None`` leaves a gap.
-        path: ``.png`` or ``.svg``.
+    As all plots of this module it is written as ``.png`` or ``.svg``.
     """
     figure, (axes,) = new_figure(6.0, 3.6)
     for label, values in series.items():
@@ -46,14 +44,7 @@ def plot_credit(
     *,
     title: str = "",
 ) -> None:
-    """A credit matrix as a heat map; unscored cells are grey, which is not 0.
-
-    Args:
-        values: ``[rounds, agents]``, each in [0, 1] or ``None``.
-        agents: names of the columns.
-        path: ``.png`` or ``.svg``.
-        title: above the map, such as who gave the credit.
-    """
+    """A credit matrix, ``[rounds, agents]``, as a heat map; unscored cells are grey, not 0."""
     figure, (axes,) = new_figure(1.6 + 0.9 * len(agents), 1.4 + 0.55 * len(values))
     heat_map(axes, values, (0.0, 1.0), "RdYlGn", form=".2g")
     axes.set_xticks(range(len(agents)), agents)
@@ -63,13 +54,7 @@ def plot_credit(
 
 
 def plot_edges(probabilities: Mapping[EdgeName, float], path: Path) -> None:
-    """Probability of each edge, sender by row and listener by column.
-
-    Args:
-        probabilities: such as
-        :meth:`~swarm_ui.optim.edges.distribution.EdgeDistribution.marginals` gives.
-        path: ``.png`` or ``.svg``.
-    """
+    """Probability of each edge, sender by row and listener by column."""
     names = sorted({name for edge in probabilities for name in edge})
     figure, (axes,) = new_figure(1.8 + 0.8 * len(names), 1.6 + 0.6 * len(names))
     cells = [[probabilities.get((a, b)) for b in names] for a in names]
@@ -92,12 +77,8 @@ def heat_map(
 ) -> AxesImage:
     """Draw a matrix with its numbers; a cell that is ``None`` is grey, which is not 0.
 
-    Args:
-        axes: to draw on.
-        values: ``[rows, columns]``.
-        limits: the values at both ends of the color map ``colors``.
-        form: the format of the numbers.
-        light_above: numbers of a larger absolute value are written in white.
+    ``limits`` are the values at both ends of the color map; numbers of a larger absolute value
+    than ``light_above`` are written in white.
     """
     shown = [[float("nan") if v is None else v for v in row] for row in values]
     axes.set_facecolor("#e8e8e8")

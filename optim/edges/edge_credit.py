@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from swarm_ui.deprecation import renamed_keywords
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.topology import topological
+from swarm_ui.optim.preferences.grading import credit_by_message
 from swarm_ui.trace.records import EdgeName, Episode, Trace
 
 Cells = Sequence[Sequence[float | None]]
@@ -91,13 +92,7 @@ def _advantages(trace: Trace, credit: Cells, baseline: float | None) -> dict[str
             f"edge credit: run {trace.run} has {trace.rounds} rounds of {len(trace.agents)} "
             f"agents, the credit is of shape {shape}"
         )
-    ids = {(m.round, m.sender): m.id for m in trace.messages}
-    values = {
-        ids[r, agent]: v
-        for r, row in enumerate(credit)
-        for agent, v in zip(trace.agents, row, strict=True)
-        if v is not None and (r, agent) in ids
-    }
+    values = credit_by_message(trace, credit)
     if baseline is None:
         baseline = sum(values.values()) / len(values) if values else 0.0
     return {id: v - baseline for id, v in values.items()}

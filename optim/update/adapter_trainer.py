@@ -100,7 +100,6 @@ class UpdateStats(msgspec.Struct, frozen=True, kw_only=True):
     """Share of pairs in the last quarter of the steps whose margin is above 0; ``None`` for methods
     without rejected replies."""
     seconds: float
-    """Wall time."""
     cpu_seconds: float
 
 
@@ -219,8 +218,7 @@ class AdapterTrainer:
     ) -> Tensor | None:
         """Log-probabilities to compare with, ``[2, examples]``; 0 where no batch uses one.
 
-        Of a pair: both sides, under the reference. Of a scored reply: under the adapter as it
-        was, and under the reference.
+        Of a pair: both sides under the reference; of a reply: under the adapter and the reference.
         """
         settings = self.config
         if settings.method == "rft":

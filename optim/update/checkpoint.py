@@ -56,14 +56,10 @@ class Checkpoints:
         self.keep = keep
 
     def save(self, iteration: int, write: Callable[[Path], None]) -> Path:
-        """Write one checkpoint. It is on disk when this returns.
+        """Write one checkpoint; it is on disk when this returns.
 
-        Args:
-            iteration: number of completed iterations.
-            write: writes the files of the state into the given folder.
-
-        Raises:
-            ConfigError: the checkpoint cannot be written.
+        ``write`` gets the folder for the files of the state after ``iteration`` iterations. Raises
+        ``ConfigError`` if the checkpoint cannot be written.
         """
         try:
             self.root.mkdir(parents=True, exist_ok=True)
@@ -86,11 +82,7 @@ class Checkpoints:
         return final
 
     def latest(self, warn: Callable[[str], None]) -> Checkpoint | None:
-        """The newest checkpoint without damage; ``None`` if there is none.
-
-        Args:
-            warn: called with a text for each damaged checkpoint.
-        """
+        """The newest checkpoint without damage, if any; ``warn`` hears of each damaged one."""
         for iteration, folder in sorted(self._found(), reverse=True):
             damage = _damage(folder)
             if damage is None:

@@ -88,14 +88,11 @@ def calibration(
     *,
     bins: int = 10,
 ) -> Calibration:
-    """The report on one assigner.
+    """The report on one assigner; masked episodes are left out.
 
-    Args:
-        episodes: that were judged; masked ones are left out.
-        tables: the assigner's credit for them.
-        reference: credit that is taken as right, such as that of a scripted critic. Without it,
-            scores are compared with outcomes only.
-        bins: number of bins of the reliability curve, which are of equal width.
+    ``reference`` is credit that is taken as right, such as that of a scripted critic. Without it,
+    scores are compared with outcomes only. The ``bins`` of the reliability curve are of equal
+    width.
     """
     if bins < 1:
         raise ConfigError(f"calibration: bins must be at least 1, got {bins}")

@@ -105,15 +105,10 @@ async def assess_all(
 def compare(
     episodes: Sequence[Episode], assessed: Sequence[Assessed], *, reference: str = ""
 ) -> Comparison:
-    """Figures of all assigners.
+    """Figures of all assigners on the episodes that all of them judged.
 
-    Args:
-        episodes: that all of them judged.
-        assessed: from :func:`assess_all`, names all different.
-        reference: name of the one that is taken as right.
-
-    Raises:
-        ConfigError: there are no assigners, two have the same name, or the reference is missing.
+    ``reference`` names the one that is taken as right. Raises ``ConfigError`` if there are no
+    assigners, two have the same name, or the reference is missing.
     """
     if not assessed:
         raise ConfigError("compare: there is nothing to compare; give the credit of an assigner")

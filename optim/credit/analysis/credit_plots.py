@@ -18,11 +18,7 @@ def plot_reliability(reports: Sequence[Calibration], path: Path) -> None:
     """Share of messages that are right against their score, with one line for each assigner.
 
     On the diagonal a score is the probability of being right. The area of a mark grows with the
-    number of messages; bars are 95 % intervals.
-
-    Args:
-        reports: reports made with a reference; those without bins are left out.
-        path: ``.png`` or ``.svg``.
+    number of messages; bars are 95 % intervals. Reports without bins are left out.
     """
     figure, (axes,) = new_figure(8.0, 4.6)
     axes.plot([0, 1], [0, 1], color="#999999", linewidth=1, linestyle="--")
