@@ -38,11 +38,7 @@ def plot_success(series: Mapping[str, Sequence[Interval | None]], path: Path) ->
 
 
 def plot_credit(
-    values: Sequence[Sequence[float | None]],
-    agents: Sequence[str],
-    path: Path,
-    *,
-    title: str = "",
+    values: Sequence[Sequence[float | None]], agents: Sequence[str], path: Path, *, title: str = ""
 ) -> None:
     """A credit matrix, ``[rounds, agents]``, as a heat map; unscored cells are grey, not 0."""
     figure, (axes,) = new_figure(1.6 + 0.9 * len(agents), 1.4 + 0.55 * len(values))

@@ -18,14 +18,15 @@ from swarm_ui.optim.preferences.advantages import ScoredReply
 from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.protocols import Trainable
 from swarm_ui.optim.update.batches import (
-    Encoded,
+    Example,
     Row,
     by_length,
     encode_pairs,
     encode_replies,
+    lengths_of,
     pad,
     schedule,
-)
+)  # fmt: skip
 from swarm_ui.optim.update.losses import (
     divergence,
     dpo_loss,
@@ -130,10 +131,13 @@ class AdapterTrainer:
         began = (time.perf_counter(), time.process_time())
         task = _encoded(self.model, examples, settings)
         losses, hits = list[float](), list[float]()
-        if task.weights and settings.steps:
+        if task and settings.steps:
             stream = rng.getrandbits(63)
             batches = schedule(
-                task.lengths, steps=settings.steps, batch_size=settings.batch_size, rng=rng
+                lengths_of([example.chosen for example in task]),
+                steps=settings.steps,
+                batch_size=settings.batch_size,
+                rng=rng,
             )
             references = self._references(adapter, task, batches)
             # Dropout draws from torch's global stream, so that is seeded inside.
@@ -145,7 +149,7 @@ class AdapterTrainer:
         last, first = _quarter(losses)
         return UpdateStats(
             adapter=adapter,
-            pairs=len(task.weights),
+            pairs=len(task),
             steps=len(losses),
             loss=last,
             first_loss=first,
@@ -157,7 +161,7 @@ class AdapterTrainer:
     def _loop(
         self,
         adapter: str,
-        task: Encoded,
+        task: Sequence[Example],
         batches: Sequence[Sequence[int]],
         references: Tensor | None,
     ) -> tuple[list[float], list[float]]:
@@ -182,12 +186,12 @@ class AdapterTrainer:
         return losses, hits
 
     def _loss(
-        self, task: Encoded, rows: Sequence[int], references: Tensor | None
+        self, task: Sequence[Example], rows: Sequence[int], references: Tensor | None
     ) -> tuple[Tensor, float | None]:
         """Loss of one batch, and the share of its pairs whose margin is above 0."""
         settings = self.config
-        chosen = [task.chosen[row] for row in rows]
-        weight = torch.tensor([task.weights[row] for row in rows])
+        chosen = [task[row].chosen for row in rows]
+        weight = torch.tensor([task[row].weight for row in rows])
         if references is None:
             sums, tokens = self._forward(chosen)
             return nll_loss(sums, tokens, weight=weight.to(sums.device)), None
@@ -197,8 +201,8 @@ class AdapterTrainer:
             advantage = weight.to(sums.device)
             loss = policy_gradient_loss(sums, old, advantage, tokens, clip=settings.clip)
             return loss + settings.beta * divergence(sums, reference, tokens), None
-        paired = [k for k, row in enumerate(rows) if task.rejected[row] is not None]
-        against = [row for k in paired if (row := task.rejected[rows[k]]) is not None]
+        paired = [k for k, row in enumerate(rows) if task[row].rejected is not None]
+        against = [row for k in rows if (row := task[k].rejected) is not None]
         sums, tokens = self._forward(chosen + against)
         weight, size = weight.to(sums.device), len(rows)
         supervised = nll_loss(sums[:size], tokens[:size], weight=weight)
@@ -214,7 +218,7 @@ class AdapterTrainer:
 
     @torch.no_grad()
     def _references(
-        self, adapter: str, task: Encoded, batches: Sequence[Sequence[int]]
+        self, adapter: str, task: Sequence[Example], batches: Sequence[Sequence[int]]
     ) -> Tensor | None:
         """Log-probabilities to compare with, ``[2, examples]``; 0 where no batch uses one.
 
@@ -223,29 +227,28 @@ class AdapterTrainer:
         settings = self.config
         if settings.method == "rft":
             return None
-        known = torch.zeros(2, len(task.chosen))
+        known = torch.zeros(2, len(task))
         used = sorted({row for batch in batches for row in batch})
         under = None if settings.reference == "base" else adapter
         if settings.method == "pg":
-            known[:, used] = self._all([task.chosen[k] for k in used], adapter)
+            known[:, used] = self._all([task[k].chosen for k in used], adapter)
             if under is None:
-                known[1, used] = self._all([task.chosen[k] for k in used], None)
+                known[1, used] = self._all([task[k].chosen for k in used], None)
             return known
-        paired = [k for k in used if task.rejected[k] is not None]
-        against = [row for k in paired if (row := task.rejected[k]) is not None]
-        known[0, paired] = self._all([task.chosen[k] for k in paired], under)
+        paired = [k for k in used if task[k].rejected is not None]
+        against = [row for k in paired if (row := task[k].rejected) is not None]
+        known[0, paired] = self._all([task[k].chosen for k in paired], under)
         known[1, paired] = self._all(against, under)
         return known
 
     def _all(self, rows: Sequence[Row], adapter: str | None) -> Tensor:
         """Log-probability of each row, ``[rows]``, under an adapter or the base model."""
         values = torch.zeros(len(rows))
-        lengths = [len(prompt) + len(reply) for prompt, reply in rows]
         with self.model.reference() if adapter is None else self.model.activate(adapter):
             training = self.model.module.training
             self.model.module.eval()
             try:
-                for part in by_length(lengths, 2 * self.config.batch_size):
+                for part in by_length(lengths_of(rows), 2 * self.config.batch_size):
                     values[part] = self._forward([rows[k] for k in part])[0].float().cpu()
             finally:
                 self.model.module.train(training)
@@ -282,7 +285,7 @@ def _encoded(
     model: Trainable,
     examples: Sequence[PreferencePair] | Sequence[ScoredReply],
     settings: UpdateConfig,
-) -> Encoded:
+) -> list[Example]:
     wanted = ScoredReply if settings.method == "pg" else PreferencePair
     wrong = next((e for e in examples if not isinstance(e, wanted)), None)
     if wrong is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
@@ -42,6 +41,11 @@ def pad(rows: Sequence[Row], pad_id: int) -> Batch:
     )
 
 
+def lengths_of(rows: Sequence[Row]) -> list[int]:
+    """Tokens of each row."""
+    return [len(prompt) + len(reply) for prompt, reply in rows]
+
+
 def schedule(
     lengths: Sequence[int], *, steps: int, batch_size: int, rng: random.Random
 ) -> list[list[int]]:
@@ -69,53 +73,38 @@ def by_length(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
     return [rows[at : at + batch_size] for at in range(0, len(rows), batch_size)]
 
 
-@dataclass(slots=True)
-class Encoded:
-    """The usable examples, each list as long as the others."""
+class Example(NamedTuple):
+    """A usable example as token ids."""
 
-    chosen: list[Row] = field(default_factory=list)
-    """The chosen replies of pairs, or the replies where there are no pairs."""
-    rejected: list[Row | None] = field(default_factory=list)
-    """``None``: the example has no rejected reply."""
-    weights: list[float] = field(default_factory=list)
-    """Of pairs; advantages of replies."""
-
-    @property
-    def lengths(self) -> list[int]:
-        """Tokens of each chosen row."""
-        return [len(prompt) + len(reply) for prompt, reply in self.chosen]
+    chosen: Row
+    """The chosen reply of a pair, or a scored reply."""
+    rejected: Row | None
+    weight: float
+    """Of a pair; the advantage of a reply."""
 
 
 def encode_pairs(
     model: Trainable, pairs: Sequence[PreferencePair], *, both: bool, unique: bool
-) -> Encoded:
+) -> list[Example]:
     """Pairs of positive weight: ``both`` sides where there are two, or the chosen replies only.
 
     With ``unique`` each prompt with its chosen reply is used once.
     """
-    out = Encoded()
+    found: list[Example] = []
     seen: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
     for pair in pairs:
         if pair.weight <= 0:
             continue
-        row = model.encode(pair.decision, pair.chosen.json())
-        key = (tuple(row[0]), tuple(row[1]))
-        if unique and key in seen:
-            continue
+        chosen = model.encode(pair.decision, pair.chosen.json())
+        key = (tuple(chosen[0]), tuple(chosen[1]))
+        if not unique or key not in seen:
+            against = pair.rejected if both else None
+            rejected = None if against is None else model.encode(pair.decision, against.json())
+            found.append(Example(chosen, rejected, pair.weight))
         seen.add(key)
-        out.chosen.append(row)
-        out.weights.append(pair.weight)
-        against = pair.rejected if both else None
-        out.rejected.append(
-            None if against is None else model.encode(pair.decision, against.json())
-        )
-    return out
+    return found
 
 
-def encode_replies(model: Trainable, replies: Sequence[ScoredReply]) -> Encoded:
+def encode_replies(model: Trainable, replies: Sequence[ScoredReply]) -> list[Example]:
     """All replies. Repeated ones are kept, because the policy gradient weights by frequency."""
-    return Encoded(
-        chosen=[model.encode(r.decision, r.reply.json()) for r in replies],
-        rejected=[None] * len(replies),
-        weights=[r.advantage for r in replies],
-    )
+    return [Example(model.encode(r.decision, r.reply.json()), None, r.advantage) for r in replies]

@@ -82,11 +82,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def calibration(
-    episodes: Sequence[Episode],
-    tables: Tables,
-    reference: Tables | None = None,
-    *,
-    bins: int = 10,
+    episodes: Sequence[Episode], tables: Tables, reference: Tables | None = None, *, bins: int = 10
 ) -> Calibration:
     """The report on one assigner; masked episodes are left out.
 

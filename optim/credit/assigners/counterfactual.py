@@ -57,12 +57,7 @@ class Counterfactual(ReplayCredit):
     """Credit of each message by replaying the decision without it; 0 means no effect."""
 
     def __init__(
-        self,
-        graph: Dag,
-        value: DecisionValue,
-        *,
-        samples: int = 0,
-        limits: Limits | None = None,
+        self, graph: Dag, value: DecisionValue, *, samples: int = 0, limits: Limits | None = None
     ) -> None:
         """
         Args:
