@@ -32,10 +32,9 @@ from swarm_ui.optim.credit.analysis.compare import Comparison
 from swarm_ui.optim.credit.analysis.credit_report import compare_recorded
 from swarm_ui.optim.credit.analysis.credit_tables import report_tables
 from swarm_ui.optim.credit.assigners.counterfactual import Counterfactual
-from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
-from swarm_ui.optim.credit.assigners.noisy_critic import NoisyCritic
+from swarm_ui.optim.credit.assigners.critic import NoisyCritic, ScriptedCritic
 from swarm_ui.optim.credit.assigners.progress_credit import ProgressCredit
-from swarm_ui.optim.credit.assigners.shapley_credit import ShapleyCredit
+from swarm_ui.optim.credit.assigners.shapley_values import ShapleyCredit
 from swarm_ui.optim.credit.assigners.values import CriticValue, OutcomeValue
 from swarm_ui.rollout.episodes import rollout_many
 from swarm_ui.rollout.policy import GraphPolicy

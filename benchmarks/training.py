@@ -63,8 +63,7 @@ from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, UpdateConfig
-from swarm_ui.optim.update.batches import Row, schedule
-from swarm_ui.optim.update.encoding import encode_pairs
+from swarm_ui.optim.update.batches import Row, encode_pairs, lengths_of, schedule
 from swarm_ui.optim.update.team_update import update_team
 from swarm_ui.rollout.episodes import Job, rollout_many
 from swarm_ui.rollout.policy import GraphPolicy
@@ -188,12 +187,13 @@ class Start:
         self.pairs = _distinct(self.model, pairs)[: steps * batch_size]
         self.weights = [p.detach().clone() for p in self.model.adapter_parameters("default")]
         task = encode_pairs(self.model, self.pairs, both=True, unique=True)
+        lengths = lengths_of([example.chosen for example in task])
         rng = random.Random(0)
         rng.getrandbits(63)  # as AdapterTrainer.fit draws before it makes its batches
-        batches = schedule(task.lengths, steps=steps, batch_size=batch_size, rng=rng)
+        batches = schedule(lengths, steps=steps, batch_size=batch_size, rng=rng)
         flat = [row for batch in batches for row in batch]
-        self.chosen = [task.chosen[row] for row in flat]
-        self.rejected = [task.rejected[row] for row in flat]
+        self.chosen = [task[row].chosen for row in flat]
+        self.rejected = [task[row].rejected for row in flat]
 
     def fresh(self) -> LocalModel:
         model = LocalModel.load()

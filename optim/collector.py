@@ -79,13 +79,9 @@ class Collector:
     ) -> list[GraphRollout]:
         """The episodes of an iteration with their credit, by graph.
 
-        Args:
-            iteration: counted from 0.
-            edges: graphs are drawn from it, unless the edges are fixed.
-            on_progress: called with (episodes done, episodes in all).
-
-        Raises:
-            ModelError: see :func:`~swarm_ui.optim.retry.play_with_retries`.
+        Graphs are drawn from ``edges``, unless the edges are fixed. ``on_progress`` gets (episodes
+        done, episodes in all). Raises ``ModelError`` as
+        :func:`~swarm_ui.optim.retry.play_with_retries` does.
         """
         samples = self._draw(iteration, edges)
         shares = self._shares(iteration, len(samples))
@@ -118,9 +114,8 @@ class Collector:
         """Who gives the credit."""
         if self._critic is None:
             return OutcomeCredit.name
-        if self._config.critic_trust == "full":
-            return self._critic.name
-        return f"{self._critic.name} and {OutcomeCredit.name}, weight learned"
+        learned = self._config.critic_trust != "full"
+        return self._critic.name + f" and {OutcomeCredit.name}, weight learned" * learned
 
     @property
     def critic_weights(self) -> tuple[float, ...] | None:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypedDict
 
 import msgspec
 
@@ -72,8 +73,8 @@ class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
     ``None``: unknown on this system, or an older version wrote the line."""
 
 
-class EpisodeFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures that are computed only from the episodes of an iteration."""
+class EpisodeFigures(TypedDict):
+    """The fields of :class:`IterationMetrics` that are computed from the episodes alone."""
 
     episodes: int
     masked: int
@@ -87,16 +88,16 @@ def episode_figures(episodes: Sequence[Episode]) -> EpisodeFigures:
     """Figures of the episodes. Masked ones are only counted."""
     kept = [e for e in episodes if e.success is not None]
     steps = [record for episode in kept for record in episode.steps]
-    cells = [v for s in steps if s.credit is not None for row in s.credit for v in row]
+    cells = [v for s in steps for row in s.credit or () for v in row]
+    guided = [s.trace.action is not None and s.executed != s.trace.action for s in steps]
     return EpisodeFigures(
         episodes=len(episodes),
         masked=len(episodes) - len(kept),
         success=success_rate(episodes),
-        guided=mean([float(s.trace.action is not None and s.executed != s.trace.action)
-                     for s in steps]),
+        guided=mean(guided),
         credit=mean([v for v in cells if v is not None]),
-        unscored=mean([float(v is None) for v in cells]),
-    )  # fmt: skip
+        unscored=mean([v is None for v in cells]),
+    )
 
 
 def success_rate(episodes: Sequence[Episode]) -> float | None:

@@ -13,16 +13,15 @@ from swarm_ui.trace.records import EdgeName
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
 
 _FORMATS = (".png", ".svg")
 
 
 def plot_success(series: Mapping[str, Sequence[Interval | None]], path: Path) -> None:
-    """Success per iteration, one line a label, with its 95 % band.
+    """Success per iteration, one line a label, with its 95 % band; ``None`` leaves a gap.
 
-    Args:
-        series: by label; element k belongs to iteration k; ``None`` leaves a gap.
-        path: ``.png`` or ``.svg``.
+    As all plots of this module it is written as ``.png`` or ``.svg``.
     """
     figure, (axes,) = new_figure(6.0, 3.6)
     for label, values in series.items():
@@ -39,28 +38,11 @@ def plot_success(series: Mapping[str, Sequence[Interval | None]], path: Path) ->
 
 
 def plot_credit(
-    values: Sequence[Sequence[float | None]],
-    agents: Sequence[str],
-    path: Path,
-    *,
-    title: str = "",
+    values: Sequence[Sequence[float | None]], agents: Sequence[str], path: Path, *, title: str = ""
 ) -> None:
-    """A credit matrix as a heat map; unscored cells are hatched, which is not 0.
-
-    Args:
-        values: ``[rounds, agents]``, each in [0, 1] or ``None``.
-        agents: names of the columns.
-        path: ``.png`` or ``.svg``.
-        title: above the map, such as who gave the credit.
-    """
+    """A credit matrix, ``[rounds, agents]``, as a heat map; unscored cells are grey, not 0."""
     figure, (axes,) = new_figure(1.6 + 0.9 * len(agents), 1.4 + 0.55 * len(values))
-    shown = [[float("nan") if v is None else v for v in row] for row in values]
-    axes.set_facecolor("#e8e8e8")
-    axes.imshow(shown, cmap="RdYlGn", vmin=0.0, vmax=1.0, aspect="auto")
-    for r, row in enumerate(values):
-        for k, value in enumerate(row):
-            text = "–" if value is None else f"{value:.2g}"
-            axes.text(k, r, text, ha="center", va="center", fontsize=9)
+    heat_map(axes, values, (0.0, 1.0), "RdYlGn", form=".2g")
     axes.set_xticks(range(len(agents)), agents)
     axes.set_yticks(range(len(values)), [f"round {r}" for r in range(len(values))])
     axes.set_title(title)
@@ -68,29 +50,43 @@ def plot_credit(
 
 
 def plot_edges(probabilities: Mapping[EdgeName, float], path: Path) -> None:
-    """Probability of each edge, sender by row and listener by column.
-
-    Args:
-        probabilities: such as
-        :meth:`~swarm_ui.optim.edges.distribution.EdgeDistribution.marginals` gives.
-        path: ``.png`` or ``.svg``.
-    """
+    """Probability of each edge, sender by row and listener by column."""
     names = sorted({name for edge in probabilities for name in edge})
     figure, (axes,) = new_figure(1.8 + 0.8 * len(names), 1.6 + 0.6 * len(names))
-    shown = [[probabilities.get((a, b), float("nan")) for b in names] for a in names]
-    axes.set_facecolor("#e8e8e8")
-    image = axes.imshow(shown, cmap="Blues", vmin=0.0, vmax=1.0)
-    for r, a in enumerate(names):
-        for k, b in enumerate(names):
-            if (a, b) in probabilities:
-                p = probabilities[a, b]
-                ink = "white" if p > 0.6 else "black"
-                axes.text(k, r, f"{p:.2f}", ha="center", va="center", fontsize=8, color=ink)
+    cells = [[probabilities.get((a, b)) for b in names] for a in names]
+    image = heat_map(axes, cells, (0.0, 1.0), "Blues", light_above=0.6)
     axes.set_xticks(range(len(names)), names, rotation=30, ha="right")
     axes.set_yticks(range(len(names)), names)
     axes.set(xlabel="listener", ylabel="sender")
     figure.colorbar(image, ax=axes, shrink=0.8)
     save_figure(figure, path)
+
+
+def heat_map(
+    axes: Axes,
+    values: Sequence[Sequence[float | None]],
+    limits: tuple[float, float],
+    colors: str,
+    *,
+    form: str = ".2f",
+    light_above: float | None = None,
+) -> AxesImage:
+    """Draw a matrix with its numbers; a cell that is ``None`` is grey, which is not 0.
+
+    ``limits`` are the values at both ends of the color map; numbers of a larger absolute value
+    than ``light_above`` are written in white.
+    """
+    shown = [[float("nan") if v is None else v for v in row] for row in values]
+    axes.set_facecolor("#e8e8e8")
+    low, high = limits
+    image = axes.imshow(shown, cmap=colors, vmin=low, vmax=high, aspect="auto")
+    for r, row in enumerate(values):
+        for k, value in enumerate(row):
+            text = "–" if value is None else format(value, form)
+            light = value is not None and light_above is not None and abs(value) > light_above
+            ink = "white" if light else "black"
+            axes.text(k, r, text, ha="center", va="center", fontsize=8, color=ink)
+    return image
 
 
 def new_figure(width: float, height: float, columns: int = 1) -> tuple[Figure, list[Axes]]:

@@ -25,12 +25,10 @@ _BY_A_MODEL: tuple[FailureKind, ...] = ("model", "node", "timeout")
 
 
 class Played(NamedTuple):
-    """The episodes of the jobs."""
+    """The episodes in the order of the jobs, and how many were played ``again``."""
 
     episodes: list[Episode]
-    """In the order of the jobs."""
     again: int
-    """The number of episodes that were played more than once."""
 
 
 def unanswered(episode: Episode) -> Failure | None:
@@ -52,16 +50,12 @@ async def play_with_retries(
 ) -> Played:
     """Play jobs, and play those again in which a model could not be reached.
 
-    While the model is unreachable, one episode is tried from time to time.
-
-    Args:
-        play: plays jobs.
-        jobs: the episodes to play.
-        patience: seconds to wait for a model, since the first failure or its last answer.
-        on_wait: called with a text when the waiting begins.
+    While the model is unreachable, one episode is tried from time to time. ``on_wait`` gets a text
+    when the waiting begins.
 
     Raises:
-        ModelUnavailable: the model did not answer within ``patience``.
+        ModelUnavailable: the model did not answer within ``patience`` seconds since the first
+            failure or its last answer.
         ModelError: all episodes were masked, and a model failed for a reason other than being
             unreachable.
     """
@@ -102,9 +96,8 @@ def _to_replay(episodes: Sequence[Episode]) -> list[int]:
 def _check_some(episodes: Sequence[Episode]) -> None:
     """Raise ``ModelError`` if all episodes are masked and models are the reason."""
     faults = [episode.fault for episode in episodes]
-    whole = [fault for fault in faults if fault is None]
     ours = [fault for fault in faults if fault is not None and fault.kind in _BY_A_MODEL]
-    if not whole and ours:
+    if None not in faults and ours:
         raise ModelError(
             f"all {len(episodes)} episodes were lost to faults; expected models that answer, got: "
             f"{ours[0]}"

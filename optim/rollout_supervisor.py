@@ -38,8 +38,7 @@ class RolloutSupervisor:
     ) -> None:
         """
         Args:
-            critic: ``None``: no credit is given and nothing is guided. The action that the
-                adversary writes is then taken as wrong without a check.
+            critic: ``None``: no credit, no guidance, and the adversary's action is taken as wrong.
             adversary: ``None``: no negatives.
             guide: probability of executing a right proposal of an agent instead of a wrong vote.
             trust: the critic's weight beside the outcome, in [0, 1]. The probability of guidance

@@ -152,14 +152,10 @@ class TeamStore:
         write_atomic(path, b"".join(line + b"\n" for line in kept + ours))
 
 
-class _Kind(msgspec.Struct):
-    kind: str = ""
-
-
 def _is_ours(line: bytes) -> bool:
     """Whether the line is of an iteration, or incomplete because the process was killed."""
     try:
-        return msgspec.json.decode(line, type=_Kind).kind == "iteration"
+        return msgspec.json.decode(line, type=dict[str, object]).get("kind") == "iteration"
     except msgspec.DecodeError:
         return True
 

@@ -7,7 +7,7 @@ Needs the extra ``tensorboard``. ``metrics.jsonl`` stays the record; this is a v
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from swarm_ui.errors import MissingExtra
@@ -55,33 +55,24 @@ class TensorBoard:
 
 def scalars(metrics: IterationMetrics) -> Iterator[tuple[str, float]]:
     """The figures of an iteration that were measured, by name."""
-    yield from _known(
-        "rollout", {"success": metrics.success, "guided": metrics.guided, "masked": metrics.masked}
-    )
-    yield from _known("credit", {"mean": metrics.credit, "unscored": metrics.unscored})
-    yield from _known("pairs", metrics.pairs)
-    for update in metrics.updates:
-        yield from _known("loss", {update.adapter: update.loss})
-        yield from _known("accuracy", {update.adapter: update.accuracy})
-    if metrics.edge_update is not None:
-        entropy, moved = metrics.edge_update.edge_entropy, metrics.edge_update.moved
-        yield from _known("edges", {"entropy": entropy, "moved": moved})
-    yield from _known("edge", metrics.edge_probabilities or {})
-    yield from _known(
-        "seconds",
-        {
-            "rollout": metrics.rollout_seconds,
-            "update": metrics.update_seconds,
+    edges = metrics.edge_update
+    groups: dict[str, Mapping[str, float | None]] = {
+        "rollout": {
+            "success": metrics.success, "guided": metrics.guided, "masked": metrics.masked,
+        },
+        "credit": {"mean": metrics.credit, "unscored": metrics.unscored},
+        "pairs": metrics.pairs,
+        "loss": {update.adapter: update.loss for update in metrics.updates},
+        "accuracy": {update.adapter: update.accuracy for update in metrics.updates},
+        "edges": {"entropy": edges.edge_entropy, "moved": edges.moved} if edges else {},
+        "edge": metrics.edge_probabilities or {},
+        "seconds": {
+            "rollout": metrics.rollout_seconds, "update": metrics.update_seconds,
             "cpu": metrics.cpu_seconds,
         },
-    )
-    yield from _known("memory", {"peak_mb": metrics.peak_memory_mb})
-
-
-def _known(group: str, values: dict[str, float | None] | dict[str, int] | dict[str, float]) -> (
-    Iterator[tuple[str, float]]
-):  # fmt: skip
-    """The known values with names in a group. TensorBoard does not allow ``>`` in a name."""
-    for name, value in values.items():
-        if value is not None:
-            yield f"{group}/{name.replace('>', ' to ')}", float(value)
+        "memory": {"peak_mb": metrics.peak_memory_mb},
+    }  # fmt: skip
+    for group, values in groups.items():
+        for name, value in values.items():
+            if value is not None:  # TensorBoard does not allow ">" in a name
+                yield f"{group}/{name.replace('>', ' to ')}", float(value)

@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
 import torch
 
 from swarm_ui.credit import CreditAssigner
@@ -90,7 +89,7 @@ class TeamTrainer:
             rehearse: gives examples of what the agents could do before, for
                 ``TeamConfig.rehearsal``.
             folder: for checkpoints and ``metrics.jsonl``. ``None``: nothing is written.
-            callbacks: called while training runs. For curves in TensorBoard:
+            callbacks: called while training runs, such as
                 ``Callbacks(on_iteration=TensorBoard(folder / "tensorboard").write)``.
 
         Raises:
@@ -153,15 +152,13 @@ class TeamTrainer:
 
     def _start(self, resume: bool) -> TeamState:
         """The state of the last checkpoint or of a new run, with all adapters in the model."""
-        state = None
-        if self._store is not None:
-            if self._store.begun and not resume:
-                raise ConfigError(
-                    "the folder holds checkpoints of a run already; resume it, or choose another "
-                    "folder"
-                )
-            if resume:
-                state = self._store.load(self.model, self.edges, self._collector.trust)
+        state, store = None, self._store
+        if store is not None and store.begun and not resume:
+            raise ConfigError(
+                "the folder holds checkpoints of a run already; resume it, or choose another folder"
+            )
+        if store is not None and resume:
+            state = store.load(self.model, self.edges, self._collector.trust)
         for name in dict.fromkeys(self._adapters.values()):
             if name not in self.model.adapters:
                 # New adapters draw their weights from torch's global stream.
@@ -188,7 +185,7 @@ class TeamTrainer:
         edge_update = self._update_edges(iteration, rollouts)
         pairs, sources = pair_figures(examples)
         return IterationMetrics(
-            **msgspec.structs.asdict(episode_figures(episodes)),
+            **episode_figures(episodes),
             iteration=iteration,
             shared=iteration < self.config.shared_iterations,
             graphs=tuple(rollout.metrics() for rollout in rollouts),
@@ -217,11 +214,10 @@ class TeamTrainer:
         except BudgetExceeded:
             raise
         except ModelError as error:
+            kept = "To do: start the same run again when the model answers"
             if self._folder is None:
                 kept = "The weights are those of the iterations before it"
-            elif iteration == 0:
-                kept = "To do: start the same run again when the model answers"
-            else:
+            elif iteration:
                 kept = (
                     f"The iterations before it are in '{self._folder}'. To do: resume the run when "
                     "the model answers"
@@ -239,13 +235,13 @@ class TeamTrainer:
         if self.config.update.method == "pg":
             return scored_replies(episodes, by=self.config.advantage)
         rng = random.Random(derive(self.config.seed, "pairs", iteration))
-        pairs: list[PreferencePair] = []
-        for rollout in rollouts:
-            negatives = rollout.supervisor.negatives
-            pairs += make_pairs(
-                rollout.episodes, rng, config=self.config.pairs, negatives=negatives
+        return [
+            pair
+            for r in rollouts
+            for pair in make_pairs(
+                r.episodes, rng, config=self.config.pairs, negatives=r.supervisor.negatives
             )
-        return pairs
+        ]
 
     def _update_edges(self, iteration: int, rollouts: Sequence[GraphRollout]) -> EdgeUpdate | None:
         """Move the edge distribution; ``None``: this iteration does not."""

@@ -48,37 +48,29 @@ label of the element), index (its number), text, direction, goal_status or app_n
 
 
 def critic_chat(
-    observation: Observation,
-    outputs: Sequence[tuple[str, str, Action | None]],
-    *,
-    history: int = HISTORY,
+    observation: Observation, outputs: Sequence[tuple[str, str, Action | None]]
 ) -> tuple[ChatMessage, ...]:
     """The prompt of a critic for one round.
 
-    Args:
-        observation: the screen in its own order.
-        outputs: agent, whole reply, and proposal in the screen's own indices.
-        history: how many of the last executed actions to show.
+    ``outputs`` are agent, whole reply, and proposal in the screen's own indices.
     """
     answers = "\n\n".join(said(f"{agent} said", text, act) for agent, text, act in outputs)
     form = json.dumps({agent: "<score>" for agent, _, _ in outputs}).replace('"<score>"', "<score>")
     user = (
-        f"{context(observation, history=history)}\n\nThe answers to judge:\n\n{answers}\n\n"
+        f"{context(observation, history=HISTORY)}\n\nThe answers to judge:\n\n{answers}\n\n"
         f"Write the rationale, then the scores in this form: {form}"
     )
     return (ChatMessage("system", _CRITIC), ChatMessage("user", user))
 
 
-def adversary_chat(
-    decision: Decision, good: Action, *, history: int = HISTORY
-) -> tuple[ChatMessage, ...]:
+def adversary_chat(decision: Decision, good: Action) -> tuple[ChatMessage, ...]:
     """The prompt of an adversary: the context of a decision and the action that is right there.
 
     The messages that the agent received are left out, so that a mistake of another agent does not
     influence the negative.
     """
     user = (
-        f"{context(decision.observation, history=history)}\n\n"
+        f"{context(decision.observation, history=HISTORY)}\n\n"
         f"The right next action: {good.json()}\n\nWrite a tempting wrong one."
     )
     return (ChatMessage("system", _ADVERSARY), ChatMessage("user", user))

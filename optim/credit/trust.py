@@ -14,6 +14,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
+from statistics import fmean
 
 import msgspec
 
@@ -154,26 +156,15 @@ class CriticTrust:
 
 def round_means(episode: Episode) -> list[float | None]:
     """Mean credit of an episode's scored messages, by round."""
-    rounds = max((len(record.credit or ()) for record in episode.steps), default=0)
-    means: list[float | None] = []
-    for round in range(rounds):
-        scored = [
-            value
-            for record in episode.steps
-            if record.credit is not None and round < len(record.credit)
-            for value in record.credit[round]
-            if value is not None
-        ]
-        means.append(math.fsum(scored) / len(scored) if scored else None)
-    return means
+    rounds = zip_longest(*[record.credit or () for record in episode.steps], fillvalue=())
+    scored = [[v for row in rows for v in row if v is not None] for rows in rounds]
+    return [fmean(values) if values else None for values in scored]
 
 
 def _add(known: RoundTrust, pairs: Sequence[tuple[float, float]]) -> None:
     """Add the sums of the episodes of one group, about the means of the group."""
-    n = len(pairs)
-    x = math.fsum(score for score, _ in pairs) / n
-    y = math.fsum(outcome for _, outcome in pairs) / n
-    known.freedom += n - 1
+    x, y = map(fmean, zip(*pairs, strict=True))
+    known.freedom += len(pairs) - 1
     known.scores += math.fsum((score - x) ** 2 for score, _ in pairs)
     known.both += math.fsum((score - x) * (outcome - y) for score, outcome in pairs)
     known.outcomes += math.fsum((outcome - y) ** 2 for _, outcome in pairs)

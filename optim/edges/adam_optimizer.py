@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Literal
 
 import torch
@@ -9,40 +10,15 @@ from torch import Tensor
 
 from swarm_ui.optim.edges.score_function import Baseline, D, ScoreFunctionOptimizer
 
-__all__ = ["AdamEdgeOptimizer", "gptswarm_rule"]
-
 
 class AdamEdgeOptimizer(ScoreFunctionOptimizer[D]):
-    """Adam on all parameters of a distribution, without bounds."""
+    """Adam with the rate ``lr`` on all parameters of a distribution, without bounds."""
 
     steps_without_gradient = True
 
-    def __init__(
-        self,
-        distribution: D,
-        *,
-        lr: float = 0.4,
-        first_lr: float | None = None,
-        warmup: int = 0,
-        credit_weight: float = 0.1,
-        normalise: bool = False,
-        baseline: Baseline = "others",
-    ) -> None:
-        """
-        Args:
-            distribution: updated in place.
-            lr: Adam's learning rate.
-            first_lr, warmup, credit_weight, normalise, baseline: see
-                :class:`~swarm_ui.optim.edges.optimizer.EdgeOptimizer`.
-
-        Raises:
-            ConfigError: a setting is outside its range.
-        """
-        super().__init__(
-            distribution, lr=lr, first_lr=first_lr, warmup=warmup, credit_weight=credit_weight,
-            normalise=normalise, baseline=baseline,
-        )  # fmt: skip
-        self._adam = torch.optim.Adam(distribution.parameters(), lr)
+    @cached_property
+    def _adam(self) -> torch.optim.Adam:
+        return torch.optim.Adam(self.distribution.parameters(), self.lr)
 
     def _ascend(self, objective: Tensor) -> None:
         self._adam.param_groups[0]["lr"] = self.rate * self.lr

@@ -55,8 +55,7 @@ class CandidateGraph:
 
     Nodes are grouped in *levels*: the topological generations of the strongly connected components.
     A candidate from one level to a later one never closes a cycle, so the order of nodes matters
-    only within a level. A node that only receives, such as a final decision, is in a later level
-    than the nodes it listens to.
+    only within a level.
 
     Attributes:
         names: nodes, sorted.
@@ -76,10 +75,7 @@ class CandidateGraph:
         candidates: Iterable[EdgeName] | None = None,
         decision: str | None = None,
     ) -> None:
-        """
-        Raises:
-            ConfigError: a repeated or unknown name, a self-loop, or a decision that sends.
-        """
+        """Raises ``ConfigError``: a repeated or unknown name, a self-loop, a sending decision."""
         listed = list(names)
         self.names = tuple(sorted(set(listed)))
         if len(self.names) != len(listed):
@@ -97,7 +93,7 @@ class CandidateGraph:
             raise ConfigError(
                 f"edge distribution: {sorted(unknown)} are not edges between two of {self.names}"
             )
-        if any(sender == decision for sender, _ in self.edges):
+        if decision in dict(self.edges):
             raise ConfigError(f"edge distribution: the decision {decision!r} only listens")
         self.decision = decision
         self.node_index = {name: i for i, name in enumerate(self.names)}
@@ -175,7 +171,6 @@ class CandidateGraph:
         order: Sequence[int],
         chosen: Sequence[int],
         log_prob: float | None,
-        *,
         enumeration: int | None = None,
     ) -> EdgeSample:
         """The record of a DAG that is given by node indices and edge indices."""

@@ -36,16 +36,14 @@ class CostLimit:
             raise ConfigError(
                 f"cost limit: {len(utilities)} utilities but {len(costs)} costs were given"
             )
-        charged: list[float | None] = []
-        paid: list[float] = []
-        for utility, cost in zip(utilities, costs, strict=True):
-            if utility is None:
-                charged.append(None)
-                continue
-            if cost is None:
-                raise ConfigError("cost limit: a sample with a utility has no cost")
-            charged.append(utility - self.price * cost / self.limit)
-            paid.append(cost)
+        kept = [cost for u, cost in zip(utilities, costs, strict=True) if u is not None]
+        paid = [cost for cost in kept if cost is not None]
+        if len(paid) < len(kept):
+            raise ConfigError("cost limit: a sample with a utility has no cost")
+        charged = [
+            None if u is None else u - self.price * (cost or 0.0) / self.limit
+            for u, cost in zip(utilities, costs, strict=True)
+        ]
         if paid:
             excess = sum(paid) / len(paid) / self.limit - 1.0
             self.price = max(0.0, self.price + self.lr * excess)

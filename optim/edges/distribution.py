@@ -54,15 +54,13 @@ class Draws(NamedTuple):
 class EdgeDistribution(nn.Module):
     """Distribution over DAGs on named nodes.
 
-    Parameters belong to *names*: nodes are sorted internally, so the order in which names are given
-    does not matter, and files are matched by edge name.
+    Parameters belong to *names*: the order in which names are given does not matter.
 
     Attributes:
-        names: the nodes, sorted, length ``n``.
-        candidates: edges that may occur, sorted, length ``E``.
+        names, candidates: the nodes, ``n``, and the edges that may occur, ``E``; sorted.
         decision: the node that every used node reaches; ``None``: no such node.
         graph: the candidate graph.
-        scores: Plackett-Luce scores, shape ``[n]``, in the sequence of ``names``.
+        scores: Plackett-Luce scores, shape ``[n]``.
         logits: log-odds of each candidate *given that its sender comes first*, shape ``[E]``.
     """
 
@@ -80,10 +78,8 @@ class EdgeDistribution(nn.Module):
             names: nodes, in any sequence.
             density: in (0, 1); also the probability that two nodes are joined at all, if both
                 directions are candidates.
-            candidates: edges that may occur; default: every ordered pair, but none from the
-                decision.
-            decision: a node that only receives messages. Samples keep the edges that lead to it;
-                nodes that cannot reach it are not in ``EdgeSample.used``.
+            candidates: default: every ordered pair, but none from the decision.
+            decision: a node that only receives messages. Samples keep the edges that lead to it.
 
         Raises:
             ConfigError: a repeated or unknown name, a self-loop, a decision that sends, or a
@@ -100,14 +96,10 @@ class EdgeDistribution(nn.Module):
     def from_probabilities(
         cls, probabilities: Mapping[EdgeName, float], *, decision: str | None = None
     ) -> EdgeDistribution:
-        """Each edge with its own probability *given that its sender comes first*.
+        """Each edge with its own probability, in (0, 1), *given that its sender comes first*.
 
         All orders are equally likely. An edge that can never close a cycle, such as one into a
         final decision, has exactly the given probability.
-
-        Args:
-            probabilities: of the edges that may occur, each in (0, 1).
-            decision: see :class:`EdgeDistribution`.
 
         Raises:
             ConfigError: no edges, a self-loop, or a probability outside (0, 1).
@@ -128,8 +120,6 @@ class EdgeDistribution(nn.Module):
             made.logits.copy_(torch.tensor(listed, dtype=torch.double).logit())
         return made
 
-    # -- sampling -----------------------------------------------------------------------------
-
     @torch.no_grad()
     def draw(self, batch: int, generator: torch.Generator) -> Draws:
         """``batch`` independent DAGs as tensors; equal generator states give equal DAGs."""
@@ -141,12 +131,8 @@ class EdgeDistribution(nn.Module):
             orders = orders.gather(1, graph.level_of[orders].argsort(dim=1, stable=True))
         chosen = torch.rand(batch, len(graph.edges), generator=generator) < self.logits.sigmoid()
         counted = self._forward_edges(orders)
-        chosen &= counted
-        used = graph.used(chosen)
-        if used is not None:
-            counted &= used[:, graph.listeners]
-            chosen &= counted
-        return Draws(orders, chosen, counted)
+        counted = self._into_used(chosen & counted, counted)
+        return Draws(orders, chosen & counted, counted)
 
     def sample(self, batch: int, generator: torch.Generator) -> list[EdgeSample]:
         """``batch`` independent DAGs by name; equal generator states give equal DAGs."""
@@ -186,12 +172,7 @@ class EdgeDistribution(nn.Module):
                 order += sorted(level, key=lambda i: -float(self.scores[i]))
         orders = torch.tensor([order])
         chosen = (self.logits > 0)[None] & self._forward_edges(orders)
-        used = graph.used(chosen)
-        if used is not None:
-            chosen &= used[:, graph.listeners]
-        return self.records(Draws(orders, chosen))[0]
-
-    # -- log-probability ----------------------------------------------------------------------
+        return self.records(Draws(orders, self._into_used(chosen, chosen)))[0]
 
     def log_prob_draws(self, draws: Draws) -> Tensor:
         """Joint log-probability (nats) of orders and edges, ``[B]``, with gradient.
@@ -200,10 +181,7 @@ class EdgeDistribution(nn.Module):
         """
         chosen, counted, possible = draws.chosen, draws.counted, None
         if counted is None:
-            counted = self._forward_edges(draws.orders)
-            used = self.graph.used(chosen)
-            if used is not None:
-                counted = counted & used[:, self.graph.listeners]
+            counted = self._into_used(chosen, self._forward_edges(draws.orders))
             possible = (chosen <= counted).all(1)
         kind = self.logits.dtype
         edges = chosen.to(kind) @ self.logits - counted.to(kind) @ softplus(self.logits)
@@ -234,13 +212,8 @@ class EdgeDistribution(nn.Module):
         """Log-probability (nats) of edge sets, summed over all orders, ``[B]``, with gradient.
 
         Exact, by dynamic programming over the subsets of each cyclic block; ``-inf`` for a cycle.
-
-        Args:
-            chosen: which candidates each set has, ``[B, E]`` bool.
-
-        Raises:
-            ConfigError: a block of more than
-                :data:`~swarm_ui.optim.edges.permutations.MAX_EXACT` nodes.
+        ``chosen``: which candidates each set has, ``[B, E]`` bool. Raises ``ConfigError`` for a
+        block of more than :data:`~swarm_ui.optim.edges.permutations.MAX_EXACT` nodes.
         """
         graph = self.graph
         self._check_exact("log_prob_edges", [block.nodes for block in graph.blocks])
@@ -262,35 +235,26 @@ class EdgeDistribution(nn.Module):
     def sample_log_probs(self, samples: Sequence[EdgeSample]) -> Tensor:
         """Log-probability (nats) of each sample, ``[B]``, with gradient.
 
-        Where the number of nodes allows it, that of the edges, summed over all orders: the order
-        explains the edges only weakly, and the sum removes this noise. Otherwise that of order and
-        edges.
+        Where the number of nodes allows it, that of the edges, summed over all orders, which
+        removes the noise of the order. Otherwise that of order and edges.
         """
         chosen = self.graph.mask([sample.edges for sample in samples])
         if all(len(block.nodes) <= MAX_EXACT for block in self.graph.blocks):
             return self.log_prob_edge_sets(chosen)
         return self.log_prob_draws(Draws(self.graph.orders([s.order for s in samples]), chosen))
 
-    # -- statistics ---------------------------------------------------------------------------
-
     @torch.no_grad()
     def marginals(self) -> dict[EdgeName, float]:
-        """Probability of each candidate over all orders (closed form).
-
-        With a decision: before edges that do not lead to it are dropped.
-        """
+        """Probability of each candidate over all orders, before any is dropped (closed form)."""
         probability = self._sender_first() * self.logits.sigmoid()
         return dict(zip(self.candidates, probability.tolist(), strict=True))
 
     def entropy(self) -> Tensor:
-        """Entropy (nats) of the *joint* of order and edges, a scalar with gradient.
+        """Entropy (nats) of the *joint* of order and edges, before any edge is dropped; a scalar.
 
-        That of the edge set alone is lower: many orders give the same edges. With a decision:
-        before edges that do not lead to it are dropped.
-
-        Raises:
-            ConfigError: a level of more than :data:`~swarm_ui.optim.edges.permutations.MAX_EXACT`
-                nodes.
+        That of the edge set alone is lower: many orders give the same edges. Raises
+        ``ConfigError`` for a level of more than
+        :data:`~swarm_ui.optim.edges.permutations.MAX_EXACT` nodes.
         """
         self._check_exact("entropy", self.graph.levels)
         total = self.edge_entropy()
@@ -318,8 +282,6 @@ class EdgeDistribution(nn.Module):
 
         return scrolling(self._repr_svg_())
 
-    # -- helpers ------------------------------------------------------------------------------
-
     def _forward_edges(self, orders: Tensor) -> Tensor:
         """Which candidates point forward in each order, ``[B, E]`` bool."""
         batch, n = orders.shape
@@ -328,6 +290,11 @@ class EdgeDistribution(nn.Module):
         rank.scatter_(1, orders, torch.arange(n, dtype=torch.int16).expand(batch, n))
         first, second = self.graph.senders, self.graph.listeners
         return rank.index_select(1, first) < rank.index_select(1, second)
+
+    def _into_used(self, chosen: Tensor, edges: Tensor) -> Tensor:
+        """Those of ``edges`` that go into a node that is used if ``chosen`` occur, ``[B, E]``."""
+        used = self.graph.used(chosen)
+        return edges if used is None else edges & used[:, self.graph.listeners]
 
     def _order_log_prob(self, orders: Tensor) -> Tensor:
         ranked, start = self.scores[orders], 0

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from swarm_ui.deprecation import renamed_keywords
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.topology import topological
+from swarm_ui.optim.preferences.grading import credit_by_message
 from swarm_ui.trace.records import EdgeName, Episode, Trace
 
 Cells = Sequence[Sequence[float | None]]
@@ -63,19 +64,12 @@ def episode_edge_credit(
     baseline: float | None = 0.5,
     discount: float = 0.5,
 ) -> dict[EdgeName, float]:
-    """Credit of each edge of one sampled graph, over the episodes that were played with it.
+    """Mean credit of each edge of one sampled graph, over the decisions of its episodes.
 
     This is one element of ``credit`` in
-    :meth:`~swarm_ui.optim.edges.score_function.ScoreFunctionOptimizer.step`.
-
-    Args:
-        episodes: with credit; steps without credit, and masked episodes (``success`` is ``None``),
-            are left out.
-        edges: the edges to keep, such as those of the sample; default: all.
-        baseline, discount: see :func:`edge_credit`.
-
-    Returns:
-        the mean over the decisions in which each edge has credit.
+    :meth:`~swarm_ui.optim.edges.score_function.ScoreFunctionOptimizer.step`. Steps without credit,
+    and masked episodes, are left out. ``edges`` are those to keep, such as those of the sample;
+    default: all. For ``baseline`` and ``discount`` see :func:`edge_credit`.
     """
     gathered: dict[EdgeName, list[float]] = {}
     for episode in episodes:
@@ -98,13 +92,7 @@ def _advantages(trace: Trace, credit: Cells, baseline: float | None) -> dict[str
             f"edge credit: run {trace.run} has {trace.rounds} rounds of {len(trace.agents)} "
             f"agents, the credit is of shape {shape}"
         )
-    ids = {(m.round, m.sender): m.id for m in trace.messages}
-    values = {
-        ids[r, agent]: v
-        for r, row in enumerate(credit)
-        for agent, v in zip(trace.agents, row, strict=True)
-        if v is not None and (r, agent) in ids
-    }
+    values = credit_by_message(trace, credit)
     if baseline is None:
         baseline = sum(values.values()) / len(values) if values else 0.0
     return {id: v - baseline for id, v in values.items()}

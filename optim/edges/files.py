@@ -7,8 +7,10 @@ from pathlib import Path
 
 import msgspec
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 
-from swarm_ui.errors import ConfigError, MissingExtra
+from swarm_ui.errors import ConfigError
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.trace.records import EdgeName
 
@@ -44,10 +46,6 @@ def _listed(edges: tuple[EdgeName, ...]) -> str:
 
 def save_edges(distribution: EdgeDistribution, path: Path) -> None:
     """Write scores, log-odds and their names."""
-    try:
-        from safetensors.torch import save_file
-    except ImportError as error:
-        raise MissingExtra("train", "saving edges", "safetensors") from error
     metadata = {
         "format": _FORMAT,
         "names": json.dumps(distribution.names),
@@ -64,23 +62,22 @@ def save_edges(distribution: EdgeDistribution, path: Path) -> None:
 def load_edges(distribution: EdgeDistribution, path: Path) -> EdgeLoadReport:
     """Copy the parameters of all edges and nodes that the file and the distribution share.
 
-    Raises:
-        ConfigError: there is no such file, or it was not written by :func:`save_edges`.
+    Raises ``ConfigError`` as :func:`read_edges` does.
     """
     stored = read_edges(path)
+    own, theirs = distribution.graph, stored.graph
+    nodes = [name for name in own.names if name in theirs.node_index]
+    edges = [edge for edge in own.edges if edge in theirs.edge_index]
     with torch.no_grad():
-        for i, name in enumerate(distribution.names):
-            if name in stored.graph.node_index:
-                distribution.scores[i] = stored.scores[stored.graph.node_index[name]]
-        for k, edge in enumerate(distribution.candidates):
-            if edge in stored.graph.edge_index:
-                distribution.logits[k] = stored.logits[stored.graph.edge_index[edge]]
-    own, theirs = distribution.graph.edge_index, stored.graph.edge_index
+        for name in nodes:
+            distribution.scores[own.node_index[name]] = stored.scores[theirs.node_index[name]]
+        for edge in edges:
+            distribution.logits[own.edge_index[edge]] = stored.logits[theirs.edge_index[edge]]
     return EdgeLoadReport(
-        kept=tuple(e for e in own if e in theirs),
-        dropped=tuple(e for e in theirs if e not in own),
-        missing=tuple(e for e in own if e not in theirs),
-        kept_nodes=tuple(n for n in distribution.names if n in stored.graph.node_index),
+        kept=tuple(edges),
+        dropped=tuple(e for e in theirs.edges if e not in own.edge_index),
+        missing=tuple(e for e in own.edges if e not in theirs.edge_index),
+        kept_nodes=tuple(nodes),
     )
 
 
@@ -90,10 +87,6 @@ def read_edges(path: Path) -> EdgeDistribution:
     Raises:
         ConfigError: there is no such file, or it was not written by :func:`save_edges`.
     """
-    try:
-        from safetensors import SafetensorError, safe_open
-    except ImportError as error:
-        raise MissingExtra("train", "loading edges", "safetensors") from error
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}

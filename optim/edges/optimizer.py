@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 import torch
 from torch import Tensor
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.edges.score_function import Baseline, D, EdgeUpdate, ScoreFunctionOptimizer
+from swarm_ui.optim.edges.score_function import D, EdgeUpdate, ScoreFunctionOptimizer, Settings
 
 __all__ = ["EdgeOptimizer", "EdgeUpdate"]
 
@@ -23,46 +25,26 @@ class EdgeOptimizer(ScoreFunctionOptimizer[D]):
         self,
         distribution: D,
         *,
-        lr: float = 0.4,
-        first_lr: float | None = None,
-        warmup: int = 0,
         min_probability: float = 0.03,
         max_score: float = 3.0,
-        credit_weight: float = 0.1,
-        normalise: bool = False,
-        baseline: Baseline = "others",
+        **settings: Unpack[Settings],
     ) -> None:
-        """The defaults are ours.
-
+        """
         Args:
             distribution: updated in place.
-            lr: step of an edge's probability, and of an order score, for an advantage of 1.
-            first_lr: initial ``lr``; it grows linearly over ``warmup`` samples with a utility, so
-                that early steps, which have little evidence, are small. Default: ``lr``.
-            warmup: see ``first_lr``; 0: no warm-up.
             min_probability: every edge keeps a probability in ``[this, 1 - this]``, so that the
                 entropy never becomes 0 and every edge can come back.
             max_score: bound on the absolute value of an order score.
-            credit_weight: weight of the credit of single edges relative to the utility.
-            normalise: divide advantages by the standard deviation of the utilities in their
-                group, so that their scale does not matter. Use it for utilities that are means
-                over many episodes and differ by little. It needs two samples in a group.
-            baseline: what is subtracted from a utility. ``"others"``: the mean of the *other*
-                samples in its group (unbiased); for a group of one sample, the moving average of
-                earlier steps. ``"average"``: always this moving average. ``"none"``: 0. A number:
-                this number.
+            settings: see :class:`~swarm_ui.optim.edges.score_function.ScoreFunctionOptimizer`;
+                ``lr`` is the step of a probability, or of an order score, for an advantage of 1.
 
         Raises:
             ConfigError: a setting is outside its range.
         """
-        super().__init__(
-            distribution, lr=lr, first_lr=first_lr, warmup=warmup, credit_weight=credit_weight,
-            normalise=normalise, baseline=baseline,
-        )  # fmt: skip
+        super().__init__(distribution, **settings)
         if not 0.0 <= min_probability < 0.5:
             raise ConfigError(f"min_probability must be in [0, 0.5), got {min_probability}")
-        self.min_probability = min_probability
-        self.max_score = max_score
+        self.min_probability, self.max_score = min_probability, max_score
 
     def _ascend(self, objective: Tensor) -> None:
         logits, scores = self.distribution.logits, getattr(self.distribution, "scores", None)

@@ -46,16 +46,13 @@ def _arrivals(layer: Tensor, n: int) -> tuple[Tensor, Tensor]:
 
 
 def edge_set_log_prob(scores: Tensor, terms: Tensor, present: Tensor) -> Tensor:
-    """Log-probability of edge sets, summed over all orders each allows.
+    """Log-probability of edge sets, summed over all orders, ``[B]``; ``-inf`` for a cycle.
 
     Args:
         scores: Plackett-Luce scores, ``[n]``.
         terms: Bernoulli log-probability of what edge (i, j) does, given that i precedes j; 0 where
             there is no candidate; ``[B, n, n]``.
         present: whether edge (i, j) is in the set, ``[B, n, n]`` bool.
-
-    Returns:
-        ``[B]`` with gradient; ``-inf`` for a set with a cycle.
     """
     n, batch = len(scores), len(terms)
     inside = _members(n).to(scores.dtype)

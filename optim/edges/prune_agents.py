@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from statistics import fmean, median
 from typing import Generic, NamedTuple, TypeVar
@@ -49,32 +50,29 @@ def find_broken(
 
     Args:
         episodes: with credit; masked ones (``success`` is ``None``) are left out.
-        margin: an agent is broken if its whole interval lies below minus this. With 0, an agent
-            that is certainly a little worse than the others would be broken.
+        margin: an agent is broken if its whole interval lies below minus this.
         failures: an agent is also broken if more than this share of its calls failed.
 
     Returns:
         all agents, the worst first.
     """
-    gaps: dict[str, list[float]] = {}
+    gaps: defaultdict[str, list[float]] = defaultdict(list)
     failed: dict[str, list[bool]] = {}
     for episode in episodes:
-        if episode.success is None:
-            continue
-        of_episode: dict[str, list[float]] = {}
-        for step in episode.steps:
+        of_episode: defaultdict[str, list[float]] = defaultdict(list)
+        for step in episode.steps if episode.success is not None else ():
             for agent in step.trace.agents:
                 failed.setdefault(agent, [])
             for call in step.trace.calls:
                 if call.node in failed:
                     failed[call.node].append(call.error is not None or call.rescued is not None)
             for agent, gap in _gaps(step.trace.agents, step.credit or ()).items():
-                of_episode.setdefault(agent, []).append(gap)
+                of_episode[agent].append(gap)
         for agent, values in of_episode.items():
-            gaps.setdefault(agent, []).append(fmean(values))
+            gaps[agent].append(fmean(values))
     audits = []
     for agent, calls in failed.items():
-        interval = over_seeds(gaps.get(agent, []))
+        interval = over_seeds(gaps[agent])
         share = sum(calls) / len(calls) if calls else 0.0
         broken = share > failures or (interval is not None and interval.high < -margin)
         audits.append(AgentAudit(agent=agent, gap=interval, failed=share, broken=broken))
@@ -92,14 +90,8 @@ def prune_agents(
 ) -> PrunedTeam[G]:
     """Find broken agents in graded episodes of a team, and cut them off.
 
-    Args:
-        graph: the team that played, or the same team with other edges.
-        episodes: with credit.
-        margin, failures: see :func:`find_broken`.
-        edges, vote: see :func:`without_voice`.
-
-    Raises:
-        ConfigError: all agents were found broken, so that no team would be left.
+    See :func:`find_broken` and :func:`without_voice`; the graph may have other edges than the team
+    that played. Raises ``ConfigError`` if all agents are broken, so that none would be left.
     """
     audits = find_broken(episodes, margin=margin, failures=failures)
     cut = tuple(sorted(a.agent for a in audits if a.broken and a.agent in graph.agents))
@@ -114,12 +106,8 @@ def prune_agents(
 def without_voice(graph: G, agents: Iterable[str], *, edges: bool = True, vote: bool = True) -> G:
     """The team without the messages of some agents.
 
-    Args:
-        graph: the team.
-        agents: the agents whose messages are cut.
-        edges: cut their edges to other agents. Together with ``vote`` the agents leave the team,
-            so that they are not called any more; otherwise they still receive messages.
-        vote: cut their edges to the vote and to every other closing node.
+    ``edges`` cuts their edges to other agents, ``vote`` those to the vote and to every other
+    closing node. With both, the agents leave the team; otherwise they still receive messages.
 
     Raises:
         GraphError: an agent is not in the graph or is its output, or a vote would be left without

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Generic, Literal, Protocol
+from typing import Generic, Literal, Protocol, TypedDict
 
 import msgspec
 import torch
@@ -60,6 +60,17 @@ class EdgeUpdate(msgspec.Struct, frozen=True, kw_only=True):
     """Nats, after the step."""
 
 
+class Settings(TypedDict, total=False):
+    """The keywords of :class:`ScoreFunctionOptimizer`."""
+
+    lr: float
+    first_lr: float | None
+    warmup: int
+    credit_weight: float
+    normalise: bool
+    baseline: Baseline
+
+
 class ScoreFunctionOptimizer(ABC, Generic[D]):
     """Moves a distribution over DAGs towards samples of higher utility.
 
@@ -75,26 +86,42 @@ class ScoreFunctionOptimizer(ABC, Generic[D]):
         self,
         distribution: D,
         *,
-        lr: float,
-        first_lr: float | None,
-        warmup: int,
-        credit_weight: float,
-        normalise: bool,
-        baseline: Baseline,
+        lr: float = 0.4,
+        first_lr: float | None = None,
+        warmup: int = 0,
+        credit_weight: float = 0.1,
+        normalise: bool = False,
+        baseline: Baseline = "others",
     ) -> None:
+        """The defaults are ours.
+
+        Args:
+            distribution: updated in place.
+            lr: the learning rate.
+            first_lr: initial ``lr``; it grows linearly over ``warmup`` samples with a utility, so
+                that early steps, which have little evidence, are small. Default: ``lr``.
+            warmup: see ``first_lr``; 0: no warm-up.
+            credit_weight: weight of the credit of single edges relative to the utility.
+            normalise: divide advantages by the standard deviation of the utilities in their
+                group, so that their scale does not matter. Use it for utilities that are means
+                over many episodes and differ by little. It needs two samples in a group.
+            baseline: what is subtracted from a utility. ``"others"``: the mean of the *other*
+                samples in its group (unbiased); for a group of one sample, the moving average of
+                earlier steps. ``"average"``: always this moving average. ``"none"``: 0. A number:
+                this number.
+
+        Raises:
+            ConfigError: a setting is outside its range.
+        """
         if warmup < 0:
             raise ConfigError(f"warmup must be a number of samples, got {warmup}")
         if isinstance(baseline, str) and baseline not in ("others", "average", "none"):
             raise ConfigError(
                 f"baseline must be 'others', 'average', 'none' or a number, got {baseline!r}"
             )
-        self.distribution = distribution
-        self.lr = lr
+        self.distribution, self.lr, self.warmup = distribution, lr, warmup
         self.first_lr = lr if first_lr is None else first_lr
-        self.warmup = warmup
-        self.credit_weight = credit_weight
-        self.normalise = normalise
-        self.baseline = baseline
+        self.credit_weight, self.normalise, self.baseline = credit_weight, normalise, baseline
         self.average: float | None = None
         self.seen = 0
 
@@ -119,8 +146,8 @@ class ScoreFunctionOptimizer(ABC, Generic[D]):
         """
         check_lengths(samples, utilities, credit, groups)
         scored = [k for k, u in enumerate(utilities) if u is not None]
-        credited = [] if credit is None else [k for k in range(len(samples)) if credit[k]]
         values = [u for u in utilities if u is not None]
+        credited = [(s, given) for s, given in zip(samples, credit or (), strict=False) if given]
         mean = sum(values) / len(values) if values else self.average or 0.0
         before = self.distribution.logits.detach().sigmoid()
         objective = torch.zeros(())
@@ -130,10 +157,8 @@ class ScoreFunctionOptimizer(ABC, Generic[D]):
             if self.steps_without_gradient or bool(advantages.any()):
                 log_probs = self.distribution.sample_log_probs([samples[k] for k in scored])
                 objective = objective + (advantages * log_probs).sum() / len(scored)
-        for k in credited:
-            assert credit is not None
-            term = self._credit_term(samples[k], credit[k])
-            objective = objective + term / len(credited)
+        for sample, given in credited:
+            objective = objective + self._credit_term(sample, given) / len(credited)
         if objective.requires_grad:
             self._ascend(objective)
         self.seen += len(scored)
@@ -166,13 +191,10 @@ class ScoreFunctionOptimizer(ABC, Generic[D]):
             return [v - self.baseline for v in values]
         if self.baseline == "average":
             return [v - (mean if known is None else known) for v in values]
-        members: dict[object, list[int]] = {}
-        for k, group in enumerate(groups):
-            members.setdefault(group, []).append(k)
         out = [0.0] * len(values)
-        for indices in members.values():
-            compared = self._leave_one_out([values[k] for k in indices], known)
-            for k, advantage in zip(indices, compared, strict=True):
+        for rows in by_group(groups):
+            compared = self._leave_one_out([values[k] for k in rows], known)
+            for k, advantage in zip(rows, compared, strict=True):
                 out[k] = advantage
         return out
 
@@ -197,13 +219,21 @@ class ScoreFunctionOptimizer(ABC, Generic[D]):
         return self.credit_weight * (values * log_probs).sum()
 
 
+def by_group(groups: Sequence[object]) -> list[list[int]]:
+    """The indices of the samples of each group."""
+    members: dict[object, list[int]] = {}
+    for k, group in enumerate(groups):
+        members.setdefault(group, []).append(k)
+    return list(members.values())
+
+
 def check_lengths(
     samples: Sequence[EdgeSample],
     utilities: Sequence[float | None],
     credit: Sequence[Mapping[EdgeName, float]] | None,
     groups: Sequence[object] | None,
 ) -> None:
-    """Raises ``ConfigError`` unless each argument has one entry for every sample."""
+    """Raise ``ConfigError`` unless each argument has one entry for every sample."""
     for what, given in (("utilities", utilities), ("credit", credit), ("groups", groups)):
         if given is not None and len(given) != len(samples):
             raise ConfigError(

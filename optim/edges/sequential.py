@@ -130,14 +130,9 @@ class SequentialEdges(nn.Module):
     def log_prob(self, edges: Iterable[EdgeName], enumeration: int | None = None) -> Tensor:
         """Log-probability (nats) of edges given the sequence, a scalar with gradient.
 
-        ``-inf`` if the edges contain a cycle.
-
-        Args:
-            edges: all sampled edges, also those that do not lead to the decision.
-            enumeration: of the sample; ``None``: the sorted sequence.
-
-        Raises:
-            ConfigError: an edge that is not a candidate.
+        ``-inf`` if the edges contain a cycle. ``edges`` are all sampled edges, also those that do
+        not lead to the decision; without ``enumeration`` the sequence is the sorted one. Raises
+        ``ConfigError`` for an edge that is not a candidate.
         """
         return self._log_probs([edges], [enumeration])[0]
 
@@ -145,8 +140,7 @@ class SequentialEdges(nn.Module):
     def mode(self) -> EdgeSample:
         """The edges of probability above 1/2 that close no cycle, the most probable first.
 
-        This is greedy: to find the most probable DAG is a hard problem. A tie goes to the name
-        that sorts first.
+        This is greedy; a tie goes to the name that sorts first.
         """
         logits = self.logits.tolist()
         likely = sorted((k for k, x in enumerate(logits) if x > 0), key=lambda k: -logits[k])
@@ -161,9 +155,8 @@ class SequentialEdges(nn.Module):
     ) -> dict[EdgeName, float]:
         """Probability of each candidate, estimated from samples: there is no closed form.
 
-        Args:
-            draws: the standard error of each is below ``0.5 / draws ** 0.5``.
-            generator: default: one with seed 0, so that equal parameters give equal numbers.
+        The standard error of each is below ``0.5 / draws ** 0.5``. The default generator has seed
+        0, so that equal parameters give equal numbers.
         """
         drawn = self.draw(draws, generator or torch.Generator().manual_seed(0))
         return dict(zip(self.candidates, drawn.chosen.float().mean(0).tolist(), strict=True))

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.edges.candidate_graph import CandidateGraph, EdgeSample
-from swarm_ui.optim.edges.score_function import EdgeUpdate, check_lengths
+from swarm_ui.optim.edges.score_function import EdgeUpdate, by_group, check_lengths
 from swarm_ui.optim.edges.sequential import acyclic_subset
 from swarm_ui.stats import Interval
 from swarm_ui.trace.records import EdgeName
@@ -32,10 +32,9 @@ _Z = 1.959964
 class ThompsonEdges:
     """A posterior over the weight of every edge; it samples graphs and learns from them.
 
-    Attributes:
-        names, candidates, decision: as of
-            :class:`~swarm_ui.optim.edges.distribution.EdgeDistribution`.
-        seen: samples with a utility so far.
+    ``names``, ``candidates`` and ``decision`` are as of
+    :class:`~swarm_ui.optim.edges.distribution.EdgeDistribution`; ``seen`` counts the samples with
+    a utility so far.
     """
 
     def __init__(
@@ -52,16 +51,15 @@ class ThompsonEdges:
         """The defaults are ours, for utilities of about 0 to 1.
 
         Args:
-            names, candidates, decision: as of
-                :class:`~swarm_ui.optim.edges.distribution.EdgeDistribution`.
+            names, candidates, decision: see the class.
             noise: standard deviation of a utility around the linear model.
             prior: standard deviation of an edge's weight before the first step.
             credit_noise: standard deviation of a credit around an edge's weight.
             scale: factor on the posterior's standard deviation when sampling; below 1 explores
                 less.
         """
-        for what, value in (("noise", noise), ("prior", prior), ("credit_noise", credit_noise),
-                            ("scale", scale)):  # fmt: skip
+        given = {"noise": noise, "prior": prior, "credit_noise": credit_noise, "scale": scale}
+        for what, value in given.items():
             if not value > 0.0 or not math.isfinite(value):
                 raise ConfigError(f"thompson edges: {what} must be above 0, got {value}")
         self.graph = CandidateGraph(names, candidates, decision)
@@ -94,13 +92,11 @@ class ThompsonEdges:
 
     def worth(self) -> dict[EdgeName, Interval]:
         """Difference in utility between having an edge and not, with 95 % intervals."""
-        spread = 2.0 * _Z * self._covariance.diagonal().sqrt()
-        rows = zip(
-            self.candidates, (2.0 * self._mean)[1:].tolist(), spread[1:].tolist(), strict=True
-        )
+        means = (2.0 * self._mean)[1:].tolist()
+        spreads = (2.0 * _Z * self._covariance.diagonal().sqrt())[1:].tolist()
         return {
             edge: Interval(mean=mean, low=mean - wide, high=mean + wide, n=self.seen)
-            for edge, mean, wide in rows
+            for edge, mean, wide in zip(self.candidates, means, spreads, strict=True)
         }
 
     def step(
@@ -111,13 +107,11 @@ class ThompsonEdges:
         *,
         groups: Sequence[object] | None = None,
     ) -> EdgeUpdate:
-        """One update, from graphs of any source.
+        """One update, from graphs of any source; arguments as of
+        :meth:`~swarm_ui.optim.edges.score_function.ScoreFunctionOptimizer.step`.
 
-        Args:
-            samples, utilities, groups: as of
-                :meth:`~swarm_ui.optim.edges.score_function.ScoreFunctionOptimizer.step`; without
-                ``groups`` the utilities are compared over all steps.
-            credit: for each sample, an observation of the weights of single edges.
+        Without ``groups`` the utilities are compared over all steps. ``credit`` is, for each
+        sample, an observation of the weights of single edges.
         """
         check_lengths(samples, utilities, credit, groups)
         before = self._probabilities()
@@ -152,10 +146,7 @@ class ThompsonEdges:
         x = torch.ones(len(samples), len(self.candidates) + 1, dtype=torch.double)
         x[:, 1:] = 2.0 * drawn.double() - 1.0
         y = torch.tensor(values, dtype=torch.double)
-        members: dict[object, list[int]] = {}
-        for k, group in enumerate(groups or ()):
-            members.setdefault(group, []).append(k)
-        for rows in members.values():
+        for rows in by_group(groups or ()):
             # Centring integrates out an intercept of the group with a flat prior.
             x[rows] = x[rows] - x[rows].mean(0)
             y[rows] = y[rows] - y[rows].mean()

@@ -9,6 +9,7 @@ import msgspec
 from swarm_ui.action import Action
 from swarm_ui.model import Decision
 from swarm_ui.optim.credit.assigners.normalise import By, normalise
+from swarm_ui.optim.preferences.grading import credit_by_message
 from swarm_ui.trace.records import Episode
 
 
@@ -44,13 +45,9 @@ def scored_replies(
     for episode, steps in zip(episodes, advantages.values, strict=True):
         for record, matrix in zip(episode.steps, steps, strict=True):
             trace = record.trace
-            column = {agent: k for k, agent in enumerate(trace.agents)}
-            for call in trace.calls if matrix is not None else ():
-                place = column.get(call.node)
-                if matrix is None or place is None or call.round >= len(matrix):
-                    continue
-                value = matrix[call.round][place]
-                said = trace.message(call.message).action
+            scored = credit_by_message(trace, matrix or ())
+            for call in trace.calls:
+                value, said = scored.get(call.message), trace.message(call.message).action
                 own = None if said is None else trace.view(call).from_screen(said)
                 if own is not None and value:
                     decision = trace.decision(call)

@@ -7,7 +7,6 @@ action by accident, so :func:`negative` keeps only actions with a low grade.
 
 from __future__ import annotations
 
-import inspect
 import random
 from collections.abc import Awaitable, Callable
 from typing import Protocol
@@ -19,7 +18,8 @@ from swarm_ui.model import ChatModel, Decision, Request
 from swarm_ui.observation import Observation
 from swarm_ui.optim.credit.judging_prompts import adversary_chat
 
-Grade = Callable[[Action], float | Awaitable[float | None] | None]
+Grade = Callable[[Action], Awaitable[float | None]]
+"""Of a proposal in the decision's own indices; ``None``: unknown."""
 
 
 class Adversary(Protocol):
@@ -51,17 +51,10 @@ async def negative(
     below: float = 0.5,
     attempts: int = 4,
 ) -> Action | None:
-    """Rejection sampling: the first proposal with a low grade, else ``None``.
+    """Rejection sampling: the first of ``attempts`` proposals with a grade ``below`` this.
 
-    Args:
-        adversary: makes proposals.
-        decision: context of the pair, in the agent's own view.
-        good: the action judged right, in the same view.
-        grade: sync or async; gets a proposal in the decision's own indices. A proposal with the
-            grade ``None`` (unknown) is not kept.
-        seed: of all attempts.
-        below: a proposal is kept if its grade is lower.
-        attempts: number of proposals. Each different one is graded once.
+    ``decision`` and ``good`` (the action judged right) are in the agent's own view. Each different
+    proposal is graded once; one of unknown grade is not kept.
     """
     rng = random.Random(seed)
     tried = {good.key}
@@ -70,9 +63,7 @@ async def negative(
         if proposal is None or proposal.key in tried:
             continue
         tried.add(proposal.key)
-        mark = grade(proposal)
-        if inspect.isawaitable(mark):
-            mark = await mark
+        mark = await grade(proposal)
         if mark is not None and mark < below:
             return proposal
     return None
@@ -123,21 +114,16 @@ def fits(action: Action, observation: Observation) -> bool:
     Its element must exist and be enabled, and be editable for ``input_text``. An action with
     coordinates never fits.
     """
-    if action.x is not None:
-        return False
-    if action.index is None:
-        return True
+    if action.x is not None or action.index is None:
+        return action.x is None
     element = observation.element(action.index)
     if element is None or not element.enabled:
         return False
-    return element.editable if action.action_type == "input_text" else True
+    return element.editable or action.action_type != "input_text"
 
 
 def with_label(action: Action, observation: Observation) -> Action:
-    """The action with the label of its element as its target.
-
-    Otherwise a target that does not match would give a negative away.
-    """
+    """The action with the label of its element as its target, lest another give it away."""
     element = observation.element(action.index)
     target = element.label or None if element is not None else None
     return msgspec.structs.replace(action, target=target)

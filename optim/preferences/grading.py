@@ -24,15 +24,13 @@ class ScoredAction(msgspec.Struct, frozen=True, kw_only=True):
 
 def credit_by_message(trace: Trace, credit: CreditMatrix) -> dict[str, float]:
     """Credit by message id; unscored messages are absent."""
-    place = {agent: k for k, agent in enumerate(trace.agents)}
-    values: dict[str, float] = {}
-    for message in trace.messages:
-        column = place.get(message.sender)
-        if column is not None and message.round < len(credit):
-            value = credit[message.round][column]
-            if value is not None:
-                values[message.id] = value
-    return values
+    given = {
+        (round, agent): value
+        for round, row in enumerate(credit)
+        for agent, value in zip(trace.agents, row, strict=True)
+    }
+    values = {m.id: given.get((m.round, m.sender)) for m in trace.messages}
+    return {id: value for id, value in values.items() if value is not None}
 
 
 def scored_proposals(trace: Trace, credit: CreditMatrix) -> list[ScoredAction]:

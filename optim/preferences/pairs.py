@@ -77,13 +77,8 @@ def make_pairs(
     """All pairs from all rounds of the scored steps.
 
     Steps and messages without credit are skipped, because unscored does not mean wrong. Masked
-    episodes are skipped too.
-
-    Args:
-        episodes: with ``StepRecord.credit`` filled in.
-        rng: draws among several possible actions for the other side.
-        config: see :class:`PairConfig`.
-        negatives: gives the adversary's actions for a decision. Only wrong ones are used.
+    episodes are skipped too. Of the adversary's ``negatives`` only wrong ones are used; ``rng``
+    draws among several possible actions for the other side.
     """
     settings = config or PairConfig()
     pairs: list[PreferencePair] = []
@@ -122,12 +117,16 @@ class _StepPairs:
 
     def _pair(self, call: Call) -> PreferencePair | None:
         credit = self.credit[call.message]
-        own = self.trace.message(call.message).action
+        said = self.trace.message(call.message).action
+        own = None if said is None else ScoredAction(action=said, credit=credit)
         view = self.trace.view(call)
         if own is not None and credit > self.config.good_above:
-            return self._with_mistake(call, view, ScoredAction(action=own, credit=credit))
+            return self._with_mistake(call, view, own)
         if credit < self.config.bad_below and self.config.corrections:
-            return self._with_correction(call, view, own, credit)
+            chosen, _ = self._pick([(g, "colleague") for g in self.good], view, avoid=said)
+            return (
+                None if chosen is None else self._made(call, view, chosen, own, "colleague > own")
+            )
         return None
 
     def _with_mistake(self, call: Call, view: View, own: ScoredAction) -> PreferencePair | None:
@@ -142,16 +141,6 @@ class _StepPairs:
             pool = mistakes or written
         rejected, kind = self._pick(pool, view, avoid=own.action)
         return self._made(call, view, own, rejected, f"own > {kind}")
-
-    def _with_correction(
-        self, call: Call, view: View, own: Action | None, credit: float
-    ) -> PreferencePair | None:
-        """The agent was wrong: prefer a right action of another agent."""
-        chosen, _ = self._pick([(g, "colleague") for g in self.good], view, avoid=own)
-        if chosen is None:
-            return None
-        mine = None if own is None else ScoredAction(action=own, credit=credit)
-        return self._made(call, view, chosen, mine, "colleague > own")
 
     def _pick(
         self, pool: Sequence[tuple[ScoredAction, str]], view: View, avoid: Action | None

@@ -15,11 +15,8 @@ from swarm_ui.optim.preferences.adversary import fits, with_label
 
 _POINTING = ("click", "double_tap", "long_press", "select")
 _TURNED: dict[Direction, Direction] = {
-    "up": "down",
-    "down": "up",
-    "left": "right",
-    "right": "left",
-}
+    "up": "down", "down": "up", "left": "right", "right": "left",
+}  # fmt: skip
 _CLOSE, _FAR = 6.0, 1.0
 """Weights of a similar element or text, and of stopping or going back. The values are ours."""
 

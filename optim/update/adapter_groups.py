@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.node import Node
 
 AdapterGroups = Literal["per_node", "shared"] | dict[str, tuple[str, ...]]
 """``per_node``: an adapter for each agent. ``shared``: one for all. A mapping: one for each group,
@@ -47,13 +47,21 @@ def adapters_by_agent(graph: CollabGraph, groups: AdapterGroups = "per_node") ->
     if wrong is not None:
         raise ConfigError(f"adapters must be {wrong}, got {groups!r}")
     agents = graph.agents
-    own = {agent: _adapter(graph.nodes[agent]) for agent in agents}
-    if groups == "per_node":
-        return _distinct({agent: own[agent] or agent for agent in agents})
+    own = {agent: getattr(graph.nodes[agent], "adapter", None) for agent in agents}
     if groups == "shared":
         named = set(own.values())
         return dict.fromkeys(agents, (named.pop() if len(named) == 1 else None) or SHARED)
-    assert isinstance(groups, dict)
+    if isinstance(groups, str):
+        found = {agent: own[agent] or agent for agent in agents}
+        for name, count in Counter(found.values()).items():
+            if count > 1:
+                clashing = ", ".join(agent for agent in agents if found[agent] == name)
+                raise ConfigError(
+                    f"team training: {clashing} all use adapter '{name}', and adapters='per_node' "
+                    "gives each agent its own; set adapters='shared', set groups, or give the "
+                    "agents adapters of their own"
+                )
+        return found
     found = {agent: name for name, members in groups.items() for agent in members}
     missing = [agent for agent in agents if agent not in found]
     if missing:
@@ -75,30 +83,10 @@ def with_adapters(graph: CollabGraph, adapters: Mapping[str, str]) -> CollabGrap
     """
     for agent, adapter in adapters.items():
         node = graph.nodes[agent]
-        if _has_adapter(node) and _adapter(node) != adapter:
+        own = "adapter" in getattr(type(node), "__dataclass_fields__", {})
+        if own and getattr(node, "adapter", None) != adapter:
             graph = graph.with_node(dataclasses.replace(node, adapter=adapter), name=agent)  # type: ignore[type-var]
     return graph
-
-
-def _has_adapter(node: Node) -> bool:
-    return "adapter" in getattr(type(node), "__dataclass_fields__", {})
-
-
-def _adapter(node: Node) -> str | None:
-    return getattr(node, "adapter", None) if _has_adapter(node) else None
-
-
-def _distinct(names: dict[str, str]) -> dict[str, str]:
-    """The names. Raises ``ConfigError`` if two agents have the same one."""
-    for name in names.values():
-        agents = [agent for agent, other in names.items() if other == name]
-        if len(agents) > 1:
-            raise ConfigError(
-                f"team training: {', '.join(agents)} all use adapter '{name}', and "
-                "adapters='per_node' gives each agent its own; set adapters='shared', set groups, "
-                "or give the agents adapters of their own"
-            )
-    return names
 
 
 def _members(group: object) -> list[str]:

@@ -17,8 +17,16 @@ from swarm_ui.errors import ConfigError, LearningError
 from swarm_ui.optim.preferences.advantages import ScoredReply
 from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.protocols import Trainable
-from swarm_ui.optim.update.batches import Row, by_length, pad, schedule
-from swarm_ui.optim.update.encoding import Encoded, encode_pairs, encode_replies
+from swarm_ui.optim.update.batches import (
+    Example,
+    Row,
+    by_length,
+    encode_pairs,
+    encode_replies,
+    lengths_of,
+    pad,
+    schedule,
+)  # fmt: skip
 from swarm_ui.optim.update.losses import (
     divergence,
     dpo_loss,
@@ -64,12 +72,9 @@ class UpdateConfig:
     betas: tuple[float, float] = (0.9, 0.98)
 
     def __post_init__(self) -> None:
-        if self.method not in get_args(Method):
-            raise ConfigError(f"method must be one of {get_args(Method)}, got {self.method!r}")
-        if self.reference not in get_args(Reference):
-            raise ConfigError(
-                f"reference must be one of {get_args(Reference)}, got {self.reference!r}"
-            )
+        for name, known in (("method", get_args(Method)), ("reference", get_args(Reference))):
+            if getattr(self, name) not in known:
+                raise ConfigError(f"{name} must be one of {known}, got {getattr(self, name)!r}")
         if self.steps < 0 or self.batch_size < 1 or self.lr <= 0 or self.beta <= 0:
             raise ConfigError("steps must be >= 0, batch_size >= 1, lr and beta > 0")
         if not 0 < self.clip < 1:
@@ -96,7 +101,6 @@ class UpdateStats(msgspec.Struct, frozen=True, kw_only=True):
     """Share of pairs in the last quarter of the steps whose margin is above 0; ``None`` for methods
     without rejected replies."""
     seconds: float
-    """Wall time."""
     cpu_seconds: float
 
 
@@ -126,12 +130,14 @@ class AdapterTrainer:
         settings = self.config
         began = (time.perf_counter(), time.process_time())
         task = _encoded(self.model, examples, settings)
-        losses: list[float] = []
-        hits: list[float] = []
-        if task.weights and settings.steps:
+        losses, hits = list[float](), list[float]()
+        if task and settings.steps:
             stream = rng.getrandbits(63)
             batches = schedule(
-                task.lengths, steps=settings.steps, batch_size=settings.batch_size, rng=rng
+                lengths_of([example.chosen for example in task]),
+                steps=settings.steps,
+                batch_size=settings.batch_size,
+                rng=rng,
             )
             references = self._references(adapter, task, batches)
             # Dropout draws from torch's global stream, so that is seeded inside.
@@ -143,7 +149,7 @@ class AdapterTrainer:
         last, first = _quarter(losses)
         return UpdateStats(
             adapter=adapter,
-            pairs=len(task.weights),
+            pairs=len(task),
             steps=len(losses),
             loss=last,
             first_loss=first,
@@ -155,7 +161,7 @@ class AdapterTrainer:
     def _loop(
         self,
         adapter: str,
-        task: Encoded,
+        task: Sequence[Example],
         batches: Sequence[Sequence[int]],
         references: Tensor | None,
     ) -> tuple[list[float], list[float]]:
@@ -164,8 +170,7 @@ class AdapterTrainer:
         optimizer = torch.optim.AdamW(
             parameters, lr=settings.lr, betas=settings.betas, weight_decay=0.0
         )
-        losses: list[float] = []
-        hits: list[float] = []
+        losses, hits = list[float](), list[float]()
         for step, rows in enumerate(batches):
             loss, hit = self._loss(task, rows, references)
             self._check_finite("loss", loss.detach(), adapter, step)
@@ -181,19 +186,23 @@ class AdapterTrainer:
         return losses, hits
 
     def _loss(
-        self, task: Encoded, rows: Sequence[int], references: Tensor | None
+        self, task: Sequence[Example], rows: Sequence[int], references: Tensor | None
     ) -> tuple[Tensor, float | None]:
         """Loss of one batch, and the share of its pairs whose margin is above 0."""
         settings = self.config
-        chosen = [task.chosen[row] for row in rows]
-        weight = torch.tensor([task.weights[row] for row in rows])
+        chosen = [task[row].chosen for row in rows]
+        weight = torch.tensor([task[row].weight for row in rows])
         if references is None:
             sums, tokens = self._forward(chosen)
             return nll_loss(sums, tokens, weight=weight.to(sums.device)), None
         if settings.method == "pg":
-            return self._gradient(chosen, weight, references[:, list(rows)]), None
-        paired = [k for k, row in enumerate(rows) if task.rejected[row] is not None]
-        against = [row for k in paired if (row := task.rejected[rows[k]]) is not None]
+            sums, tokens = self._forward(chosen)
+            old, reference = references[:, list(rows)].to(sums.device)
+            advantage = weight.to(sums.device)
+            loss = policy_gradient_loss(sums, old, advantage, tokens, clip=settings.clip)
+            return loss + settings.beta * divergence(sums, reference, tokens), None
+        paired = [k for k, row in enumerate(rows) if task[row].rejected is not None]
+        against = [row for k in rows if (row := task[k].rejected) is not None]
         sums, tokens = self._forward(chosen + against)
         weight, size = weight.to(sums.device), len(rows)
         supervised = nll_loss(sums[:size], tokens[:size], weight=weight)
@@ -207,55 +216,42 @@ class AdapterTrainer:
         loss = loss * (len(paired) / size) + settings.nll_weight * supervised
         return loss, float((margin(*sides).detach() > 0).float().mean())
 
-    def _gradient(self, replies: Sequence[Row], advantage: Tensor, known: Tensor) -> Tensor:
-        """Loss of one batch of replies; ``known`` as in :meth:`_references`."""
-        sums, tokens = self._forward(replies)
-        old, reference = known.to(sums.device)
-        advantage = advantage.to(sums.device)
-        loss = policy_gradient_loss(sums, old, advantage, tokens, clip=self.config.clip)
-        return loss + self.config.beta * divergence(sums, reference, tokens)
-
     @torch.no_grad()
     def _references(
-        self, adapter: str, task: Encoded, batches: Sequence[Sequence[int]]
+        self, adapter: str, task: Sequence[Example], batches: Sequence[Sequence[int]]
     ) -> Tensor | None:
         """Log-probabilities to compare with, ``[2, examples]``; 0 where no batch uses one.
 
-        Of a pair: both sides, under the reference. Of a scored reply: under the adapter as it
-        was, and under the reference.
+        Of a pair: both sides under the reference; of a reply: under the adapter and the reference.
         """
         settings = self.config
         if settings.method == "rft":
             return None
-        known = torch.zeros(2, len(task.chosen))
+        known = torch.zeros(2, len(task))
         used = sorted({row for batch in batches for row in batch})
-        if settings.method == "pg":
-            known[:, used] = self._all([task.chosen[k] for k in used], adapter)
-            if settings.reference == "base":
-                known[1, used] = self._all([task.chosen[k] for k in used], None)
-            return known
         under = None if settings.reference == "base" else adapter
-        paired = [k for k in used if task.rejected[k] is not None]
-        against = [row for k in paired if (row := task.rejected[k]) is not None]
-        known[0, paired] = self._all([task.chosen[k] for k in paired], under)
+        if settings.method == "pg":
+            known[:, used] = self._all([task[k].chosen for k in used], adapter)
+            if under is None:
+                known[1, used] = self._all([task[k].chosen for k in used], None)
+            return known
+        paired = [k for k in used if task[k].rejected is not None]
+        against = [row for k in paired if (row := task[k].rejected) is not None]
+        known[0, paired] = self._all([task[k].chosen for k in paired], under)
         known[1, paired] = self._all(against, under)
         return known
 
     def _all(self, rows: Sequence[Row], adapter: str | None) -> Tensor:
         """Log-probability of each row, ``[rows]``, under an adapter or the base model."""
+        values = torch.zeros(len(rows))
         with self.model.reference() if adapter is None else self.model.activate(adapter):
             training = self.model.module.training
             self.model.module.eval()
             try:
-                return self._each(rows)
+                for part in by_length(lengths_of(rows), 2 * self.config.batch_size):
+                    values[part] = self._forward([rows[k] for k in part])[0].float().cpu()
             finally:
                 self.model.module.train(training)
-
-    def _each(self, rows: Sequence[Row]) -> Tensor:
-        values = torch.zeros(len(rows))
-        lengths = [len(prompt) + len(reply) for prompt, reply in rows]
-        for part in by_length(lengths, 2 * self.config.batch_size):
-            values[part] = self._forward([rows[k] for k in part])[0].float().cpu()
         return values
 
     def _forward(self, rows: Sequence[Row]) -> tuple[Tensor, Tensor]:
@@ -289,7 +285,7 @@ def _encoded(
     model: Trainable,
     examples: Sequence[PreferencePair] | Sequence[ScoredReply],
     settings: UpdateConfig,
-) -> Encoded:
+) -> list[Example]:
     wanted = ScoredReply if settings.method == "pg" else PreferencePair
     wrong = next((e for e in examples if not isinstance(e, wanted)), None)
     if wrong is not None:
@@ -304,7 +300,5 @@ def _encoded(
 
 def _quarter(values: Sequence[float]) -> tuple[float | None, float | None]:
     """Means of the last and of the first quarter."""
-    if not values:
-        return None, None
     size = max(1, len(values) // 4)
-    return sum(values[-size:]) / size, sum(values[:size]) / size
+    return (sum(values[-size:]) / size, sum(values[:size]) / size) if values else (None, None)

@@ -1,4 +1,4 @@
-"""Padded batches of token rows of similar length."""
+"""Examples as token ids, in padded batches of similar length."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
+
+from swarm_ui.optim.preferences.advantages import ScoredReply
+from swarm_ui.optim.preferences.pairs import PreferencePair
+from swarm_ui.optim.protocols import Trainable
 
 Row = tuple[list[int], list[int]]
 """Token ids of a prompt and of the reply to it."""
@@ -37,13 +41,18 @@ def pad(rows: Sequence[Row], pad_id: int) -> Batch:
     )
 
 
+def lengths_of(rows: Sequence[Row]) -> list[int]:
+    """Tokens of each row."""
+    return [len(prompt) + len(reply) for prompt, reply in rows]
+
+
 def schedule(
-    lengths: Sequence[int], *, steps: int, batch_size: int, rng: random.Random, jitter: float = 6.0
+    lengths: Sequence[int], *, steps: int, batch_size: int, rng: random.Random
 ) -> list[list[int]]:
     """The rows of each of ``steps`` batches, chosen so that there is little padding.
 
     The rows are shuffled passes over all rows, up to ``steps * batch_size``, so all rows are used
-    about equally often. They are sorted by length plus random noise below ``jitter`` tokens, split
+    about equally often. They are sorted by length plus random noise below 6 tokens, split
     into batches, and the batches are shuffled.
     """
     wanted = steps * batch_size
@@ -52,7 +61,7 @@ def schedule(
         once = list(range(len(lengths)))
         rng.shuffle(once)
         rows += once
-    rows = sorted(rows[:wanted], key=lambda row: lengths[row] + rng.random() * jitter)
+    rows = sorted(rows[:wanted], key=lambda row: lengths[row] + rng.random() * 6.0)
     batches = [rows[at : at + batch_size] for at in range(0, len(rows), batch_size)]
     rng.shuffle(batches)
     return batches
@@ -62,3 +71,40 @@ def by_length(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
     """Batches of all rows, shortest first, for passes in which the order does not matter."""
     rows = sorted(range(len(lengths)), key=lengths.__getitem__)
     return [rows[at : at + batch_size] for at in range(0, len(rows), batch_size)]
+
+
+class Example(NamedTuple):
+    """A usable example as token ids."""
+
+    chosen: Row
+    """The chosen reply of a pair, or a scored reply."""
+    rejected: Row | None
+    weight: float
+    """Of a pair; the advantage of a reply."""
+
+
+def encode_pairs(
+    model: Trainable, pairs: Sequence[PreferencePair], *, both: bool, unique: bool
+) -> list[Example]:
+    """Pairs of positive weight: ``both`` sides where there are two, or the chosen replies only.
+
+    With ``unique`` each prompt with its chosen reply is used once.
+    """
+    found: list[Example] = []
+    seen: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
+    for pair in pairs:
+        if pair.weight <= 0:
+            continue
+        chosen = model.encode(pair.decision, pair.chosen.json())
+        key = (tuple(chosen[0]), tuple(chosen[1]))
+        if not unique or key not in seen:
+            against = pair.rejected if both else None
+            rejected = None if against is None else model.encode(pair.decision, against.json())
+            found.append(Example(chosen, rejected, pair.weight))
+        seen.add(key)
+    return found
+
+
+def encode_replies(model: Trainable, replies: Sequence[ScoredReply]) -> list[Example]:
+    """All replies. Repeated ones are kept, because the policy gradient weights by frequency."""
+    return [Example(model.encode(r.decision, r.reply.json()), None, r.advantage) for r in replies]

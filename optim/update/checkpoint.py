@@ -26,6 +26,7 @@ from typing import NamedTuple
 import msgspec
 
 from swarm_ui.errors import ConfigError
+from swarm_ui.storage.durable import sync_folder, write_atomic
 
 _MANIFEST = "manifest.json"
 _NAME = re.compile(r"iteration-(\d{4,})$")
@@ -55,14 +56,10 @@ class Checkpoints:
         self.keep = keep
 
     def save(self, iteration: int, write: Callable[[Path], None]) -> Path:
-        """Write one checkpoint. It is on disk when this returns.
+        """Write one checkpoint; it is on disk when this returns.
 
-        Args:
-            iteration: number of completed iterations.
-            write: writes the files of the state into the given folder.
-
-        Raises:
-            ConfigError: the checkpoint cannot be written.
+        ``write`` gets the folder for the files of the state after ``iteration`` iterations. Raises
+        ``ConfigError`` if the checkpoint cannot be written.
         """
         try:
             self.root.mkdir(parents=True, exist_ok=True)
@@ -76,7 +73,7 @@ class Checkpoints:
                 # A damaged checkpoint of this iteration is replaced.
                 os.rename(final, Path(tempfile.mkdtemp(prefix=_PART, dir=self.root)) / "old")
             os.rename(part, final)
-            _sync(self.root)
+            sync_folder(self.root)
         except OSError as error:
             raise ConfigError(
                 f"cannot write the checkpoint of iteration {iteration} under '{self.root}': {error}"
@@ -85,11 +82,7 @@ class Checkpoints:
         return final
 
     def latest(self, warn: Callable[[str], None]) -> Checkpoint | None:
-        """The newest checkpoint without damage; ``None`` if there is none.
-
-        Args:
-            warn: called with a text for each damaged checkpoint.
-        """
+        """The newest checkpoint without damage, if any; ``warn`` hears of each damaged one."""
         for iteration, folder in sorted(self._found(), reverse=True):
             damage = _damage(folder)
             if damage is None:
@@ -121,15 +114,14 @@ class Checkpoints:
 def _seal(folder: Path) -> None:
     """Flush every file and write the manifest."""
     entries: dict[str, _Entry] = {}
-    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-        _sync(path)
-        entries[path.relative_to(folder).as_posix()] = _entry(path)
-    manifest = folder / _MANIFEST
-    manifest.write_bytes(msgspec.json.format(msgspec.json.encode(entries)))
-    _sync(manifest)
-    for path in [p for p in folder.rglob("*") if p.is_dir()]:
-        _sync(path)
-    _sync(folder)
+    for path in sorted(folder.rglob("*")):
+        if path.is_dir():
+            sync_folder(path)
+        else:
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+            entries[path.relative_to(folder).as_posix()] = _entry(path)
+    write_atomic(folder / _MANIFEST, msgspec.json.format(msgspec.json.encode(entries)))
 
 
 def _damage(folder: Path) -> str | None:
@@ -153,15 +145,3 @@ def _entry(path: Path) -> _Entry:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return _Entry(path.stat().st_size, digest)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    except OSError:
-        # Some file systems cannot flush a directory. The rename is atomic anyway.
-        if not path.is_dir():
-            raise
-    finally:
-        os.close(descriptor)

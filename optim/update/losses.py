@@ -33,7 +33,7 @@ def dpo_loss(
         policy_chosen, policy_rejected: under the policy, with gradient, ``[B]``.
         ref_chosen, ref_rejected: under the reference, ``[B]``.
         beta: strength of the regularisation towards the reference.
-        weight: of each pair, ``[B]``; default 1.
+        weight: of each pair, ``[B]``; default 1. Also that of the other losses.
     """
     h = margin(policy_chosen, policy_rejected, ref_chosen, ref_rejected)
     return _mean(-F.logsigmoid(beta * h), weight)
@@ -61,12 +61,7 @@ def nll_loss(policy_chosen: Tensor, tokens: Tensor, *, weight: Tensor | None = N
     """Mean negative log-likelihood per token (nats) of the chosen replies.
 
     It is the loss of rejection-sampling fine-tuning. Beside DPO it prevents a collapse of the
-    likelihood of chosen replies.
-
-    Args:
-        policy_chosen: with gradient, ``[B]``.
-        tokens: of each reply, ``[B]``.
-        weight: of each reply, ``[B]``; default 1.
+    likelihood of chosen replies. ``tokens`` are those of each reply, ``[B]``.
     """
     w = torch.ones_like(policy_chosen) if weight is None else weight
     return -(w * policy_chosen).sum() / (w * tokens).sum().clamp_min(1e-8)
@@ -97,12 +92,7 @@ def divergence(policy: Tensor, reference: Tensor, tokens: Tensor) -> Tensor:
     """KL divergence from the reference per token (nats), estimated on these replies; at least 0.
 
     ``exp(d) - d - 1`` with ``d = (reference - policy) / tokens``, the estimator of GRPO (arXiv
-    2402.03300, eq. 4) on the mean over a reply's tokens.
-
-    Args:
-        policy: with gradient, ``[B]``.
-        reference: ``[B]``.
-        tokens: of each reply, ``[B]``.
+    2402.03300, eq. 4) on the mean over a reply's tokens. All arguments are ``[B]``.
     """
     d = (reference - policy) / tokens.clamp_min(1)
     return (d.exp() - d - 1.0).mean()

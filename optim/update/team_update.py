@@ -36,8 +36,7 @@ def update_team(
         model: changed in place.
         examples: of all nodes: pairs, or scored replies for ``method="pg"``.
         adapters: by node; nodes may share one.
-        config: decides whether this is a shared iteration.
-        iteration: counted from 0.
+        config, iteration: decide whether one adapter is trained for all.
         rehearse: gives the share ``config.rehearsal`` of examples to repeat.
         done: called with (updates done, number of updates).
     """

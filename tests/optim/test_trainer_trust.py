@@ -16,8 +16,7 @@ from learning_run import CONFIG, run
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.callbacks import Callbacks
-from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
-from swarm_ui.optim.credit.assigners.noisy_critic import NoisyCritic
+from swarm_ui.optim.credit.assigners.critic import NoisyCritic, ScriptedCritic
 from swarm_ui.optim.credit.trust import TrustConfig
 from swarm_ui.optim.metrics import IterationMetrics
 from swarm_ui.optim.update.checkpoint import Checkpoints

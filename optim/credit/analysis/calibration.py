@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -14,7 +15,7 @@ from swarm_ui.optim.credit.analysis.ranks import auc, auc_by_bootstrap, by_boots
 from swarm_ui.stats import Interval, wilson
 from swarm_ui.trace.records import Episode
 
-Key = TypeVar("Key", int, str)
+Key = TypeVar("Key")
 
 Tables = Sequence[Sequence[CreditTable]]
 """``[episodes][steps]``."""
@@ -81,40 +82,38 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def calibration(
-    episodes: Sequence[Episode],
-    tables: Tables,
-    reference: Tables | None = None,
-    *,
-    bins: int = 10,
+    episodes: Sequence[Episode], tables: Tables, reference: Tables | None = None, *, bins: int = 10
 ) -> Calibration:
-    """The report on one assigner.
+    """The report on one assigner; masked episodes are left out.
 
-    Args:
-        episodes: that were judged; masked ones are left out.
-        tables: the assigner's credit for them.
-        reference: credit that is taken as right, such as that of a scripted critic. Without it,
-            scores are compared with outcomes only.
-        bins: number of bins of the reliability curve, which are of equal width.
+    ``reference`` is credit that is taken as right, such as that of a scripted critic. Without it,
+    scores are compared with outcomes only. The ``bins`` of the reliability curve are of equal
+    width.
     """
     if bins < 1:
         raise ConfigError(f"calibration: bins must be at least 1, got {bins}")
     rows = scored(episodes, tables, reference)
     known = [row for row in rows if row.right is not None]
-    judged = _count(reference) if reference is not None else 0
-    signed = any(table.signed for steps in tables for table in steps)
+    judged = [_bit(v) for t in _all(reference or ()) for row in t.unit().values for v in row]
+    signed = any(table.signed for table in _all(tables))
     cells = () if signed else _bins(known, bins)
     total = sum(cell.right.n for cell in cells)
     error = math.fsum(abs(c.score - c.right.mean) * c.right.n for c in cells) / max(1, total)
+    by_episode = _grouped(rows, lambda row: row.episode)
     return Calibration(
         source=_source(tables),
         reference="outcome" if reference is None else _source(reference),
-        unscored=max(0, judged - len(known)),
+        unscored=max(0, sum(bit is not None for bit in judged) - len(known)),
         whole=part(rows),
-        episode_auc=_episode_auc(rows),
+        episode_auc=auc_by_bootstrap(
+            [_mean_score(found) for found in by_episode.values()],
+            [found[0].outcome > 0.5 for found in by_episode.values()],
+            range(len(by_episode)),
+        ),
         error=error if cells else None,
         bins=cells,
-        by_round=_parts(rows, lambda row: row.round),
-        by_agent=_parts(rows, lambda row: row.agent),
+        by_round={k: part(found) for k, found in _grouped(rows, lambda row: row.round).items()},
+        by_agent={k: part(found) for k, found in _grouped(rows, lambda row: row.agent).items()},
     )
 
 
@@ -154,7 +153,7 @@ def part(rows: Sequence[Scored]) -> Part:
     agreeing = sum(row.score != 0.5 and (row.score > 0.5) == row.right for row in known)
     return Part(
         scored=len(rows),
-        mean=math.fsum(row.score for row in rows) / len(rows) if rows else None,
+        mean=_mean_score(rows) if rows else None,
         agreement=agreeing / len(known) if known else None,
         auc=_auc(known, [bool(row.right) for row in known]),
         outcome_auc=_auc(rows, [row.outcome > 0.5 for row in rows]),
@@ -162,13 +161,14 @@ def part(rows: Sequence[Scored]) -> Part:
     )
 
 
+def _auc(rows: Sequence[Scored], right: Sequence[bool]) -> Interval | None:
+    return auc_by_bootstrap([row.score for row in rows], right, [row.episode for row in rows])
+
+
 def _inside_auc(rows: Sequence[Scored]) -> Interval | None:
     """See :attr:`Part.inside`."""
-    decisions: dict[tuple[int, int], list[Scored]] = {}
-    for row in rows:
-        decisions.setdefault((row.episode, row.step), []).append(row)
     sums: dict[int, tuple[float, int]] = {}
-    for (episode, _), messages in decisions.items():
+    for (episode, _), messages in _grouped(rows, lambda row: (row.episode, row.step)).items():
         right = [bool(row.right) for row in messages]
         chance = auc([row.score for row in messages], right)
         if chance is not None:
@@ -184,60 +184,35 @@ def _inside_auc(rows: Sequence[Scored]) -> Interval | None:
     return by_bootstrap(share, len(by_episode))
 
 
-def _auc(rows: Sequence[Scored], right: Sequence[bool]) -> Interval | None:
-    return auc_by_bootstrap([row.score for row in rows], right, [row.episode for row in rows])
-
-
-def _episode_auc(rows: Sequence[Scored]) -> Interval | None:
-    scores: dict[int, list[float]] = {}
-    outcomes: dict[int, bool] = {}
-    for row in rows:
-        scores.setdefault(row.episode, []).append(row.score)
-        outcomes[row.episode] = row.outcome > 0.5
-    means = [math.fsum(values) / len(values) for values in scores.values()]
-    return auc_by_bootstrap(means, list(outcomes.values()), range(len(means)))
-
-
 def _bins(rows: Sequence[Scored], count: int) -> tuple[Bin, ...]:
-    members: dict[int, list[Scored]] = {}
-    for row in rows:
-        members.setdefault(min(count - 1, int(row.score * count)), []).append(row)
+    members = _grouped(rows, lambda row: min(count - 1, int(row.score * count)))
     found = []
     for number, inside in sorted(members.items()):
-        share = wilson([float(bool(row.right)) for row in inside])
+        share = wilson([row.right for row in inside])
         assert share is not None
-        found.append(
-            Bin(
-                low=number / count,
-                high=(number + 1) / count,
-                score=math.fsum(row.score for row in inside) / len(inside),
-                right=share,
-            )
-        )
+        low, high = number / count, (number + 1) / count
+        found.append(Bin(low=low, high=high, score=_mean_score(inside), right=share))
     return tuple(found)
+
+
+def _mean_score(rows: Sequence[Scored]) -> float:
+    return math.fsum(row.score for row in rows) / len(rows)
 
 
 def _bit(value: float | None) -> bool | None:
     return None if value is None or value == 0.5 else value > 0.5
 
 
-def _count(tables: Tables) -> int:
-    return sum(
-        _bit(v) is not None
-        for steps in tables
-        for table in steps
-        for row in table.unit().values
-        for v in row
-    )
+def _all(tables: Tables) -> Iterator[CreditTable]:
+    return chain.from_iterable(tables)
 
 
 def _source(tables: Tables) -> str:
-    return next((table.source for steps in tables for table in steps), "")
+    return next((table.source for table in _all(tables)), "")
 
 
-def _parts(rows: Sequence[Scored], key: Callable[[Scored], Key]) -> dict[Key, Part]:
-    """The figures of the messages with each key."""
+def _grouped(rows: Sequence[Scored], key: Callable[[Scored], Key]) -> dict[Key, list[Scored]]:
     groups: dict[Key, list[Scored]] = {}
     for row in rows:
         groups.setdefault(key(row), []).append(row)
-    return {name: part(members) for name, members in groups.items()}
+    return groups

@@ -6,6 +6,8 @@ import asyncio
 import math
 import time
 from collections.abc import Mapping, Sequence
+from itertools import repeat
+from statistics import fmean, pstdev, pvariance
 
 import msgspec
 
@@ -13,27 +15,26 @@ from swarm_ui.credit import CreditTable, EpisodeAssigner
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.credit.analysis.calibration import Part, part, scored
 from swarm_ui.optim.credit.analysis.ranks import spearman
-from swarm_ui.optim.credit.assigners.assigner import calls_of, unscored
+from swarm_ui.optim.credit.assigners.assigner import (
+    EpisodeCredit,
+    States,
+    Tables,
+    as_matrix,
+    calls_of,
+)
 from swarm_ui.trace.records import Episode
 
 
-class RecordedCredit:
-    """The credit recorded in the episodes, as an assigner."""
+class RecordedCredit(EpisodeCredit):
+    """The credit recorded in the episodes, as an assigner; a step without it is unscored."""
 
+    name = "recorded"
     calls = 0
 
-    def __init__(self, name: str = "recorded") -> None:
-        self.name = name
-
-    async def assess(
-        self, episode: Episode, states: Sequence[object] | None = None
-    ) -> tuple[CreditTable, ...]:
-        """``StepRecord.credit``; a step without it is unscored."""
-        if episode.success is None:
-            return unscored(episode, self.name)
+    async def _assess(self, episode: Episode, states: States) -> Tables:
         return tuple(
-            empty if record.credit is None else CreditTable(values=record.credit, source=self.name)
-            for record, empty in zip(episode.steps, unscored(episode, self.name), strict=True)
+            CreditTable(values=r.credit or as_matrix(r.trace, {}), source=self.name)
+            for r in episode.steps
         )
 
 
@@ -41,7 +42,7 @@ class Assessed(msgspec.Struct, frozen=True, kw_only=True):
     """The credit that one assigner gave, and its cost."""
 
     name: str
-    tables: tuple[tuple[CreditTable, ...], ...]
+    tables: tuple[Tables, ...]
     seconds: float
     calls: int | None
     """To agents and models; ``None``: the assigner does not count them."""
@@ -89,32 +90,25 @@ async def assess_all(
     """The credit of an assigner for all episodes, several of which it judges concurrently."""
     gate = asyncio.Semaphore(concurrency)
 
-    async def one(number: int) -> tuple[CreditTable, ...]:
+    async def one(episode: Episode, at: States) -> Tables:
         async with gate:
-            at = None if states is None else states[number]
-            return await assigner.assess(episodes[number], at)
+            return await assigner.assess(episode, at)
 
     before = calls_of(assigner)
     began = time.perf_counter()
-    tables = await asyncio.gather(*[one(number) for number in range(len(episodes))])
+    tables = await asyncio.gather(*map(one, episodes, states or repeat(None)))
     seconds = time.perf_counter() - began
-    after = calls_of(assigner)
-    calls = None if before is None or after is None else after - before
+    calls = None if before is None else (calls_of(assigner) or 0) - before
     return Assessed(name=assigner.name, tables=tuple(tables), seconds=seconds, calls=calls)
 
 
 def compare(
     episodes: Sequence[Episode], assessed: Sequence[Assessed], *, reference: str = ""
 ) -> Comparison:
-    """Figures of all assigners.
+    """Figures of all assigners on the episodes that all of them judged.
 
-    Args:
-        episodes: that all of them judged.
-        assessed: from :func:`assess_all`, names all different.
-        reference: name of the one that is taken as right.
-
-    Raises:
-        ConfigError: there are no assigners, two have the same name, or the reference is missing.
+    ``reference`` names the one that is taken as right. Raises ``ConfigError`` if there are no
+    assigners, two have the same name, or the reference is missing.
     """
     if not assessed:
         raise ConfigError("compare: there is nothing to compare; give the credit of an assigner")
@@ -156,27 +150,16 @@ def _side(one: Assessed, figures: Part, scores: Mapping[Place, float], messages:
     decisions: dict[tuple[int, int], list[float]] = {}
     for (episode, step, _, _), value in scores.items():
         decisions.setdefault((episode, step), []).append(value)
-    inside = [_variance(values) for values in decisions.values() if len(values) > 1]
-    errors = [
-        error
-        for steps in one.tables
-        for table in steps
-        for row in table.unit().errors or ()
-        for error in row
-        if error is not None
-    ]
+    inside = [pvariance(values) for values in decisions.values() if len(values) > 1]
+    tables = [table.unit() for steps in one.tables for table in steps]
+    errors = [error for t in tables for row in t.errors or () for error in row if error is not None]
     return Side(
         **msgspec.structs.asdict(figures),
         name=one.name,
         share=len(scores) / messages if messages else 0.0,
-        deviation=math.sqrt(_variance(list(scores.values()))) if scores else None,
-        within=math.sqrt(math.fsum(inside) / len(inside)) if inside else None,
-        error=math.fsum(errors) / len(errors) if errors else None,
+        deviation=pstdev(scores.values()) if scores else None,
+        within=math.sqrt(fmean(inside)) if inside else None,
+        error=fmean(errors) if errors else None,
         calls=one.calls,
         seconds=one.seconds,
     )
-
-
-def _variance(values: Sequence[float]) -> float:
-    mean = math.fsum(values) / len(values)
-    return math.fsum((v - mean) ** 2 for v in values) / len(values)

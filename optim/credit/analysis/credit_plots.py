@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from swarm_ui.optim.credit.analysis.calibration import Calibration
 from swarm_ui.optim.credit.analysis.compare import Comparison
-from swarm_ui.optim.plots import new_figure, save_figure
+from swarm_ui.optim.plots import heat_map, new_figure, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,11 +18,7 @@ def plot_reliability(reports: Sequence[Calibration], path: Path) -> None:
     """Share of messages that are right against their score, with one line for each assigner.
 
     On the diagonal a score is the probability of being right. The area of a mark grows with the
-    number of messages; bars are 95 % intervals.
-
-    Args:
-        reports: reports made with a reference; those without bins are left out.
-        path: ``.png`` or ``.svg``.
+    number of messages; bars are 95 % intervals. Reports without bins are left out.
     """
     figure, (axes,) = new_figure(8.0, 4.6)
     axes.plot([0, 1], [0, 1], color="#999999", linewidth=1, linestyle="--")
@@ -49,19 +45,11 @@ def plot_reliability(reports: Sequence[Calibration], path: Path) -> None:
 def plot_comparison(comparison: Comparison, path: Path) -> None:
     """Rank correlations of all pairs, and the AUC and the cost of each assigner."""
     sides = comparison.sides
-    names = [side.name for side in sides]
     n = len(sides)
     figure, (left, right) = new_figure(5.5 + 1.05 * n, 2.2 + 0.45 * n, columns=2)
-    shown = [[float("nan") if v is None else v for v in row] for row in comparison.ranks]
-    left.set_facecolor("#e8e8e8")
-    left.imshow(shown, cmap="RdBu", vmin=-1.0, vmax=1.0, aspect="auto")
-    for r, row in enumerate(comparison.ranks):
-        for k, value in enumerate(row):
-            ink = "white" if value is not None and abs(value) > 0.7 else "black"
-            text = "–" if value is None else f"{value:.2f}"
-            left.text(k, r, text, ha="center", va="center", fontsize=8, color=ink)
+    heat_map(left, comparison.ranks, (-1.0, 1.0), "RdBu", light_above=0.7)
     left.set_xticks(range(n), [f"{k + 1}" for k in range(n)])
-    left.set_yticks(range(n), [f"{k + 1}  {name}" for k, name in enumerate(names)], fontsize=8)
+    left.set_yticks(range(n), [f"{k + 1}  {side.name}" for k, side in enumerate(sides)], fontsize=8)
     left.set_title("rank correlation", fontsize=10)
     _against_reference(right, comparison)
     save_figure(figure, path)

@@ -18,7 +18,7 @@ from swarm_ui.optim.credit.assigners.assigner import by_episode, replay_snapshot
 from swarm_ui.optim.credit.assigners.counterfactual import Counterfactual
 from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
 from swarm_ui.optim.credit.assigners.progress_credit import AgreementCredit, NoveltyCredit
-from swarm_ui.optim.credit.assigners.shapley_credit import ShapleyCredit
+from swarm_ui.optim.credit.assigners.shapley_values import ShapleyCredit
 from swarm_ui.optim.credit.assigners.values import CriticValue
 from swarm_ui.trace.records import Episode
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
@@ -11,6 +12,11 @@ from swarm_ui.environment import Environment, Restorable
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.rollout.episodes import WAIT
 from swarm_ui.trace.records import Episode, Trace
+
+States = Sequence[object] | None
+"""The environment's snapshot at each decision of an episode."""
+Tables = tuple[CreditTable, ...]
+"""One for each step of an episode."""
 
 
 def calls_of(assigner: object) -> int | None:
@@ -24,12 +30,27 @@ def calls_of(assigner: object) -> int | None:
 
 def by_episode(assigner: CreditAssigner | EpisodeAssigner) -> EpisodeAssigner:
     """The assigner as one of whole episodes."""
-    if isinstance(assigner, EpisodeAssigner):
-        return assigner
-    return PerDecision(assigner)
+    return assigner if isinstance(assigner, EpisodeAssigner) else PerDecision(assigner)
 
 
-class PerDecision:
+class EpisodeCredit(ABC):
+    """An :class:`~swarm_ui.credit.EpisodeAssigner` that leaves masked episodes unscored."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str: ...
+
+    async def assess(self, episode: Episode, states: States = None) -> Tables:
+        """A table for each step; see the class and :class:`~swarm_ui.credit.EpisodeAssigner`."""
+        if episode.success is None:
+            return unscored(episode, self.name)
+        return await self._assess(episode, states)
+
+    @abstractmethod
+    async def _assess(self, episode: Episode, states: States) -> Tables: ...
+
+
+class PerDecision(EpisodeCredit):
     """An assigner of single decisions as one of whole episodes."""
 
     def __init__(self, assigner: CreditAssigner) -> None:
@@ -44,19 +65,11 @@ class PerDecision:
         """Calls so far; ``None``: the assigner does not count them."""
         return calls_of(self._assigner)
 
-    async def assess(
-        self, episode: Episode, states: Sequence[object] | None = None
-    ) -> tuple[CreditTable, ...]:
-        """See :class:`~swarm_ui.credit.EpisodeAssigner`."""
-        if episode.success is None:
-            return unscored(episode, self.name)
+    async def _assess(self, episode: Episode, states: States) -> Tables:
         check_states(episode, states, self.name)
-        return tuple(
-            [
-                await self._assigner.assign(record.trace, None if states is None else states[k])
-                for k, record in enumerate(episode.steps)
-            ]
-        )
+        at = states or [None] * len(episode.steps)
+        pairs = zip(episode.steps, at, strict=True)
+        return tuple([await self._assigner.assign(record.trace, state) for record, state in pairs])
 
 
 def as_matrix(trace: Trace, values: Mapping[str, float]) -> Matrix:
@@ -90,31 +103,23 @@ def unparsed_messages(trace: Trace) -> set[str]:
     Messages of nodes that failed, and abstentions, are left out.
     """
     failed = {call.message for call in trace.calls if call.error is not None}
-    return {
-        m.id
-        for m in trace.messages
-        if m.action is None and m.error is not None and m.id not in failed
-    }
-
-
-def empty_matrix(trace: Trace) -> Matrix:
-    """A matrix in which every message is unscored."""
-    return as_matrix(trace, {})
+    unread = {m.id for m in trace.messages if m.action is None and m.error is not None}
+    return unread - failed
 
 
 def unscored_decision(trace: Trace, source: str, why: str, signed: bool = False) -> CreditTable:
     """A table without credit."""
     reasons = (why,) * trace.rounds
-    return CreditTable(values=empty_matrix(trace), source=source, rationale=reasons, signed=signed)
+    return CreditTable(values=as_matrix(trace, {}), source=source, rationale=reasons, signed=signed)
 
 
-def unscored(episode: Episode, source: str) -> tuple[CreditTable, ...]:
+def unscored(episode: Episode, source: str) -> Tables:
     """Tables without credit, which a masked episode gets."""
     why = f"masked: {episode.fault}"
     return tuple(unscored_decision(record.trace, source, why) for record in episode.steps)
 
 
-def check_states(episode: Episode, states: Sequence[object] | None, who: str) -> None:
+def check_states(episode: Episode, states: States, who: str) -> None:
     """Raises ``ConfigError`` if there is not one snapshot for each step."""
     if states is not None and len(states) != len(episode.steps):
         raise ConfigError(

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from statistics import stdev
 
 from swarm_ui.credit import CreditTable
 from swarm_ui.engine.limits import Limits
@@ -26,20 +27,37 @@ from swarm_ui.optim.credit.assigners.values import DecisionValue, ReplayCost, ne
 from swarm_ui.trace.records import Trace
 
 
-class Counterfactual:
-    """Credit of each message by replaying the decision. It is signed; 0 means no effect.
+class ReplayCredit(ABC):
+    """Credit from replays of a decision, for every message that was delivered; signed.
 
     Implements :class:`~swarm_ui.credit.CreditAssigner`. The adapters must be those of the recorded
     trace, because a changed adapter gives other replies for that reason alone.
     """
 
+    def __init__(self, graph: Dag, value: DecisionValue, limits: Limits | None) -> None:
+        self._graph, self._value, self._limits = graph, value, limits
+        self.cost = ReplayCost()
+        """Replays and calls so far."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str: ...
+
+    @property
+    def calls(self) -> int:
+        """Calls of agents so far, including those of the value."""
+        return self.cost.calls + (calls_of(self._value) or 0)
+
+    @abstractmethod
+    async def assign(self, trace: Trace, state: object | None) -> CreditTable:
+        """See the class; ``None`` where a replay or its value failed."""
+
+
+class Counterfactual(ReplayCredit):
+    """Credit of each message by replaying the decision without it; 0 means no effect."""
+
     def __init__(
-        self,
-        graph: Dag,
-        value: DecisionValue,
-        *,
-        samples: int = 0,
-        limits: Limits | None = None,
+        self, graph: Dag, value: DecisionValue, *, samples: int = 0, limits: Limits | None = None
     ) -> None:
         """
         Args:
@@ -51,22 +69,16 @@ class Counterfactual:
         """
         if samples < 0:
             raise ConfigError(f"Counterfactual: samples must be 0 or more, got {samples}")
-        self._graph, self._value, self._samples, self._limits = graph, value, samples, limits
-        self.cost = ReplayCost()
-        """Replays and calls so far."""
+        super().__init__(graph, value, limits)
+        self._samples = samples
 
     @property
     def name(self) -> str:
         how = f"resampled ×{self._samples}" if self._samples else "removed"
         return f"counterfactual, {how} ({self._value.name})"
 
-    @property
-    def calls(self) -> int:
-        """Calls of agents so far, including those of the value."""
-        return self.cost.calls + (calls_of(self._value) or 0)
-
     async def assign(self, trace: Trace, state: object | None) -> CreditTable:
-        """Credit for every delivered message; ``None`` where a replay or its value failed."""
+        """See :class:`ReplayCredit`."""
         factual = await self._value(trace, state)
         if factual is None:
             why = "the decision itself could not be judged"
@@ -76,7 +88,7 @@ class Counterfactual:
         others = await asyncio.gather(*[self._otherwise(graph, trace, id, state) for id in ids])
         known = {id: worths for id, worths in zip(ids, others, strict=True) if worths}
         values = {id: factual - sum(w) / len(w) for id, w in known.items()}
-        errors = {id: _error(w) for id, w in known.items() if len(w) > 1}
+        errors = {id: stdev(w) / math.sqrt(len(w)) for id, w in known.items() if len(w) > 1}
         return CreditTable(
             values=as_matrix(trace, values),
             source=self.name,
@@ -115,9 +127,3 @@ def as_recorded(graph: Dag, trace: Trace) -> Dag:
             )
     # Conditional edges are part of the graph; a trace does not contain their conditions.
     return graph if graph.when or trace.edges == graph.talk else graph.with_edges(trace.edges)
-
-
-def _error(worths: Sequence[float]) -> float:
-    mean = sum(worths) / len(worths)
-    variance = sum((w - mean) ** 2 for w in worths) / (len(worths) - 1)
-    return math.sqrt(variance / len(worths))

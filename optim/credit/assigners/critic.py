@@ -1,24 +1,28 @@
-"""Credit from an environment that grades actions, and credit from the outcome only."""
+"""Credit from an environment that grades actions, from the outcome only, and with errors added."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Protocol, runtime_checkable
 
 import msgspec
 
 from swarm_ui.action import Action, ActionKey
-from swarm_ui.credit import CreditTable, credited
+from swarm_ui.credit import CreditAssigner, CreditTable, credited
 from swarm_ui.errors import ConfigError
 from swarm_ui.node import derive
 from swarm_ui.observation import Observation
 from swarm_ui.optim.credit.assigners.assigner import (
+    EpisodeCredit,
+    States,
+    Tables,
     as_matrix,
+    calls_of,
     proposal_messages,
     unparsed_messages,
-    unscored,
 )
+from swarm_ui.optim.credit.assigners.progress_credit import screen_key
 from swarm_ui.trace.records import Episode, Trace
 
 _CACHED_STATES = 50_000
@@ -60,10 +64,8 @@ class ScriptedCritic:
         """
         if not 0.0 <= flips <= 1.0:
             raise ConfigError(f"flips must be in [0, 1], got {flips}")
-        self._make_environment = make_environment
+        self._make_environment, self._flips, self._seed = make_environment, flips, seed
         self._environment: Grader | None = None
-        self._flips = flips
-        self._seed = seed
         self._grades: dict[tuple[str, str], dict[ActionKey, float]] = {}
 
     @property
@@ -73,11 +75,8 @@ class ScriptedCritic:
     async def assign(self, trace: Trace, state: object | None) -> CreditTable:
         """1.0 for a proposal that brings the state nearer to success, else 0.0.
 
-        A reply without a valid action gets 0.0. A node that failed or abstained is unscored
-        (``None``).
-
-        Raises:
-            ConfigError: no snapshot was given.
+        A reply without a valid action gets 0.0; a node that failed or abstained is unscored.
+        Raises ``ConfigError`` without a snapshot.
         """
         if state is None:
             raise ConfigError(
@@ -86,16 +85,14 @@ class ScriptedCritic:
             )
         actions = {m.action.key: m.action for m in trace.messages if m.action is not None}
         verdicts = self._grade(actions, trace, state)
-        noisy = {key: self._noisy(trace.observation, key, v) for key, v in verdicts.items()}
-        values = {m.id: noisy[m.action.key] for m in trace.messages if m.action is not None}
-        values |= dict.fromkeys(unparsed_messages(trace), 0.0)
-        why = {
-            m.id: _NEARER[verdicts[m.action.key] > 0]
-            + (", turned round" if noisy[m.action.key] != verdicts[m.action.key] else "")
-            for m in trace.messages
-            if m.action is not None
-        }
-        why |= dict.fromkeys(unparsed_messages(trace), "no valid action")
+        values = dict.fromkeys(unparsed_messages(trace), 0.0)
+        why = dict.fromkeys(values, "no valid action")
+        for message in trace.messages:
+            if message.action is not None:
+                verdict = verdicts[message.action.key]
+                values[message.id] = given = self._noisy(trace, message.action.key, verdict)
+                turned = ", turned round" if given != verdict else ""
+                why[message.id] = _NEARER[verdict > 0] + turned
         return CreditTable(
             values=as_matrix(trace, values), source=self.name, rationale=_by_round(trace, why)
         )
@@ -104,7 +101,8 @@ class ScriptedCritic:
         self, actions: dict[ActionKey, Action], trace: Trace, state: object
     ) -> dict[ActionKey, float]:
         """Grades without errors, from the cache if the episode has a name."""
-        place = (trace.run, _digest(msgspec.structs.replace(trace.observation, png=None)))
+        screen = msgspec.json.encode(msgspec.structs.replace(trace.observation, png=None))
+        place = (trace.run, digest(screen))
         known = self._grades.setdefault(place, {}) if trace.run else {}
         missing = sorted(actions.keys() - known.keys(), key=repr)
         if missing:
@@ -116,47 +114,42 @@ class ScriptedCritic:
             self._grades.clear()
         return {key: known[key] for key in actions}
 
-    def _noisy(self, observation: Observation, key: ActionKey, verdict: float) -> float:
+    def _noisy(self, trace: Trace, key: ActionKey, verdict: float) -> float:
         if not self._flips:
             return verdict
         # Without the history, so that the same screen gives the same error later.
-        screen = _digest(msgspec.structs.replace(observation, history=(), png=None))
+        screen = digest(screen_key(trace.observation))
         flipped = derive(self._seed, screen, repr(key)) / 2**53 < self._flips
         return 1.0 - verdict if flipped else verdict
 
 
-class OutcomeCredit:
+class OutcomeCredit(EpisodeCredit):
     """The episode's outcome as the credit of all its messages: learning *without* a critic.
 
-    Implements :class:`~swarm_ui.credit.EpisodeAssigner`.
+    1.0 or 0.0 for all proposals and unreadable replies.
     """
 
     name = "outcome"
     calls = 0
     """Of models: none."""
 
-    async def assess(
-        self, episode: Episode, states: Sequence[object] | None = None
-    ) -> tuple[CreditTable, ...]:
-        """1.0 or 0.0 for all proposals and unreadable replies."""
-        return self.tables(episode)
+    async def _assess(self, episode: Episode, states: States) -> Tables:
+        return self._tables(episode)
 
-    def tables(self, episode: Episode) -> tuple[CreditTable, ...]:
-        """As :meth:`assess`, but synchronous."""
-        if episode.success is None:
-            return unscored(episode, self.name)
-        value = float(episode.success)
-        tables = []
-        for record in episode.steps:
-            values = dict.fromkeys(proposal_messages(record.trace), value)
-            matrix = as_matrix(record.trace, values)
-            why = (_ENDED[episode.success],) * record.trace.rounds
-            tables.append(CreditTable(values=matrix, source=self.name, rationale=why))
-        return tuple(tables)
+    def _tables(self, episode: Episode) -> Tables:
+        value, why = float(bool(episode.success)), _ENDED[bool(episode.success)]
+        return tuple(
+            CreditTable(
+                values=as_matrix(trace, dict.fromkeys(proposal_messages(trace), value)),
+                source=self.name,
+                rationale=(why,) * trace.rounds,
+            )
+            for trace in (record.trace for record in episode.steps)
+        )
 
     def credit(self, episode: Episode) -> Episode:
         """The episode with this credit in its steps; a masked one is not changed."""
-        return episode if episode.success is None else credited(episode, self.tables(episode))
+        return episode if episode.success is None else credited(episode, self._tables(episode))
 
 
 def _by_round(trace: Trace, why: Mapping[str, str]) -> tuple[str, ...]:
@@ -171,5 +164,79 @@ def _by_round(trace: Trace, why: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _digest(observation: Observation) -> str:
-    return hashlib.blake2b(msgspec.json.encode(observation), digest_size=16).hexdigest()
+def digest(data: bytes) -> str:
+    """A short name of a screen."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+class NoisyCritic:
+    """Adds errors to the scores of a critic.
+
+    An error is drawn once for each screen and proposal, because a real critic repeats its errors.
+    With ``fresh`` it is drawn for each message instead, so errors average out. Implements
+    :class:`~swarm_ui.credit.CreditAssigner`.
+    """
+
+    def __init__(
+        self,
+        critic: CreditAssigner,
+        *,
+        flip: float = 0.0,
+        bias: float = 0.0,
+        anti: bool = False,
+        fresh: bool = False,
+        seed: int = 0,
+    ) -> None:
+        """
+        Args:
+            critic: gives the scores without errors.
+            flip: share of scores ``s`` that become ``1 - s``.
+            bias: added to every score, which is then clipped to [0, 1].
+            anti: whether every score is inverted first, so that the critic prefers wrong actions.
+            fresh: see the class.
+            seed: decides which scores are inverted.
+        """
+        if not 0.0 <= flip <= 1.0:
+            raise ConfigError(f"NoisyCritic: flip must be in [0, 1], got {flip}")
+        if not -1.0 <= bias <= 1.0:
+            raise ConfigError(f"NoisyCritic: bias must be in [-1, 1], got {bias}")
+        self._critic, self._flip, self._bias = critic, flip, bias
+        self._anti, self._fresh, self._seed = anti, fresh, seed
+
+    @property
+    def name(self) -> str:
+        parts = [
+            f"{100 * self._flip:g} % {'fresh ' if self._fresh else ''}errors" if self._flip else "",
+            f"bias {self._bias:+g}" if self._bias else "",
+            "turned round" if self._anti else "",
+        ]
+        return ", ".join([self._critic.name, *filter(None, parts)])
+
+    @property
+    def calls(self) -> int | None:
+        """Calls of the critic so far; ``None``: it does not count them."""
+        return calls_of(self._critic)
+
+    async def assign(self, trace: Trace, state: object | None) -> CreditTable:
+        """The critic's table with errors. Unscored messages stay unscored."""
+        table = (await self._critic.assign(trace, state)).unit()
+        said = {(m.round, m.sender): m for m in trace.messages}
+        screen = digest(screen_key(trace.observation))
+
+        def worse(score: float | None, round: int, agent: str) -> float | None:
+            if score is None:
+                return None
+            message = said[round, agent]
+            what = repr(message.action.key) if message.action else message.content
+            if self._fresh:
+                what = f"{trace.run}/{trace.seed}/{message.id}"
+            score = 1.0 - score if self._anti else score
+            if derive(self._seed, screen, what) / 2**53 < self._flip:
+                score = 1.0 - score
+            return max(0.0, min(1.0, score + self._bias))
+
+        values = tuple(
+            tuple(worse(v, r, agent) for v, agent in zip(row, trace.agents, strict=True))
+            for r, row in enumerate(table.values)
+        )
+        return msgspec.structs.replace(table, values=values, source=self.name, errors=None)

@@ -40,7 +40,7 @@ Output = tuple[str, str, Action | None]
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """The scores in a critic's reply: one for each agent in [0, 1], or ``None``."""
+    """A critic's reply; each score is in [0, 1], or ``None``."""
 
     scores: dict[str, float | None]
     rationale: str
@@ -78,11 +78,9 @@ class LLMCritic:
         """
         if threshold is not None and not 0.0 <= threshold <= 1.0:
             raise ConfigError(f"LLMCritic: threshold must be in [0, 1] or None, got {threshold}")
-        self._model = model
-        self._threshold = threshold
-        self._max_tokens = max_tokens
+        self._model, self._threshold, self._max_tokens = model, threshold, max_tokens
         self._cache: MutableMapping[str, str] = {} if cache is None else cache
-        self._schema, self._budget = schema, budget
+        self._schema, self._budget = schema, budget or Budget()
         self._asking: dict[str, asyncio.Event] = {}
         self.calls = 0
         """Calls to the model so far, without replies from the cache."""
@@ -136,14 +134,13 @@ class LLMCritic:
         return read_verdict(self._cache[key], agents)
 
     async def _asked(self, key: str, chat: tuple[ChatMessage, ...], agents: list[str]) -> Verdict:
-        reply = await self._ask(chat, agents, 0)
-        verdict = read_verdict(reply, agents)
-        if verdict.empty:
-            chat += (ChatMessage("assistant", reply), ChatMessage("user", _AGAIN))
-            reply = await self._ask(chat, agents, 1)
+        for attempt in range(2):
+            reply = await self._ask(chat, agents, seed=attempt)
             verdict = read_verdict(reply, agents)
-        if not verdict.empty:
-            self._cache[key] = reply
+            if not verdict.empty:
+                self._cache[key] = reply
+                break
+            chat += (ChatMessage("assistant", reply), ChatMessage("user", _AGAIN))
         return verdict
 
     async def _ask(self, chat: tuple[ChatMessage, ...], agents: list[str], seed: int) -> str:
@@ -154,20 +151,15 @@ class LLMCritic:
             seed=seed,
             json_schema=verdict_schema(agents) if self._schema else None,
         )
-        hold = None
-        if self._budget is not None:
-            most = Usage(
-                prompt_tokens=guess_tokens(transcript(chat)), completion_tokens=self._max_tokens
-            )
-            hold = self._budget.reserve(most, self.name)
-        used = None
+        prompt = guess_tokens(transcript(chat))
+        most = Usage(prompt_tokens=prompt, completion_tokens=self._max_tokens)
+        hold, used = self._budget.reserve(most, self.name), None
         self.calls += 1
         try:
             (completion,) = await self._model.generate([request])
             used = completion.usage
         finally:
-            if self._budget is not None and hold is not None:
-                self._budget.settle(hold, used)
+            self._budget.settle(hold, used)
         return completion.text
 
     def _bit(self, score: float | None) -> float | None:
@@ -184,30 +176,24 @@ def outputs_of(trace: Trace, round: int) -> list[Output]:
     Agents without a reply are left out, because a failed call is not a wrong answer.
     """
     said = {m.sender: m for m in trace.messages if m.round == round}
-    spoke = [(agent, said[agent]) for agent in trace.agents if agent in said]
     return [
-        (agent, message.content, message.action)
-        for agent, message in spoke
-        if message.content.strip() or message.action is not None
+        (agent, m.content, m.action)
+        for agent in trace.agents
+        if (m := said.get(agent)) is not None and (m.content.strip() or m.action is not None)
     ]
 
 
 def verdict_schema(agents: Sequence[str]) -> str:
     """JSON schema of a verdict. The rationale comes first, so that it is written before scores."""
-    scores = {
-        "type": "object",
-        "properties": {agent: {"type": "number", "minimum": 0, "maximum": 1} for agent in agents},
-        "required": list(agents),
-        "additionalProperties": False,
-    }
-    return json.dumps(
-        {
-            "type": "object",
-            "properties": {"rationale": {"type": "string"}, "scores": scores},
-            "required": ["rationale", "scores"],
-            "additionalProperties": False,
-        }
-    )
+    scores = _closed({agent: {"type": "number", "minimum": 0, "maximum": 1} for agent in agents})
+    return json.dumps(_closed({"rationale": {"type": "string"}, "scores": scores}))
+
+
+def _closed(properties: dict[str, object]) -> dict[str, object]:
+    """The schema of an object with exactly these properties."""
+    required = list(properties)
+    kind = {"type": "object", "properties": properties}
+    return {**kind, "required": required, "additionalProperties": False}
 
 
 def read_verdict(reply: str, agents: Sequence[str]) -> Verdict:

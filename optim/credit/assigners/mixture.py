@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from itertools import zip_longest
 
 from swarm_ui.credit import CreditTable, EpisodeAssigner, Matrix, credited
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.credit.assigners.assigner import unscored
+from swarm_ui.optim.credit.assigners.assigner import EpisodeCredit, States, Tables
 from swarm_ui.optim.credit.assigners.critic import OutcomeCredit
 from swarm_ui.optim.credit.trust import CriticTrust
 from swarm_ui.trace.records import Episode, StepRecord
 
-Weight = Callable[[int], float]
-"""Of a round."""
 
-
-class Mixture:
+class Mixture(EpisodeCredit):
     """The weighted mean of several assigners, each in [0, 1].
 
-    A message that only some of them scored gets the mean of their scores. Implements
-    :class:`~swarm_ui.credit.EpisodeAssigner`.
+    A message that only some of them scored gets the mean of their scores.
     """
 
     def __init__(self, parts: Sequence[tuple[EpisodeAssigner, float]]) -> None:
@@ -37,17 +34,17 @@ class Mixture:
     def name(self) -> str:
         return " + ".join(f"{weight:g} {part.name}" for part, weight in self._parts)
 
-    async def assess(
-        self, episode: Episode, states: Sequence[object] | None = None
-    ) -> tuple[CreditTable, ...]:
-        """See :class:`~swarm_ui.credit.EpisodeAssigner`."""
-        if episode.success is None:
-            return unscored(episode, self.name)
+    async def _assess(self, episode: Episode, states: States) -> Tables:
         given = await asyncio.gather(*[part.assess(episode, states) for part, _ in self._parts])
-        weights = [_fixed(weight) for _, weight in self._parts]
+        weights = [weight for _, weight in self._parts]
         return tuple(
             CreditTable(
-                values=blend([(t.unit().values, w) for t, w in zip(step, weights, strict=True)]),
+                values=blend(
+                    [
+                        (table.unit().values, [weight] * len(table.values))
+                        for table, weight in zip(step, weights, strict=True)
+                    ]
+                ),
                 source=self.name,
                 rationale=_together(step),
             )
@@ -56,59 +53,47 @@ class Mixture:
 
 
 class TrustedCritic:
-    """A mixture of a critic and a fallback (the outcome), with a learned weight of the critic.
+    """A mixture of a critic and the outcome, with a learned weight of the critic.
 
     The scores of the critic are in ``StepRecord.credit``, where a rollout's supervisor wrote them.
     :meth:`settle` learns the weight from a batch of such episodes, and returns them with the
-    mixture as their credit. With weight 0 that is the fallback alone.
+    mixture as their credit. With weight 0 that is the outcome alone.
     """
 
-    def __init__(
-        self, trust: CriticTrust | None = None, *, fallback: EpisodeAssigner | None = None
-    ) -> None:
-        """
-        Args:
-            trust: learns the weights.
-            fallback: the other part of the mixture; default: the outcome.
-        """
+    def __init__(self, trust: CriticTrust | None = None) -> None:
         self.trust = trust or CriticTrust()
-        self._fallback = fallback or OutcomeCredit()
 
     async def settle(self, episodes: Sequence[Episode]) -> list[Episode]:
         """Learn from a batch with the critic's scores, then mix its credit with the new weights.
 
-        Messages that the critic did not score get the fallback's score.
+        Messages that the critic did not score get the outcome's score.
         """
         self.trust.learn_from(episodes)
         return [await self.mixed(episode) for episode in episodes]
 
     async def mixed(self, episode: Episode) -> Episode:
         """One episode with the mixture as its credit; a masked one loses its credit."""
-        tables = await self._fallback.assess(episode)
+        tables = await OutcomeCredit().assess(episode)
         if episode.success is not None:
-            tables = tuple(
-                self._mixed(record, table.unit())
-                for record, table in zip(episode.steps, tables, strict=True)
-            )
+            tables = tuple(map(self._mixed, episode.steps, tables))
         return credited(episode, tables)
 
     def _mixed(self, record: StepRecord, fallback: CreditTable) -> CreditTable:
         if record.credit is None:
             return fallback
 
-        def weight(round: int) -> float:
-            return abs(self.trust.weight(round))
-
+        weights = [self.trust.weight(r) for r in range(record.trace.rounds)]
         scores = tuple(
-            tuple(None if v is None else 1.0 - v for v in row) if self.trust.weight(r) < 0 else row
-            for r, row in enumerate(record.credit)
+            tuple(None if v is None else 1.0 - v for v in row) if weight < 0 else row
+            for row, weight in zip(record.credit, weights, strict=False)
         )
         rationale = tuple(
-            f"{text} (weight {self.trust.weight(r):.2f})".strip()
-            for r, text in enumerate(record.rationale)
+            f"{text} (weight {weight:.2f})".strip()
+            for text, weight in zip(record.rationale, weights, strict=False)
         )
+        ours = [abs(weight) for weight in weights]
         return CreditTable(
-            values=blend([(scores, weight), (fallback.values, lambda r: 1.0 - weight(r))]),
+            values=blend([(scores, ours), (fallback.values, [1.0 - weight for weight in ours])]),
             source=f"{record.credit_source or 'critic'}, weighed against {fallback.source}",
             rationale=rationale or fallback.rationale,
         )
@@ -116,25 +101,19 @@ class TrustedCritic:
 
 def _together(tables: Sequence[CreditTable]) -> tuple[str, ...]:
     """The rationales of all tables of a step by round, each with its source."""
-    most = max(len(table.rationale) for table in tables)
+    by_round = zip_longest(*[table.rationale for table in tables], fillvalue="")
+    sources = [table.source for table in tables]
     return tuple(
-        "; ".join(
-            f"{table.source}: {table.rationale[r]}"
-            for table in tables
-            if r < len(table.rationale) and table.rationale[r]
-        )
-        for r in range(most)
+        "; ".join(f"{who}: {text}" for who, text in zip(sources, texts, strict=True) if text)
+        for texts in by_round
     )
 
 
-def _fixed(weight: float) -> Weight:
-    return lambda round: weight
-
-
-def blend(parts: Sequence[tuple[Matrix, Weight]]) -> Matrix:
+def blend(parts: Sequence[tuple[Matrix, Sequence[float]]]) -> Matrix:
     """The weighted mean of matrices of one shape; each cell is over the matrices that have a value.
 
-    A cell stays unscored if only matrices of weight 0 have a value.
+    Each matrix has a weight for each round. A cell stays unscored if only matrices of weight 0
+    have a value.
     """
     shapes = {tuple(len(row) for row in matrix) for matrix, _ in parts}
     if len(shapes) != 1:
@@ -142,11 +121,7 @@ def blend(parts: Sequence[tuple[Matrix, Weight]]) -> Matrix:
     (shape,) = shapes
 
     def cell(round: int, place: int) -> float | None:
-        known = [
-            (weight(round), value)
-            for matrix, weight in parts
-            if (value := matrix[round][place]) is not None
-        ]
+        known = [(w[round], v) for m, w in parts if (v := m[round][place]) is not None]
         total = sum(w for w, _ in known)
         return sum(w * v for w, v in known) / total if total > 0 else None
 

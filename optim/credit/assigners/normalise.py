@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from swarm_ui.credit import Matrix
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.credit.assigners.progress_credit import screen_key
 from swarm_ui.trace.records import Episode, StepRecord
@@ -23,7 +24,7 @@ By = Literal["batch", "agent", "agent and round", "state"]
 class Normalised(msgspec.Struct, frozen=True, kw_only=True):
     """Advantages of a batch, in the shape of its credit."""
 
-    values: tuple[tuple[tuple[tuple[float | None, ...], ...] | None, ...], ...]
+    values: tuple[tuple[Matrix | None, ...], ...]
     """``[episodes][steps][rounds][agents]``; ``None`` for unscored messages, and in the place of
     the matrix of a step without credit."""
     groups: int
@@ -67,25 +68,24 @@ def normalise(
         for group, vs in members.items()
     }
 
-    def advantage(record: StepRecord, round: int, agent: str, value: float) -> float:
+    def advantage(record: StepRecord, round: int, agent: str, value: float | None) -> float | None:
+        if value is None:
+            return None
         group = key(record, round, agent)
         difference = value - means[group]
         return difference / (spreads[group] + floor) if scale else difference
 
+    def of_step(record: StepRecord) -> Matrix | None:
+        return record.credit and tuple(
+            tuple(
+                advantage(record, k, *cell) for cell in zip(record.trace.agents, row, strict=True)
+            )
+            for k, row in enumerate(record.credit)
+        )
+
     return Normalised(
         values=tuple(
-            tuple(
-                None
-                if episode.success is None or record.credit is None
-                else tuple(
-                    tuple(
-                        None if v is None else advantage(record, round, agent, v)
-                        for v, agent in zip(row, record.trace.agents, strict=True)
-                    )
-                    for round, row in enumerate(record.credit)
-                )
-                for record in episode.steps
-            )
+            tuple(None if episode.success is None else of_step(r) for r in episode.steps)
             for episode in episodes
         ),
         groups=sum(len(vs) > 1 for vs in members.values()),

@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import pairwise
 
 import msgspec
 
-from swarm_ui.credit import CreditTable
+from swarm_ui.credit import CreditTable, Matrix
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Observation
 from swarm_ui.optim.credit.assigners.assigner import (
+    EpisodeCredit,
+    States,
+    Tables,
     as_matrix,
     check_states,
     proposal_messages,
-    unscored,
 )
 from swarm_ui.trace.records import Episode, StepRecord, Trace
 
 
-class ProgressCredit:
+class ProgressCredit(EpisodeCredit):
     """The change of a measure of progress, for the messages that proposed the executed action.
 
     The credit is signed. Other proposals were not executed, so they are unscored. The last step
     gets 1 if the episode succeeded and -1 if it ended without success. If the step limit ended
-    the episode, the last step is unscored, because nothing was measured after it. Implements
-    :class:`~swarm_ui.credit.EpisodeAssigner`.
+    the episode, the last step is unscored, because nothing was measured after it.
     """
 
     calls = 0
@@ -41,14 +42,13 @@ class ProgressCredit:
         """
         if scale <= 0:
             raise ConfigError(f"ProgressCredit: scale must be above 0, got {scale}")
-        self._measure, self._scale, self.name = measure, scale, name
+        self._measure, self._scale, self._name = measure, scale, name
 
-    async def assess(
-        self, episode: Episode, states: Sequence[object] | None = None
-    ) -> tuple[CreditTable, ...]:
-        """See the class."""
-        if episode.success is None:
-            return unscored(episode, self.name)
+    @property
+    def name(self) -> str:
+        return self._name
+
+    async def _assess(self, episode: Episode, states: States) -> Tables:
         if states is None:
             raise ConfigError(
                 f"{self.name}: episode {episode.task}/{episode.seed} has no snapshots; see "
@@ -68,30 +68,23 @@ class ProgressCredit:
         )
 
 
-class NoveltyCredit:
+class NoveltyCredit(EpisodeCredit):
     """1 for proposals of an executed action that led to a new screen of the episode, else 0.
 
     An action without effect, or one that returns to an earlier screen, gives 0. The screen after
-    the last step is not recorded, so that step gets the outcome. Implements
-    :class:`~swarm_ui.credit.EpisodeAssigner`.
+    the last step is not recorded, so that step gets the outcome.
     """
 
     name = "new screen"
     calls = 0
 
-    async def assess(
-        self, episode: Episode, states: Sequence[object] | None = None
-    ) -> tuple[CreditTable, ...]:
-        """See the class."""
-        if episode.success is None:
-            return unscored(episode, self.name)
+    async def _assess(self, episode: Episode, states: States) -> Tables:
         screens = [screen_key(record.trace.observation) for record in episode.steps]
-        tables = []
-        for k, record in enumerate(episode.steps):
-            last = k + 1 == len(screens)
-            value = float(episode.success if last else screens[k + 1] not in screens[: k + 1])
-            tables.append(CreditTable(values=_to_movers(record, value), source=self.name))
-        return tuple(tables)
+        new = [screen not in screens[:k] for k, screen in enumerate(screens)][1:]
+        return tuple(
+            CreditTable(values=_to_movers(record, float(value)), source=self.name)
+            for record, value in zip(episode.steps, [*new, bool(episode.success)], strict=False)
+        )
 
 
 class AgreementCredit:
@@ -127,12 +120,10 @@ def screen_key(observation: Observation) -> bytes:
     return msgspec.json.encode(msgspec.structs.replace(observation, history=(), png=None))
 
 
-def _to_movers(record: StepRecord, value: float | None) -> tuple[tuple[float | None, ...], ...]:
+def _to_movers(record: StepRecord, value: float | None) -> Matrix:
     """The value for the messages that proposed the executed action."""
-    done = record.executed
+    done, trace = record.executed, record.trace
     if done is None or value is None:
-        return as_matrix(record.trace, {})
-    movers = [
-        m.id for m in record.trace.messages if m.action is not None and m.action.key == done.key
-    ]
-    return as_matrix(record.trace, dict.fromkeys(movers, value))
+        return as_matrix(trace, {})
+    movers = [m.id for m in trace.messages if m.action is not None and m.action.key == done.key]
+    return as_matrix(trace, dict.fromkeys(movers, value))

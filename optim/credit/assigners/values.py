@@ -32,9 +32,8 @@ class DecisionValue(Protocol):
     async def __call__(self, trace: Trace, state: object | None) -> float | None:
         """In [0, 1]; ``None`` if a fault prevented the decision or its evaluation.
 
-        Args:
-            trace: the decision, as recorded or as it would have been.
-            state: the environment's snapshot at the decision, if there is one.
+        ``trace`` is the decision as recorded or as it would have been, ``state`` the environment's
+        snapshot at it, if there is one.
         """
         ...
 

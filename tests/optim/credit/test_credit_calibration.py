@@ -28,7 +28,7 @@ from swarm_ui.optim.credit.analysis.ranks import (
     ranks,
     spearman,
 )
-from swarm_ui.optim.credit.assigners.assigner import PerDecision, empty_matrix
+from swarm_ui.optim.credit.assigners.assigner import PerDecision, as_matrix
 from swarm_ui.optim.credit.assigners.counterfactual import Counterfactual
 from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
 from swarm_ui.optim.credit.assigners.progress_credit import AgreementCredit
@@ -70,7 +70,7 @@ CRITIC = given_credit(
 
 
 def test_ranks_share_their_mean_and_auc_counts_ties_half() -> None:
-    assert ranks([3.0, 1.0, 3.0, 2.0]) == [3.5, 1.0, 3.5, 2.0]
+    assert ranks([3.0, 1.0, 3.0, 2.0]).tolist() == [3.5, 1.0, 3.5, 2.0]
     assert auc([0.9, 0.5, 0.5, 0.1], [True, True, False, False]) == pytest.approx(3.5 / 4)
     assert auc([0.1, 0.2], [True, True]) is None
     assert spearman([1, 2, 3], [10, 100, 1000]) == pytest.approx(1.0)
@@ -194,7 +194,7 @@ class Mute:
     name = "mute"
 
     async def assign(self, trace: Trace, state: object | None) -> CreditTable:
-        return CreditTable(values=empty_matrix(trace), source=self.name)
+        return CreditTable(values=as_matrix(trace, {}), source=self.name)
 
 
 def _states(seed: int, steps: int) -> list[object]:

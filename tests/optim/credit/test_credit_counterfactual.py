@@ -27,7 +27,7 @@ from swarm_ui import (
 from swarm_ui.credit import CreditTable
 from swarm_ui.optim.credit.assigners.counterfactual import Counterfactual
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
-from swarm_ui.optim.credit.assigners.shapley_credit import ShapleyCredit
+from swarm_ui.optim.credit.assigners.shapley_values import ShapleyCredit
 from swarm_ui.optim.credit.assigners.values import CriticValue, OutcomeValue
 from swarm_ui.rollout.episodes import rollout
 from swarm_ui.rollout.policy import GraphPolicy

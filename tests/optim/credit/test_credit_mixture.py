@@ -15,9 +15,8 @@ from swarm_ui.action import Action
 from swarm_ui.credit import CreditTable, EpisodeAssigner, credited
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.credit.assigners.assigner import PerDecision, replay_snapshots
-from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
+from swarm_ui.optim.credit.assigners.critic import NoisyCritic, OutcomeCredit, ScriptedCritic
 from swarm_ui.optim.credit.assigners.mixture import Mixture, blend
-from swarm_ui.optim.credit.assigners.noisy_critic import NoisyCritic
 from swarm_ui.optim.credit.assigners.normalise import By, normalise
 from swarm_ui.optim.credit.assigners.progress_credit import (
     AgreementCredit,
@@ -143,7 +142,7 @@ async def test_a_mixture_is_the_weighted_mean_of_those_that_scored() -> None:
         with pytest.raises(ConfigError, match="weights must be 0 or more and not all 0"):
             Mixture(weights)
     with pytest.raises(ConfigError, match="different shapes"):
-        blend([(((1.0,),), lambda r: 1.0), (((1.0, 1.0),), lambda r: 1.0)])
+        blend([(((1.0,),), [1.0]), (((1.0, 1.0),), [1.0])])
 
 
 async def test_credit_is_written_in_its_unit_form() -> None:

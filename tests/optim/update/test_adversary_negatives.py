@@ -145,7 +145,7 @@ CANCEL = Action(action_type="click", index=3)
 async def test_only_what_the_grader_marks_low_is_kept() -> None:
     graded: list[Action] = []
 
-    def grade(action: Action) -> float | None:
+    async def grade(action: Action) -> float | None:
         graded.append(action)
         return {BACK.key: None, CANCEL.key: 1.0}.get(action.key, 0.0)
 
@@ -157,7 +157,7 @@ async def test_only_what_the_grader_marks_low_is_kept() -> None:
     assert nothing is None
 
 
-async def test_the_grader_may_be_asynchronous_and_the_bound_is_strict() -> None:
+async def test_the_bound_is_strict() -> None:
     async def grade(action: Action) -> float | None:
         return 0.5
 
