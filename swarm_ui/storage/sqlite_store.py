@@ -226,7 +226,7 @@ def _transaction(db: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
         db.execute("COMMIT")
-    except BaseException:
+    except BaseException:  # re-raised: an interrupt must not leave half a transaction
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
