@@ -191,6 +191,9 @@ class TraceError(SwarmError):
     """A trace cannot be read: truncated, of another version, or not a trace."""
 
 
+UNREADABLE = (ValueError, RecursionError)
+"""What decoding JSON may raise: no JSON, no UTF-8, other fields, or nested too deep."""
+
 _KINDS: dict[str, FailureKind] = {
     **{kind.__name__: kind.kind for kind in (
         BudgetExceeded, ConfigError, EnvironmentFault, GraphError, LearningError, MissingExtra,
