@@ -25,6 +25,11 @@ ACTION_TYPES: tuple[str, ...] = get_args(ActionType)
 _POINTING = frozenset({"click", "double_tap", "long_press", "input_text", "select"})
 _NEEDS_TEXT = frozenset({"input_text", "select", "answer"})
 
+LARGEST_NUMBER = 2**31 - 1
+"""Bound of the indices and pixels of an action that may reach an environment."""
+LONGEST_TEXT = 10_000
+"""Most characters in a text of an action that may reach an environment."""
+
 ActionKey = tuple[str | int | None, ...]
 
 
@@ -164,6 +169,22 @@ def parse_action(reply: str) -> Action | Unparsed:
         return msgspec.convert(fields, Action, strict=False)
     except (msgspec.ValidationError, ValueError) as error:
         return Unparsed(reason=str(error), text=reply)
+
+
+def unfit(action: Action) -> str | None:
+    """Why an action must not reach an environment; ``None`` if it may.
+
+    The bounds are far beyond any screen and any text that a person types.
+    """
+    for name in ("index", "x", "y", "to_index", "to_x", "to_y"):
+        value = getattr(action, name)
+        if value is not None and not -LARGEST_NUMBER <= value <= LARGEST_NUMBER:
+            return f"'{name}' must lie within ±{LARGEST_NUMBER}"
+    for name in ("text", "target", "app_name", "keycode"):
+        length = len(getattr(action, name) or "")
+        if length > LONGEST_TEXT:
+            return f"'{name}' has {length} characters; at most {LONGEST_TEXT} are allowed"
+    return None
 
 
 def _sound(value: object) -> object:

@@ -103,7 +103,7 @@ async def _finish(
         await current.finish()
         if session.journal is not None:
             await session.journal.finish()
-    except BaseException as error:
+    except BaseException as error:  # re-raised: listeners hear how the run ended
         if isinstance(error, SwarmError):
             error.partial = current.trace(edge_logprob)
         if session.on_event is not None:

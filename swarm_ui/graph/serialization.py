@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from swarm_ui.errors import GraphError
+from swarm_ui.errors import UNREADABLE, GraphError
 from swarm_ui.graph.dag import Dag
 from swarm_ui.graph.topology import Edge
 from swarm_ui.graph.validation import Otherwise
@@ -125,7 +125,7 @@ def from_json(
         if version != 1:
             raise GraphError(f"a graph structure of version {version}; this release reads 1")
         found = msgspec.json.decode(text, type=Structure)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise GraphError(f"not the structure of a graph: {error}") from error
     missing = list(_missing(found.nodes, nodes, ""))
     if missing:

@@ -203,8 +203,12 @@ class EnvironmentPool:
                     break
                 number, (task, seed) = numbered
                 await ready.put((number, await seat.play(attempt, task, seed, actor)))
-        except Exception as error:
+        except BaseException as error:  # raised by the stream: no job is lost in silence
+            if isinstance(error, asyncio.CancelledError) and not self._tasks:
+                raise  # the stream has ended and stops its workers
             await ready.put(error)
+            if not isinstance(error, Exception):
+                raise
         else:
             await ready.put(None)
 

@@ -32,7 +32,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         os.chmod(name, 0o644)
         os.replace(name, path)
-    except BaseException:
+    except BaseException:  # re-raised: what was written in part is taken away
         with suppress(FileNotFoundError):
             os.unlink(name)
         raise

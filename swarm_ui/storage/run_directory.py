@@ -27,7 +27,7 @@ from pathlib import Path
 
 import msgspec
 
-from swarm_ui.errors import ConfigError, TraceError
+from swarm_ui.errors import UNREADABLE, ConfigError, TraceError
 from swarm_ui.storage.durable import append_line as append_line
 from swarm_ui.storage.durable import whole_lines
 from swarm_ui.storage.durable import write_atomic as write_atomic
@@ -151,7 +151,7 @@ class RunDirectory:
         path = self.path / name
         try:
             return msgspec.json.decode(path.read_bytes(), type=dict[str, object])
-        except (OSError, msgspec.DecodeError) as error:
+        except (OSError, *UNREADABLE) as error:
             raise ConfigError(f"'{path}' cannot be read as a JSON object: {error}") from error
 
 
@@ -202,5 +202,5 @@ def _pretty(document: Mapping[str, object]) -> bytes:
 def _record(path: Path, line: bytes) -> dict[str, object]:
     try:
         return msgspec.json.decode(line, type=dict[str, object])
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise TraceError(f"'{path}' holds a line that is not a JSON object: {error}") from error

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from io import FileIO
 from pathlib import Path
+
+from swarm_ui.errors import ConfigError
 
 try:
     import fcntl
@@ -27,7 +31,7 @@ def claim(path: Path) -> FileIO | None:
     Raises:
         OSError: it cannot be opened.
     """
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     while True:
         file = FileIO(path, "a+")
         try:
@@ -43,6 +47,31 @@ def claim(path: Path) -> FileIO | None:
             file.close()
             raise
         file.close()  # deleted between opening and locking: the path now has another file
+
+
+@contextmanager
+def only_writer(folder: Path, part: str) -> Iterator[None]:
+    """Keep others from writing a part of a run's folder while the block runs.
+
+    Raises:
+        ConfigError: another process (or task) is writing it; nothing was changed.
+    """
+    path = folder / f".{part}.lock"
+    try:
+        file = claim(path)
+    except OSError as error:
+        raise ConfigError(f"'{folder}' cannot be written: {error}") from error
+    if file is None:
+        raise ConfigError(
+            f"the run '{folder}' is open in another process ({part}); wait until "
+            "it is over, or stop it (a process that was killed holds nothing)"
+        )
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # deleted while it is ours: who waits for it takes a new one
+            path.unlink()
+        file.close()
 
 
 def _is_at(file: FileIO, path: Path) -> bool:

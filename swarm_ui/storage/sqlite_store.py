@@ -86,16 +86,19 @@ class SQLiteStore(LineStore):
         """All runs, the oldest first."""
         with self._readable(), closing(self._connect()) as db:
             rows = db.execute(_LIST).fetchall()
-        return [
-            KeptRun(
-                name=unescape(name),
-                calls=count - (ends or 0),
-                finished=bool(finished),
-                begun=datetime.fromtimestamp(begun, UTC),
-                written=datetime.fromtimestamp(begun if at is None else at, UTC),
-            )
-            for name, begun, count, ends, at, finished in rows
-        ]
+        try:
+            return [
+                KeptRun(
+                    name=unescape(name.decode()),
+                    calls=count - (ends or 0),
+                    finished=bool(finished),
+                    begun=datetime.fromtimestamp(begun, UTC),
+                    written=datetime.fromtimestamp(begun if at is None else at, UTC),
+                )
+                for name, begun, count, ends, at, finished in rows
+            ]
+        except (AttributeError, TypeError, ValueError, OverflowError, OSError) as error:
+            raise TraceError(f"{self._path}: its list of runs is damaged: {error}") from error
 
     def delete(self, run: str) -> None:
         """Delete a run. Raises ``ConfigError`` if there is no run of that name, or it is open."""
@@ -121,9 +124,11 @@ class SQLiteStore(LineStore):
 
     def _connect(self) -> sqlite3.Connection:
         try:
-            return sqlite3.connect(
+            db = sqlite3.connect(
                 self._path, timeout=self._patience, isolation_level=None, check_same_thread=False
             )
+            db.text_factory = bytes  # so that text which is no UTF-8 is an error like any other
+            return db
         except sqlite3.Error as error:
             raise ConfigError(f"cannot open the store '{self._path}': {error}") from error
 
@@ -206,7 +211,7 @@ def _log_ahead(db: sqlite3.Connection, path: Path, patience: float) -> None:
     until = time.monotonic() + patience
     while True:
         try:
-            (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
+            mode = db.execute("PRAGMA journal_mode = WAL").fetchone()[0].decode()
             break
         except sqlite3.OperationalError:
             if time.monotonic() > until:
@@ -226,7 +231,7 @@ def _transaction(db: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
         db.execute("COMMIT")
-    except BaseException:
+    except BaseException:  # re-raised: an interrupt must not leave half a transaction
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
@@ -235,12 +240,17 @@ def _transaction(db: sqlite3.Connection) -> Iterator[None]:
 def _find(db: sqlite3.Connection, run: str) -> tuple[int, bytes] | None:
     """A run's number and first line."""
     row = db.execute("SELECT id, head FROM runs WHERE name = ?", (escape(run),)).fetchone()
-    return None if row is None else (row[0], row[1].encode())
+    return None if row is None else (row[0], _line(row[1]))
 
 
 def _lines_of(db: sqlite3.Connection, number: int) -> Iterable[bytes]:
     rows = db.execute("SELECT line FROM lines WHERE run = ? ORDER BY place", (number,))
-    return (line.encode() for (line,) in rows)
+    return (_line(line) for (line,) in rows)
+
+
+def _line(value: object) -> bytes:
+    """A line of the table; a value that is none is a line that cannot be read."""
+    return value if isinstance(value, bytes) else repr(value).encode()
 
 
 def _end(pool: ThreadPoolExecutor, db: sqlite3.Connection) -> None:

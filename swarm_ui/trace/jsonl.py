@@ -14,7 +14,7 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
-from swarm_ui.errors import TraceError
+from swarm_ui.errors import UNREADABLE, TraceError
 from swarm_ui.storage.durable import LineFile, replacing, whole_size
 from swarm_ui.trace.canonical_json import Unwritable, encoded
 from swarm_ui.trace.records import TRACE_VERSION, Episode, StepRecord, Trace
@@ -143,7 +143,7 @@ def payload(line: bytes | memoryview, kind: type[Episode | Trace], where: str) -
         raise TraceError(f"{where}: cut off after {len(line)} bytes; repair_jsonl() drops it")
     try:
         found = _LINES.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise TraceError(f"{where}: not {_WHAT[kind]}: {error}") from error
     if found.version != TRACE_VERSION:
         raise TraceError(
@@ -170,7 +170,7 @@ def decoded(
     """What a decoder makes of a part of a line. Raises ``TraceError`` if it is no such thing."""
     try:
         return decoder.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise TraceError(f"{where}: not {_WHAT[kind]}: {error}") from error
 
 
