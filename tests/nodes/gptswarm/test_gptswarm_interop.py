@@ -29,6 +29,7 @@ from swarm_ui.nodes.gptswarm import (
     import_swarm,
 )
 from swarm_ui.nodes.gptswarm.import_graphs import edges_among, names_of
+from swarm_ui.nodes.gptswarm.nodes import in_worker
 from swarm_ui.nodes.gptswarm.payloads import (
     NotSerializable,
     answer,
@@ -37,7 +38,6 @@ from swarm_ui.nodes.gptswarm.payloads import (
     readable,
     with_messages,
 )
-from swarm_ui.nodes.gptswarm.nodes import in_worker
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 
 values = st.recursive(
