@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import msgspec
 
 from swarm_ui.deprecation import renamed_names
-from swarm_ui.json_text import last_object
+from swarm_ui.json_text import LONGEST, last_object
 
 ActionType = Literal[
     "click", "double_tap", "long_press", "input_text", "select", "scroll", "swipe",
@@ -154,6 +154,9 @@ def parse_action(reply: str) -> Action | Unparsed:
     Tolerates free text around the object, code fences and unknown keys (which are dropped);
     never evaluates anything. AndroidWorld's spelling of numbers as strings is accepted.
     """
+    if len(reply) > LONGEST:
+        reason = f"the reply has {len(reply)} characters; at most {LONGEST} are read"
+        return Unparsed(reason=reason, text=reply)
     found = last_object(reply)
     if found is None:
         return Unparsed(reason="no JSON object in the reply", text=reply)
@@ -162,13 +165,32 @@ def parse_action(reply: str) -> Action | Unparsed:
     kind = fields.get("action_type")
     if kind not in ACTION_TYPES:
         return Unparsed(
-            reason=f"unknown action_type {kind!r}; expected one of {', '.join(ACTION_TYPES)}",
+            reason=f"unknown action_type {str(kind)[:80]!r}; expected one of "
+            f"{', '.join(ACTION_TYPES)}",
             text=reply,
         )
     try:
-        return msgspec.convert(fields, Action, strict=False)
+        action = msgspec.convert(fields, Action, strict=False)
     except (msgspec.ValidationError, ValueError) as error:
         return Unparsed(reason=str(error), text=reply)
+    wrong = unfit(action)
+    return action if wrong is None else Unparsed(reason=wrong, text=reply)
+
+
+def unfit(action: Action) -> str | None:
+    """Why an action must not reach an environment; ``None`` if it may.
+
+    The bounds are far beyond any screen and any text that a person types.
+    """
+    for name in ("index", "x", "y", "to_index", "to_x", "to_y"):
+        value = getattr(action, name)
+        if value is not None and not -LARGEST_NUMBER <= value <= LARGEST_NUMBER:
+            return f"'{name}' must lie within ±{LARGEST_NUMBER}"
+    for name in ("text", "target", "app_name", "keycode"):
+        length = len(getattr(action, name) or "")
+        if length > LONGEST_TEXT:
+            return f"'{name}' has {length} characters; at most {LONGEST_TEXT} are allowed"
+    return None
 
 
 def unfit(action: Action) -> str | None:

@@ -1,10 +1,35 @@
-"""JSON objects inside free text, as language models write them. Nothing is ever evaluated."""
+"""JSON objects inside free text, as language models write them. Nothing is ever evaluated.
+
+The text may be hostile, so each of its characters is read a bounded number of times.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
+
+LONGEST = 65_536
+"""Characters of a text that is searched; in a longer one nothing is found."""
+DEEPEST = 64
+"""Levels of nesting that are followed."""
+
+_TOKEN = re.compile(
+    r"""[ \t\n\r]*+(?:
+      (?P<mark>[{}\[\],:])
+    | (?P<string>"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+")
+    | (?P<value>true|false|null|NaN|-?Infinity
+        |-?(?:0|[1-9][0-9]{0,399}+)(?![0-9])(?:\.[0-9]{1,400}+)?(?:[eE][-+]?[0-9]{1,400}+)?)
+    )""",
+    re.VERBOSE,
+)  # possessive throughout: a failed match is not tried in another way
+_NEXT = {
+    ("{", "string"): ":", ("{", "}"): "end", (":", ":"): "value", (",key", "string"): ":",
+    ("[", "]"): "end", ("after{", ","): ",key", ("after[", ","): "value", ("after{", "}"): "end",
+    ("after[", "]"): "end",
+}  # fmt: skip
+"""The state after a token, for tokens that are not values; "end" closes a container."""
 
 
 class Found(NamedTuple):
@@ -21,16 +46,15 @@ def objects(text: str) -> Iterator[Found]:
     >>> [found.value for found in objects('so {"a": 1} or {oops} or {"b": {"c": 2}}')]
     [{'a': 1}, {'b': {'c': 2}}]
     """
-    decoder = json.JSONDecoder()
-    at = text.find("{")
+    ends: dict[int, int | None] = {}
+    at = text.find("{") if len(text) <= LONGEST else -1
     while at != -1:
-        try:
-            value, end = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):  # also an integer of too many digits
-            at = text.find("{", at + 1)
-            continue
-        yield Found(value, at, end)
-        at = text.find("{", end)
+        if at not in ends:
+            _scan(text, at, ends)
+        end = ends[at]
+        if end is not None:
+            yield Found(json.loads(text[at:end]), at, end)
+        at = text.find("{", at + 1 if end is None else end)
 
 
 def last_object(text: str) -> Found | None:
@@ -39,3 +63,33 @@ def last_object(text: str) -> Found | None:
     for found in objects(text):  # noqa: B007  (the last one is what is wanted)
         pass
     return found
+
+
+def _scan(text: str, start: int, ends: dict[int, int | None]) -> None:
+    """Find where the object at ``start`` and the objects and arrays inside of it end; ``None``: it
+    is not valid. No container is scanned twice, because ``ends`` keeps what is known."""
+    open_, at, state = [start], start + 1, "{"
+    while open_ and (token := _TOKEN.match(text, at)):
+        at, kind, mark = token.end(), token.lastgroup, token["mark"]
+        following = _NEXT.get((state, mark or str(kind)))
+        if following is None and state in ("value", "["):
+            if mark in ("{", "["):
+                begin = at - 1
+                if begin not in ends and len(open_) < DEEPEST:
+                    open_.append(begin)
+                    state = mark
+                    continue
+                end = ends.get(begin)
+                if end is None:
+                    break
+                at = end
+            elif mark is not None:
+                break
+            following = "after"
+        elif following == "end":
+            ends[open_.pop()] = at
+            following = "after"
+        if following is None:
+            break
+        state = f"after{text[open_[-1]]}" if following == "after" and open_ else following
+    ends.update(dict.fromkeys(open_))

@@ -7,6 +7,7 @@ It is placed in tagged blocks that it cannot close, and the instructions say tha
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 
@@ -63,12 +64,28 @@ You see only a part of the screen; other agents see other parts. They may name e
 numbers that you do not see: repeat such an action if it is the right one. If nothing that you \
 see or heard is the next action, pass."""
 
+_FENCES = ("```json", "```")
+
 _ANSWER_FORM = """\
 Reply with exactly two lines:
 Reason: <one or two sentences: what the screen shows and why this action comes next>
 Action: <one JSON object in one of the forms above>"""
 
-_LOOKALIKE = re.compile(r"<(?=\s*/?\s*(?:screen|history|said)\b)", re.IGNORECASE)
+LONGEST_LABEL = 10_000
+"""Characters of a text of an element, or of a message, in a prompt; longer ones are cut."""
+
+_OPENING = re.compile("[<\ufe64\uff1c]")
+_BLOCKS = ("screen", "history", "said")
+_INVISIBLE = frozenset(
+    chr(code)
+    for first, last in (
+        (0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x17B4, 0x17B5),
+        (0x180B, 0x180F), (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164),
+        (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xE0000, 0xE0FFF),
+    )
+    for code in range(first, last + 1)
+)  # fmt: skip
+"""Characters without width, which can hide inside of a tag."""
 _PICTURE = re.compile(r", picture [0-9]+x[0-9]+ \([0-9]+ bytes, [0-9a-f]{12}\)")
 _MARK = rf"\[(?P<role>system|user|assistant)(?P<pictures>(?:{_PICTURE.pattern})*)\]"
 _HEADING = re.compile(rf"(?:\A|\n\n){_MARK}\n")
@@ -118,7 +135,7 @@ def context(observation: Observation, *, history: int = HISTORY) -> str:
     screen = _inside(render(_one_line_each(observation)), keep_lines=True) or "(nothing to act on)"
     front = f"(in front: {_inside(observation.app)})\n" if observation.app else ""
     return (
-        f"Goal: {_LOOKALIKE.sub('‹', observation.goal)}\n\n"
+        f"Goal: {_without_tags(observation.goal)}\n\n"
         f"Done so far, oldest first:\n<history>\n{done}\n</history>\n\n"
         f"On the screen, as 'number: kind \"label\" state':\n<screen>\n{front}{screen}\n</screen>"
     )
@@ -157,16 +174,19 @@ def utterance(content: str, action: Action | None) -> str:
     """
     proposals = [f for f in objects(content) if f.value.get("action_type") in ACTION_TYPES]
     if action is None and not proposals:
-        return content.strip()
+        return _cut(content.strip())
     reason = content[: proposals[-1].start] if proposals else content
-    reason = re.sub(r"\s*(?:```(?:json)?\s*)?(?:Action:)?\s*(?:```(?:json)?\s*)?$", "", reason)
+    for ends in (_FENCES, ("Action:",), _FENCES):
+        reason = reason.rstrip()
+        end = next((end for end in ends if reason.endswith(end)), "")
+        reason = reason.removesuffix(end)
     said = "(an action on something you do not see)" if action is None else action.json()
-    return f"{reason.strip()}\nAction: {said}".strip()
+    return f"{_cut(reason.strip())}\nAction: {said}".strip()
 
 
 def said(speaker: str, content: str, action: Action | None) -> str:
     """One message as a labelled block of data."""
-    text = _LOOKALIKE.sub("‹", utterance(content, action))
+    text = _without_tags(utterance(content, action))
     return f"{_inside(speaker)}:\n<said>\n{text}\n</said>"
 
 
@@ -293,7 +313,7 @@ def _one_line_each(observation: Observation) -> Observation:
 
 def _one_line(element: Element) -> Element:
     texts = (element.text, element.description, element.hint, element.value or "")
-    if not any(_CONTROL.search(text) for text in texts):
+    if not any(len(text) > LONGEST_LABEL or _CONTROL.search(text) for text in texts):
         return element
     return msgspec.structs.replace(
         element,
@@ -305,9 +325,45 @@ def _one_line(element: Element) -> Element:
 
 
 def _flat(text: str) -> str:
-    return _CONTROL.sub(" ", text.replace("\n", "\\n"))
+    return _CONTROL.sub(" ", _cut(text).replace("\n", "\\n"))
+
+
+def _cut(text: str) -> str:
+    """The beginning and the end of a long text."""
+    left_out = len(text) - LONGEST_LABEL
+    if left_out <= 0:
+        return text
+    half = LONGEST_LABEL // 2
+    return f"{text[:half]} (… {left_out} characters are left out …) {text[-half:]}"
 
 
 def _inside(text: str, *, keep_lines: bool = False) -> str:
     """Text that cannot close the block that contains it."""
-    return _LOOKALIKE.sub("‹", text if keep_lines else _flat(text))
+    return _without_tags(text if keep_lines else _flat(text))
+
+
+def _without_tags(text: str) -> str:
+    """The text, in which nothing looks like a tag of our blocks. Each character is read a bounded
+    number of times."""
+    pieces, done = [], 0
+    for opening in _OPENING.finditer(text):
+        if _tag_follows(text, opening.end()):
+            pieces += [text[done : opening.start()], "‹"]
+            done = opening.end()
+    return "".join([*pieces, text[done:]])
+
+
+def _tag_follows(text: str, at: int) -> bool:
+    """Whether the name of a block follows, after spaces, a slash and invisible characters."""
+    letters, slashes, longest = "", 0, max(map(len, _BLOCKS))
+    for k in range(at, len(text)):
+        letter = text[k]
+        if letter in _INVISIBLE or (not letters and letter.isspace()):
+            continue
+        if letter in "/\u2044\u2215\uff0f" and not letters and not slashes:
+            slashes = 1
+        elif not (letter.isalnum() or letter == "_") or len(letters) > longest:
+            break
+        else:
+            letters += unicodedata.normalize("NFKC", letter).casefold()
+    return letters in _BLOCKS

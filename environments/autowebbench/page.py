@@ -49,7 +49,7 @@ def read_source(text: str, where: str) -> Source:
         )
     tabs = found["tabs"].strip()
     current = next((line for line in tabs.splitlines() if "<-- current tab" in line), tabs)
-    tab = re.sub(r"^\d+\.\s*|\s*<-- current tab.*", "", current.strip())
+    tab = re.sub(r"^\d+\.\s*", "", current.partition("<-- current tab")[0].strip())
     return Source(
         found["page"], found["commands"].strip(), tab, found["view"].strip(), found["task"].strip()
     )

@@ -98,7 +98,7 @@ def _decoded(content: str) -> list[Any] | None:
         return None
     try:
         found = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None  # a text that only begins like encoded outputs
     outputs = found.get(_KEY)
     return outputs if isinstance(outputs, list) and len(found) == 1 else None

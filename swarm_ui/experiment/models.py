@@ -78,7 +78,7 @@ def describe_model(section: ModelSection) -> str:
     """A description of the model, without credentials."""
     kind = kind_of(section)
     if kind == "endpoint":
-        from swarm_ui.nodes.models.openai.failures import without_credentials
+        from swarm_ui.nodes.models.openai.secrets import without_credentials
 
         where = section.url or os.environ.get("OPENAI_BASE_URL", "")
         return f"{section.name} at {without_credentials(where)}"

@@ -29,6 +29,15 @@ def test_the_last_object_of_a_reply_counts_whatever_stands_around_it() -> None:
         ('{"action_type": "input_text", "index": 1}', "needs 'text'"),
         ('{"action_type": "scroll", "direction": "sideways"}', "direction"),
         ('{"action_type": "status"}', "goal_status"),
+        ('{"action_type": "click", "x": 1e400, "y": 1}', "float"),
+        ('{"action_type": "click", "index": NaN}', "float"),
+        ('{"action_type": "click", "index": ' + "9" * 5000 + "}", "no JSON object"),
+        ('{"action_type": "click", "index": ' + "9" * 30 + "}", "'index' must lie within"),
+        ('{"action_type": "click", "index": "' + "9" * 5000 + '"}', "out of range"),
+        ('{"action_type": "answer", "text": "' + "x" * 60_000 + '"}', "60000 characters"),
+        (" " * 70_000 + '{"action_type": "wait"}', "at most 65536 are read"),
+        ('{"a":' * 60_000, "at most"),
+        ('{"a":' * 10_000, "no JSON object"),
     ],
 )
 def test_what_is_no_action_is_a_value_with_a_reason(reply: str, reason: str) -> None:

@@ -9,7 +9,7 @@ import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 import openai
 from asyncio_throttle.throttler import Throttler
@@ -21,15 +21,23 @@ from swarm_ui.nodes.models.openai.failures import (
     AttemptFailure,
     RequestRejected,
     attempt_failure,
-    without_credentials,
 )
-from swarm_ui.nodes.models.openai.replies import ChatReply, read_chat, read_response
+from swarm_ui.nodes.models.openai.replies import (
+    ChatReply,
+    check_length,
+    limit_body,
+    read_chat,
+    read_response,
+)
+from swarm_ui.nodes.models.openai.request_body import with_plausible_usage
+from swarm_ui.nodes.models.openai.secrets import basic_credentials, redacted, without_credentials
 from swarm_ui.nodes.models.openai.settings import RateLimits, RetryPolicy
 from swarm_ui.nodes.models.openai.token_throttle import TokenThrottle
 
 OPENAI_URL = "https://api.openai.com/v1"
 _CONNECT_SECONDS = 5.0
 _SHOWN_CHARACTERS = 80
+_SHOWN_OF_FAILURE = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +67,21 @@ class _Connection:
     """The client, the slots and the rate limits. All of them belong to one event loop."""
 
     def __init__(self, url: str, key: str, limits: RateLimits, timeout: float) -> None:
+        parts = urlsplit(url)
+        # No compression, so that a small body cannot become a large one. The password is sent as
+        # httpx would send it, but is not part of the address, which httpx writes to its log.
+        headers = {"Accept-Encoding": "identity"}
+        if parts.username or parts.password:
+            headers["Authorization"] = f"Basic {basic_credentials(url)}"
         self.client = openai.AsyncOpenAI(
             api_key=key or "none",
-            base_url=url,
+            base_url=urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])),
             max_retries=0,
             timeout=openai.Timeout(timeout, connect=min(_CONNECT_SECONDS, timeout)),
+            default_headers=headers,
+            http_client=openai.DefaultAsyncHttpxClient(event_hooks={"response": [limit_body]}),
         )
+        self.closing = self._closing()
         self.slots = asyncio.Semaphore(limits.concurrency)
         self.throttle: AbstractAsyncContextManager[None] = nullcontext()
         if limits.requests is not None:
@@ -73,9 +90,17 @@ class _Connection:
         if limits.tokens_per_minute is not None:
             self.tokens = TokenThrottle(limits.tokens_per_minute)
 
+    async def _closing(self) -> AsyncGenerator[None]:
+        """A generator that closes the client when it is closed. The event loop closes it, as all
+        started generators, before it ends; afterwards the sockets could not be closed."""
+        try:
+            yield
+        finally:
+            await self.client.close()
+
 
 class Endpoint:
-    """Sends chat requests and keeps the counters. It serves one event loop until it is closed."""
+    """Sends chat requests and keeps the counters. Each event loop has connections of its own."""
 
     def __init__(
         self,
@@ -102,7 +127,7 @@ class Endpoint:
         self._url, self._given_key, self._key_env = url, key, key_env
         self._key_name = f"the variable {key_env}" if key is None else "api_key"
         self._limits, self._retry, self._budget = limits, retry, budget
-        self._connection: _Connection | None = None
+        self._connections: dict[asyncio.AbstractEventLoop, _Connection] = {}
 
     async def replies(self, call: ChatCall, *, stream: bool) -> AsyncGenerator[str | ChatReply]:
         """One chat completion, with as many attempts as allowed; the last item is the whole reply.
@@ -143,7 +168,7 @@ class Endpoint:
         Raises ``ModelError`` if no list arrives within ``seconds``."""
         try:
             async with asyncio.timeout(seconds):
-                page = await self._connected().client.models.list()
+                page = await (await self._connected()).client.models.list()
             return tuple([model.id for model in page.data])
         except openai.NotFoundError:
             return None
@@ -160,15 +185,18 @@ class Endpoint:
     def error(self, what: str, expected: str, failure: AttemptFailure) -> ModelError:
         """The error for a failure, on one line, without secrets even if the server echoed them."""
         got = self._redacted(failure.got)
+        if len(got) > _SHOWN_OF_FAILURE:
+            got = f"{got[:_SHOWN_OF_FAILURE]}…"
         text = f"{self.where}: {what}; expected {expected}, got {got}. To do: {failure.advice}"
         if failure.retryable:
             return ModelUnavailable(text)
         return ModelError(text) if failure.status is None else RequestRejected(text, failure.status)
 
     async def close(self) -> None:
-        connection, self._connection = self._connection, None
+        """Close the connections of this event loop; those of others close with their loops."""
+        connection = self._connections.pop(asyncio.get_running_loop(), None)
         if connection is not None:
-            await connection.client.close()
+            await connection.closing.aclose()
 
     async def _attempt(self, call: ChatCall, *, stream: bool) -> AsyncGenerator[str | ChatReply]:
         timeout = self._retry.timeout
@@ -178,14 +206,20 @@ class Endpoint:
                 if stream:
                     async with asyncio.timeout(timeout):
                         response = await create(**call.body, stream=True)  # type: ignore[call-overload]
-                    async with response, aclosing(read_response(response, timeout)) as pieces:
+                    most = call.most.completion_tokens
+                    async with response, aclosing(read_response(response, timeout, most)) as pieces:
                         async for piece in pieces:
                             if isinstance(piece, ChatReply):
+                                piece = with_plausible_usage(piece, call.most)
                                 admitted.used = piece.usage
                             yield piece
                 else:
                     async with asyncio.timeout(timeout):
                         reply = read_chat(await create(**call.body))  # type: ignore[call-overload]
+                    check_length(
+                        sum(len(a.text) for a in reply.answers), call.most.completion_tokens
+                    )
+                    reply = with_plausible_usage(reply, call.most)
                     admitted.used = reply.usage
                     yield reply
             except Exception as error:
@@ -197,7 +231,7 @@ class Endpoint:
     @asynccontextmanager
     async def _admitted(self, call: ChatCall) -> AsyncGenerator[_Admission]:
         """Wait for a slot and the rate limits, reserve the budget; settle both afterwards."""
-        connection = self._connected()
+        connection = await self._connected()
         started = time.monotonic()
         tokens = total(call.most)
         self._check_size(tokens)
@@ -247,17 +281,21 @@ class Endpoint:
 
     def _redacted(self, text: str) -> str:
         """A text of the server without the key and the password."""
-        for secret in (self._key(), urlsplit(self._url).password):
-            if secret:
-                text = text.replace(secret, "[secret]")
-        return text
+        password = urlsplit(self._url).password or ""
+        secrets = [self._key(), password, unquote(password)]
+        if password:
+            secrets.append(basic_credentials(self._url))
+        return redacted(text, secrets)
 
     def _key(self) -> str:
         given = os.environ.get(self._key_env, "") if self._given_key is None else self._given_key
         return given.strip()
 
-    def _connected(self) -> _Connection:
-        if self._connection is None:
+    async def _connected(self) -> _Connection:
+        """The connection of the running event loop."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._connections:
+            self._connections = {k: v for k, v in self._connections.items() if not k.is_closed()}
             key = self._key()
             if not key and self._url == OPENAI_URL:
                 raise ModelError(
@@ -270,5 +308,7 @@ class Endpoint:
                     f"{self._key_name}, got one with spaces, line breaks or other characters. "
                     "Set it again"
                 )
-            self._connection = _Connection(self._url, key, self._limits, self._retry.timeout)
-        return self._connection
+            made = _Connection(self._url, key, self._limits, self._retry.timeout)
+            self._connections[loop] = made
+            await anext(made.closing)
+        return self._connections[loop]

@@ -11,7 +11,6 @@ import re
 import time
 from collections.abc import Mapping
 from typing import NamedTuple
-from urllib.parse import urlsplit, urlunsplit
 
 import openai
 
@@ -49,6 +48,10 @@ class RequestRejected(ModelError):
 def attempt_failure(error: Exception, key_name: str) -> AttemptFailure | None:
     """Describe an exception of one attempt; ``None`` if it does not come from the endpoint.
     ``key_name`` tells where the key comes from, for the advice."""
+    if isinstance(error, openai.APIConnectionError) and isinstance(error.__cause__, MalformedReply):
+        error = error.__cause__
+    if isinstance(error, MalformedReply):
+        return AttemptFailure(str(error), _CHECK_ENDPOINT, retryable=True)
     if isinstance(error, openai.APIStatusError):
         return _status_failure(error, key_name)
     cause = error.__cause__ if isinstance(error, openai.APIConnectionError) else error
@@ -64,10 +67,10 @@ def attempt_failure(error: Exception, key_name: str) -> AttemptFailure | None:
         return AttemptFailure(got, advice, True, unbilled=unconnected)
     if isinstance(error, json.JSONDecodeError | openai.APIResponseValidationError):
         return AttemptFailure("a reply that is not valid JSON", _CHECK_ENDPOINT, retryable=True)
-    if isinstance(error, MalformedReply):
-        return AttemptFailure(str(error), _CHECK_ENDPOINT, retryable=True)
+    if isinstance(error, ValueError | RecursionError):  # invalid UTF-8, 4,300 digits, deep nesting
+        return AttemptFailure(f"a reply that cannot be read ({error})", _CHECK_ENDPOINT, True)
     if isinstance(error, openai.APIError):
-        got = f"an error in the middle of the stream ({error.message[:300]})"
+        got = f"an error in the middle of the stream ({error.message})"
         return AttemptFailure(got, "check the endpoint's log", retryable=True)
     if isinstance(error, openai.OpenAIError):
         got = f"{type(error).__name__}: {error}"
@@ -83,7 +86,7 @@ def _is_transport_error(error: Exception) -> bool:
 
 def _status_failure(error: openai.APIStatusError, key_name: str) -> AttemptFailure:
     status = error.status_code
-    detail = " ".join(error.message.split())[:300]
+    detail = " ".join(error.message.split())
     retryable = status in _RETRIED or (status >= 500 and status != 501)
     wait = retry_after(error.response.headers)
     advice = "see the endpoint's log"
@@ -106,16 +109,12 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
         value = headers.get(name)
         if value is None:
             continue
-        if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", value.strip()):
+        if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value.strip()):
             return float(value) * unit
-        date = email.utils.parsedate_tz(value)
-        if date is not None:
-            return max(0.0, email.utils.mktime_tz(date) - time.time())
+        try:
+            date = email.utils.parsedate_tz(value)
+            if date is not None:
+                return max(0.0, email.utils.mktime_tz(date) - time.time())
+        except (ValueError, OverflowError, TypeError):  # a date that does not exist
+            return None
     return None
-
-
-def without_credentials(url: str) -> str:
-    """An address that may be shown: no user, password, query or fragment."""
-    parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))

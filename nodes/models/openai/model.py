@@ -51,10 +51,9 @@ class OpenAIModel:
     """A model on an OpenAI-compatible endpoint.
 
     It is a :class:`~swarm_ui.model.ChatModel`, a :class:`~swarm_ui.model.StreamingModel`, a
-    :class:`~swarm_ui.model.SamplingModel` and a :class:`~swarm_ui.model.VersionedModel`. One
-    object serves one event loop at a time; call :meth:`close` before another loop uses it. All
-    agents that share it share its limits and its budget. The key is never part of a message, a
-    repr or a trace.
+    :class:`~swarm_ui.model.SamplingModel` and a :class:`~swarm_ui.model.VersionedModel`. It has
+    connections and rate limits for each event loop. All agents that share it share its budget. The
+    key is never part of a message, a repr or a trace.
 
     Args:
         model: name of the model on the endpoint.
@@ -223,7 +222,7 @@ class OpenAIModel:
         raise self._endpoint.error("the model is not served", f"'{self.name}'", failure)
 
     async def close(self) -> None:
-        """Close the connections; a later call opens new ones."""
+        """Close the connections of this event loop; a later call opens new ones."""
         await self._endpoint.close()
 
     async def _one_by_one(self, request: Request, samples: range) -> list[Completion]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections.abc import AsyncGenerator, AsyncIterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from openai import AsyncStream
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
@@ -18,6 +19,11 @@ from openai.types.chat.chat_completion_chunk import ChoiceLogprobs as ChunkLogpr
 from openai.types.completion_usage import CompletionUsage
 
 from swarm_ui.message import Usage
+
+LARGEST_BODY = 16 * 2**20
+"""Bytes of a reply, streams included."""
+_LONGEST_TOKEN, _SPARE = 128, 16_384
+"""Characters of one token, and of a reply in addition to its tokens."""
 
 
 class Answer(NamedTuple):
@@ -54,76 +60,124 @@ def read_chat(chat: object) -> ChatReply:
             _answer(each.message.content or each.message.refusal, _logprobs(each.logprobs))
             for each in choices
         ]
+        usage, model = _usage(chat.usage), _text(getattr(chat, "model", None))
     except (AttributeError, TypeError) as error:
         raise MalformedReply(f"a reply that is not a chat completion ({error})") from None
     if not answers:
         raise MalformedReply("a chat completion with an empty list of choices")
-    return ChatReply(tuple(answers), _usage(chat.usage), getattr(chat, "model", None) or "")
+    return ChatReply(tuple(answers), usage, model)
 
 
 async def read_response(
-    response: AsyncStream[ChatCompletionChunk], timeout: float
+    response: AsyncStream[ChatCompletionChunk], timeout: float, most: int
 ) -> AsyncGenerator[str | ChatReply]:
     """:func:`read_stream`, also for a server that ignores ``stream`` and answers at once."""
     raw = response.response
     if not raw.headers.get("content-type", "").startswith("application/json"):
-        async for piece in read_stream(aiter(response), timeout):
+        async for piece in read_stream(aiter(response), timeout, most):
             yield piece
         return
     async with asyncio.timeout(timeout):
         body = json.loads(await raw.aread())
     reply = read_chat(ChatCompletion.construct(**body) if isinstance(body, dict) else body)
+    check_length(len(reply.answers[0].text), most)
     if reply.answers[0].text:
         yield reply.answers[0].text
     yield reply
 
 
 async def read_stream(
-    chunks: AsyncIterator[ChatCompletionChunk], timeout: float
+    chunks: AsyncIterator[ChatCompletionChunk], timeout: float, most: int
 ) -> AsyncGenerator[str | ChatReply]:
-    """Pieces of text as they arrive, then the whole reply.
+    """Pieces of text as they arrive, then the whole reply; ``most``: tokens that were allowed.
 
     Raises:
-        MalformedReply: a chunk cannot be read, or the stream ended before the reply was complete.
-        TimeoutError: a chunk took more than ``timeout`` seconds. The consumer's own time does not
-            count.
+        MalformedReply: a chunk cannot be read, the reply is too long, or it is not complete.
+        TimeoutError: nothing new arrived for ``timeout`` seconds, empty events aside. The
+            consumer's own time does not count.
     """
+    clock = asyncio.get_running_loop().time
     texts: list[str] = []
     logprobs: list[float] = []
     usage: Usage | None = None
-    model, complete = "", False
+    model, complete, length = "", False, 0
+    deadline = clock() + timeout
     while True:
-        async with asyncio.timeout(timeout):
+        async with asyncio.timeout_at(deadline):
             chunk = await anext(chunks, None)
         if chunk is None:
             break
         try:
             usage = _usage(chunk.usage) or usage
-            model = getattr(chunk, "model", None) or model
+            model = _text(getattr(chunk, "model", None)) or model
             if not chunk.choices:
                 continue
             choice = chunk.choices[0]
             complete = complete or choice.finish_reason is not None
             logprobs.extend(_logprobs(choice.logprobs))
             text = _text(choice.delta.content or choice.delta.refusal)
+            thought = any(v for k, v in choice.delta if k != "role")  # such as reasoning
         except (AttributeError, LookupError, TypeError) as error:
             raise MalformedReply(f"an event that is not a chat completion ({error})") from None
+        length += max(len(text), thought)
+        check_length(length, most)
         if text:
             texts.append(text)
             yield text
+        if thought:
+            deadline = clock() + timeout
     if not complete:
         raise MalformedReply("a stream that ended before the reply was complete")
     yield ChatReply((_answer("".join(texts), logprobs),), usage, model)
 
 
+def check_length(characters: int, most: int) -> None:
+    """Raise :class:`MalformedReply` for a text that ``most`` tokens cannot hold."""
+    longest = most * _LONGEST_TOKEN + _SPARE
+    if characters > longest:
+        raise MalformedReply(f"more than {longest} characters, for at most {most} tokens")
+
+
+async def limit_body(response: Any) -> None:
+    """Make a response of httpx raise :class:`MalformedReply` when its body becomes too large."""
+    encoding = response.headers.get("content-encoding", "identity")
+    if encoding != "identity":
+        raise MalformedReply(f"a reply with the encoding '{encoding}', which was not accepted")
+    # openai 1 and 2 use httpx, openai 3 uses httpx2, so neither is imported here.
+    base = next(c for c in type(response.stream).__mro__ if c.__name__ == "AsyncByteStream")
+    response.stream = type("Limited", (_Limited, base), {})(response.stream)
+
+
+class _Limited:
+    """The body of a response, up to :data:`LARGEST_BODY`."""
+
+    def __init__(self, body: Any) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = LARGEST_BODY
+        async for part in self._body:
+            left -= len(part)
+            if left < 0:
+                raise MalformedReply(f"a body of more than {LARGEST_BODY} bytes")
+            yield part
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
+
+
 def _answer(text: str | None, logprobs: list[float]) -> Answer:
-    return Answer(_text(text), sum(logprobs) if logprobs else None, len(logprobs) or None)
+    summed = sum(logprobs) if logprobs else None
+    if summed is not None and not -math.inf < summed <= 0.0:
+        summed = None  # not a probability
+    return Answer(_text(text), summed, len(logprobs) or None)
 
 
 def _text(text: object) -> str:
+    """A text as it can be written again: a lone surrogate becomes ``?``."""
     if not isinstance(text, str | None):
         raise TypeError(f"expected a text, got a {type(text).__name__}")
-    return text or ""
+    return (text or "").encode("utf-8", "replace").decode()
 
 
 def _logprobs(logprobs: ChoiceLogprobs | ChunkLogprobs | None) -> list[float]:
@@ -134,5 +188,6 @@ def _logprobs(logprobs: ChoiceLogprobs | ChunkLogprobs | None) -> list[float]:
 def _usage(usage: CompletionUsage | None) -> Usage | None:
     if usage is None:
         return None
-    names = ("prompt_tokens", "completion_tokens")
-    return Usage(**{name: getattr(usage, name, None) or 0 for name in names})
+    given = (getattr(usage, name, 0) for name in ("prompt_tokens", "completion_tokens"))
+    prompt, completion = (value if type(value) is int else 0 for value in given)
+    return Usage(prompt_tokens=prompt, completion_tokens=completion)

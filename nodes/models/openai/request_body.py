@@ -17,6 +17,8 @@ from swarm_ui.prompts import picture_size
 # Both are a little more than vision models are known to use.
 _PIXELS_PER_TOKEN = 700
 _TOKENS_PER_IMAGE = 85
+_TINY, _HUGE, _SPARE = 256, 8, 4096
+"""A server's count is believed between a 256th of our estimate, and 8 times that and 4096 more."""
 
 
 def messages(chat: Sequence[ChatMessage]) -> list[dict[str, object]]:
@@ -69,6 +71,22 @@ def usage_of(reply: ChatReply, most: Usage) -> Usage:
         prompt_tokens=most.prompt_tokens,
         completion_tokens=min(written, most.completion_tokens),
     )
+
+
+def with_plausible_usage(reply: ChatReply, most: Usage) -> ChatReply:
+    """The reply with our own estimate in place of a count that cannot be right, because a server
+    could switch a budget off by a negative or tiny count, or use it up by a huge one."""
+    given = reply.usage
+    if given is None:
+        return reply
+    estimate = usage_of(reply._replace(usage=None), most)
+    written = sum(guess_tokens(answer.text) for answer in reply.answers)
+    prompt, completion = given.prompt_tokens, given.completion_tokens
+    if not max(1, most.prompt_tokens // _TINY) <= prompt <= _HUGE * most.prompt_tokens + _SPARE:
+        prompt = estimate.prompt_tokens
+    if not -(-written // _TINY) <= completion <= _HUGE * most.completion_tokens + _SPARE:
+        completion = estimate.completion_tokens
+    return reply._replace(usage=Usage(prompt_tokens=prompt, completion_tokens=completion))
 
 
 def shares(usage: Usage, answers: Sequence[Answer]) -> list[Usage]:

@@ -41,6 +41,8 @@ VALUE_WORDS = 8
 TEXT_WORDS = 8
 HISTORY = 6
 MAX_PROMPT = 420
+LONGEST_TEXT = 10_000
+"""Characters of a text that are read."""
 
 _OPS = {
     "click": "<click>", "input_text": "<type>", "long_press": "<long>", "double_tap": "<double>",
@@ -92,7 +94,7 @@ def words(text: str) -> tuple[str, ...]:
     >>> words("Log-in NOW!")
     ('log', '-', 'in', 'now', '!')
     """
-    return tuple(match.group().lower() for match in _WORD.finditer(text))
+    return tuple(match.group().lower() for match in _WORD.finditer(text, 0, LONGEST_TEXT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,7 +383,9 @@ def _hidden(decision: Decision) -> list[Action]:
 
 @lru_cache(maxsize=65536)
 def _spans(text: str) -> tuple[tuple[str, int, int], ...]:
-    return tuple((m.group().lower(), m.start(), m.end()) for m in _WORD.finditer(text))
+    return tuple(
+        (m.group().lower(), m.start(), m.end()) for m in _WORD.finditer(text, 0, LONGEST_TEXT)
+    )
 
 
 def _raw(pieces: Sequence[str], decision: Decision) -> str:

@@ -6,6 +6,7 @@ Batches, adapters and versions are in :mod:`swarm_ui.nodes.models.transformers.i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ from swarm_ui.nodes.models.transformers.decoding import Row, accepts
 from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel
 from swarm_ui.prompts import as_chat
 
+_LIKE_A_MARK = re.compile(r"<[^<>\s]{1,60}>|\[[^\[\]\s]{1,60}\]")
+_HEADING = re.compile(r"^\\*(?:system|user|assistant):", re.IGNORECASE | re.MULTILINE)
 _UNLOADABLE = (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError)
 
 
@@ -44,6 +47,9 @@ class CausalModel(InProcessModel[ChatPrompt]):
     A tokenizer without a chat template gets a plain one: ``System: …``, ``User: …`` and
     ``Assistant: …`` with empty lines between, after the tokenizer's beginning-of-text token if it
     has one, and ``Assistant:`` at the end. ``Request.json_schema`` is not enforced.
+
+    Control tokens in the content of a turn lose their meaning: they are changed into plain text
+    (``</s>`` becomes ``‹/s>``), and a line like the heading of a turn gets a backslash.
     """
 
     def __init__(
@@ -69,6 +75,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
                 "the two do not belong together"
             )
         self.tokenizer: Any = tokenizer
+        self._marks = _control_marks(self.tokenizer)
         self._end, stops = _ends(network, self.tokenizer)
         pad_id = self.tokenizer.pad_token_id
         super().__init__(
@@ -143,14 +150,13 @@ class CausalModel(InProcessModel[ChatPrompt]):
 
     def _prompt(self, chat: Sequence[ChatMessage]) -> ChatPrompt:
         tokenizer = self.tokenizer
+        # No content of a turn may hold what ends a turn or begins another.
+        turns = [(turn.role, self._marks.sub(_broken, turn.content)) for turn in chat]
         if tokenizer.chat_template is None:
-            text = (tokenizer.bos_token or "") + _plain(chat)
+            text = (tokenizer.bos_token or "") + _plain(turns)
         else:
-            turns = [{"role": turn.role, "content": turn.content} for turn in chat]
             try:
-                text = tokenizer.apply_chat_template(
-                    turns, tokenize=False, add_generation_prompt=True
-                )
+                text = _templated(tokenizer, turns)
             except Exception as error:  # a template is a program that may raise anything
                 raise ModelError(
                     f"the chat template of '{self.name}' refuses this chat "
@@ -158,8 +164,10 @@ class CausalModel(InProcessModel[ChatPrompt]):
                 ) from error
         return ChatPrompt(self._tokens(text), text)
 
-    def _tokens(self, text: str) -> list[int]:
-        return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
+    def _tokens(self, text: str, *, literal: bool = False) -> list[int]:
+        """The tokens of a text; if ``literal``, none of them is a special one."""
+        options = {"split_special_tokens": True} if literal else {}
+        return list(self.tokenizer(text, add_special_tokens=False, **options)["input_ids"])
 
     def _row(self, request: Request, prompt: ChatPrompt) -> Row:
         room = request.max_tokens if self._context is None else self._context - len(prompt.ids)
@@ -179,12 +187,43 @@ class CausalModel(InProcessModel[ChatPrompt]):
     def _reply(self, prompt: ChatPrompt, reply: str) -> list[int] | None:
         if isinstance(parse_action(reply), Unparsed):
             return None
-        return [*self._tokens(reply), self._end]
+        literal = self._marks.search(reply) is not None
+        return [*self._tokens(reply, literal=literal), self._end]
 
 
-def _plain(chat: Sequence[ChatMessage]) -> str:
-    turns = [f"{turn.role.capitalize()}: {turn.content}" for turn in chat]
-    return "\n\n".join([*turns, "Assistant:"])
+def _plain(turns: Sequence[tuple[str, str]]) -> str:
+    lines = [f"{role.capitalize()}: {_HEADING.sub(_escaped, content)}" for role, content in turns]
+    return "\n\n".join([*lines, "Assistant:"])
+
+
+def _templated(tokenizer: Any, turns: Sequence[tuple[str, str]]) -> str:
+    chat = [{"role": role, "content": content} for role, content in turns]
+    return str(tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True))
+
+
+def _control_marks(tokenizer: Any) -> re.Pattern[str]:
+    """Finds the control tokens of a tokenizer, and what its chat template puts around turns."""
+    added = tokenizer.added_tokens_decoder.values()
+    marks = {t.content for t in added if t.special or _LIKE_A_MARK.fullmatch(t.content)}
+    if tokenizer.chat_template is not None:
+        for roles in (("system", "user", "assistant", "user"), ("user", "assistant", "user")):
+            try:
+                shown = _templated(tokenizer, [(role, "x") for role in roles])
+            except Exception:  # it accepts no such chat, so it has no such marks
+                continue
+            marks.update(_LIKE_A_MARK.findall(shown))
+    listed = sorted((mark for mark in marks if mark.strip()), key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, listed)) or r"(?!)", re.IGNORECASE)
+
+
+def _broken(mark: re.Match[str]) -> str:
+    """A mark as harmless text."""
+    text = mark[0]
+    return f"‹{text[1:]}" if text[0] == "<" else f"{text[0]} {text[1:]}"
+
+
+def _escaped(heading: re.Match[str]) -> str:
+    return f"\\{heading[0]}"
 
 
 def _ends(network: PreTrainedModel, tokenizer: Any) -> tuple[int, frozenset[int]]:

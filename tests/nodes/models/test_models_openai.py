@@ -15,7 +15,8 @@ from swarm_ui.budget import Budget, Price
 from swarm_ui.errors import BudgetExceeded, ConfigError, ModelError
 from swarm_ui.model import ChatModel, Decision, Request
 from swarm_ui.nodes import OpenAIModel
-from swarm_ui.nodes.models.openai.failures import retry_after, without_credentials
+from swarm_ui.nodes.models.openai.failures import retry_after
+from swarm_ui.nodes.models.openai.secrets import without_credentials
 from swarm_ui.observation import Element, Observation
 from swarm_ui.prompts import decision_chat, transcript
 

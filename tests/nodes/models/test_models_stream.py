@@ -136,7 +136,7 @@ def test_patience_is_for_each_event_and_a_slow_reader_is_not_the_servers_fault(
 ) -> None:
     async def read(patience: float) -> list[object]:
         got: list[object] = []
-        async for piece in read_stream(slow_chunks("a", "b", "c"), patience):
+        async for piece in read_stream(slow_chunks("a", "b", "c"), patience, 99):
             got.append(piece)
             await asyncio.sleep(reader)
         return got
@@ -150,7 +150,7 @@ def test_patience_is_for_each_event_and_a_slow_reader_is_not_the_servers_fault(
 
 def test_a_stream_that_ends_without_a_finish_reason_is_incomplete() -> None:
     async def read(finish: str | None) -> list[object]:
-        return [piece async for piece in read_stream(slow_chunks("a", "b", finish=finish), 9.0)]
+        return [piece async for piece in read_stream(slow_chunks("a", "b", finish=finish), 9.0, 99)]
 
     with pytest.raises(MalformedReply, match="ended before the reply was complete"):
         in_virtual_time(read(None))

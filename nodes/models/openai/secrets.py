@@ -1,0 +1,40 @@
+"""Keeps keys and passwords out of messages and logs."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterable
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+_FRAGMENT = 8
+"""Characters of a secret that are recognised, since a server may cut what it echoes."""
+
+
+def without_credentials(url: str) -> str:
+    """An address that may be shown: no user, password, query or fragment."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
+
+
+def basic_credentials(url: str) -> str:
+    """User and password of an address, as HTTP's basic authentication sends them."""
+    parts = urlsplit(url)
+    return b64encode(
+        f"{unquote(parts.username or '')}:{unquote(parts.password or '')}".encode()
+    ).decode()
+
+
+def redacted(text: str, secrets: Iterable[str]) -> str:
+    """The text with ``[secret]`` in place of each secret and of each long fragment of one."""
+    for secret in sorted(filter(None, set(secrets)), key=len, reverse=True):
+        text = text.replace(secret, "[secret]")
+        fragments = {secret[k : k + _FRAGMENT] for k in range(len(secret) - _FRAGMENT + 1)}
+        hits = [k for k in range(len(text)) if text[k : k + _FRAGMENT] in fragments]
+        pieces, done = [], 0
+        for k in hits:
+            if k >= done:
+                pieces += [text[done:k], "[secret]"]
+            done = k + _FRAGMENT
+        text = "".join([*pieces, text[done:]])
+    return text

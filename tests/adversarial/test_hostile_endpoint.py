@@ -1,0 +1,304 @@
+"""An endpoint that lies, floods, stalls or echoes secrets: typed errors, within bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import logging
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import pytest
+from loopback import Loopback, Reply, failing
+from loopback_client import ask, model, no_proxy, one, streamed  # noqa: F401  (a fixture)
+
+from swarm_ui import CollabGraph
+from swarm_ui.budget import Budget
+from swarm_ui.errors import ModelError, ModelUnavailable
+from swarm_ui.nodes.models.openai import replies
+from swarm_ui.nodes.models.openai.failures import retry_after
+from swarm_ui.nodes.models.openai.secrets import redacted
+
+KEY = "sk-Q7f3mZx9LkV2pRt8Yw5Nb4Hd"
+Answer = Callable[[bytes, asyncio.StreamWriter], Coroutine[Any, Any, None]]
+
+
+@asynccontextmanager
+async def raw_server(answer: Answer) -> AsyncIterator[str]:
+    """Calls ``answer`` for each request, then closes the connection."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
+            await reader.readexactly(length)
+            await answer(head, writer)
+            writer.close()
+        except (ConnectionError, asyncio.CancelledError):
+            writer.transport.abort()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+
+
+def body(payload: bytes, kind: str = "application/json", *headers: str) -> Answer:
+    async def answer(_: bytes, writer: asyncio.StreamWriter) -> None:
+        lines = ["HTTP/1.1 200 OK", f"Content-Type: {kind}", "Connection: close", *headers]
+        writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + payload)
+        await writer.drain()
+
+    return answer
+
+
+def endless(part: bytes, kind: str, pause: float = 0.0) -> Answer:
+    async def answer(_: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n\r\n".encode())
+        while True:
+            writer.write(part)
+            await writer.drain()
+            await asyncio.sleep(pause)
+
+    return answer
+
+
+def chat(**choice: Any) -> dict[str, Any]:
+    message = {"role": "assistant", "content": "hello"}
+    return {"model": "m", "choices": [{"index": 0, "message": message, **choice}]}
+
+
+# -- event loops ---------------------------------------------------------------------------------
+
+
+@contextmanager
+def elsewhere() -> Iterator[Loopback]:
+    """A server on a thread of its own, for clients with many event loops."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    server = Loopback()
+    asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result()
+    try:
+        yield server
+    finally:
+        asyncio.run_coroutine_threadsafe(server.__aexit__(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+def test_one_model_serves_many_event_loops() -> None:
+    with elsewhere() as server:
+        client = model(server, retries=0)
+        team = CollabGraph.collaborative(10, 1, model=client)
+        for _ in range(4):
+            trace = team.run_sync("press save")
+            assert not [call.error for call in trace.calls if call.error]
+        assert client.spent.calls == 40 and client.spent.retries == 0
+
+
+def test_loops_on_two_threads_do_not_share_connections() -> None:
+    with elsewhere() as server:
+        client, errors = model(server, retries=0), []
+
+        def run() -> None:
+            try:
+                for _ in range(3):
+                    asyncio.run(client.generate([ask()] * 4))
+            except Exception as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=run) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not errors and client.spent.calls == 24
+
+
+# -- secrets -------------------------------------------------------------------------------------
+
+
+def leaked(text: str, secret: str = KEY) -> list[str]:
+    return [secret[k : k + 8] for k in range(len(secret) - 7) if secret[k : k + 8] in text]
+
+
+@pytest.mark.parametrize("offset", range(360, 410, 3))
+@pytest.mark.parametrize("stream", [False, True])
+async def test_no_cut_leaves_a_fragment_of_the_key(offset: int, stream: bool) -> None:
+    message = "x" * offset + f" key {KEY} is wrong"
+    event = f"data: {json.dumps({'error': {'message': message}})}\n\n"
+    fault = Reply(break_after=0, breaks=event) if stream else failing(500, message)
+    async with Loopback([fault]) as server:
+        client = model(server, api_key=KEY, retries=0)
+        with pytest.raises(ModelError) as caught:
+            await (streamed(client) if stream else one(client))
+    assert not leaked(str(caught.value)) and "xxxx" in str(caught.value)
+
+
+async def test_an_echo_that_the_server_has_cut_is_recognised() -> None:
+    async with Loopback([failing(401, f"Incorrect API key: {KEY[:20]}***")]) as server:
+        with pytest.raises(ModelError) as caught:
+            await one(model(server, api_key=KEY))
+    assert not leaked(str(caught.value)) and "[secret]" in str(caught.value)
+
+
+def test_redaction_keeps_everything_else() -> None:
+    assert redacted(f"a {KEY} b {KEY[3:12]} c", [KEY, ""]) == "a [secret] b [secret] c"
+    assert redacted("nothing here", [KEY]) == "nothing here"
+    assert redacted("p%40ss and p@ss", ["p%40ss", "p@ss"]) == "[secret] and [secret]"
+
+
+async def test_the_password_of_an_address_is_sent_and_never_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    password = "hunter2%40secret"
+    with caplog.at_level(logging.DEBUG):
+        async with Loopback([failing(500, "hunter2@secret " + password), Reply()]) as server:
+            url = server.url.replace("://", f"://ada:{password}@")
+            client = model(url)
+            await one(client)
+    expected = base64.b64encode(b"ada:hunter2@secret").decode()
+    assert {seen.authorization for seen in server.requests} == {f"Basic {expected}"}
+    said = caplog.text + repr(client) + "".join(str(r.args) for r in caplog.records)
+    assert "hunter2" not in said.replace("hunter2@secret hunter2%40secret", "")
+    assert expected not in caplog.text
+
+
+# -- counts --------------------------------------------------------------------------------------
+
+ABSURD: list[dict[str, Any]] = [
+    {"prompt_tokens": -1_000_000, "completion_tokens": -1_000_000},
+    {"prompt_tokens": 0, "completion_tokens": 0},
+    {"prompt_tokens": 10**15, "completion_tokens": 10**15},
+    {"prompt_tokens": True, "completion_tokens": False},
+    {"prompt_tokens": "12", "completion_tokens": [3]},
+    {"prompt_tokens": 1e400, "completion_tokens": float("nan")},
+    {"prompt_tokens": None},
+]
+
+
+@pytest.mark.parametrize("usage", ABSURD, ids=str)
+async def test_counts_that_cannot_be_right_are_our_own(usage: dict[str, Any]) -> None:
+    payload = json.dumps({**chat(), "usage": usage}).encode()
+    async with raw_server(body(payload)) as url:
+        budget = Budget(max_tokens=10_000)
+        client = model(url, budget=budget)
+        (completion,) = await client.generate([ask("how are you? " * 40, max_tokens=50)])
+        await client.close()
+    assert 100 <= completion.usage.prompt_tokens <= 300
+    assert 1 <= completion.usage.completion_tokens <= 50
+    assert budget.tokens == client.spent.prompt_tokens + client.spent.completion_tokens
+
+
+# -- floods and stalls ---------------------------------------------------------------------------
+
+PIECE = b'data: {"choices":[{"index":0,"delta":{"content":"abcdefgh"}}]}\n\n'
+EMPTY = b'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}\n\n'
+SSE = "text/event-stream"
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (endless(PIECE * 500, SSE), "more than .* characters"),
+        (endless(b"data: " + b"x" * 60_000, SSE), "a body of more than"),
+        (endless(b": ping\n\n" * 5_000, SSE), "a body of more than|no reply in time"),
+        (endless(EMPTY, SSE, 0.01), "no reply in time"),
+        (endless(b'data: {"choices":[]}\n\n', SSE, 0.01), "no reply in time"),
+        (endless(b" " * 60_000, "application/json"), "a body of more than"),
+        (body(b"x", "application/json", "Content-Encoding: gzip"), "encoding 'gzip'"),
+    ],
+    ids=["text", "one event", "comments", "empty pieces", "no choices", "body", "gzip"],
+)
+async def test_floods_and_stalls_end(
+    answer: Answer, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replies, "LARGEST_BODY", 2**20)
+    async with raw_server(answer) as url:
+        client = model(url, retries=0, timeout=0.6)
+        with pytest.raises(ModelError, match=says):
+            await streamed(client, ask(max_tokens=16))
+        with pytest.raises(ModelError):
+            await one(model(url, retries=0, timeout=0.6), ask(max_tokens=16))
+
+
+async def test_reasoning_without_text_is_not_a_stall() -> None:
+    thought = b'data: {"choices":[{"index":0,"delta":{"reasoning_content":"hm"}}]}\n\n'
+    end = b'data: {"choices":[{"index":0,"delta":{"content":"yes"},"finish_reason":"stop"}]}\n\n'
+
+    async def answer(_: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(f"HTTP/1.1 200 OK\r\nContent-Type: {SSE}\r\n\r\n".encode())
+        for _ in range(6):
+            writer.write(thought)
+            await writer.drain()
+            await asyncio.sleep(0.2)
+        writer.write(end + b"data: [DONE]\n\n")
+
+    async with raw_server(answer) as url:
+        assert (await streamed(model(url, retries=0, timeout=0.8)))[0] == ["yes"]
+
+
+async def test_a_reply_far_beyond_its_tokens_is_refused() -> None:
+    async with Loopback([Reply("word " * 40_000)]) as server:
+        with pytest.raises(ModelError, match="characters, for at most 16 tokens"):
+            await one(model(server, retries=0), ask(max_tokens=16))
+
+
+# -- malformed -----------------------------------------------------------------------------------
+
+MALFORMED = {
+    "invalid UTF-8": b'{"choices":[{"message":{"content":"\xff\xfe"}}]}',
+    "5,000 digits": b'{"choices":[{"message":{"content":"a"}}],"usage":' + b"9" * 5000 + b"}",
+    "deep": b'{"choices":' + b"[" * 100_000,
+    "a number as model": b'{"model":7,"choices":[{"message":{"content":"a"}}]}',
+    "a list": b"[1, 2]",
+    "null": b"null",
+}
+
+
+@pytest.mark.parametrize("payload", MALFORMED.values(), ids=MALFORMED)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_malformed_replies_are_tried_again_and_typed(payload: bytes, stream: bool) -> None:
+    kind = SSE if stream else "application/json"
+    async with raw_server(body(b"data: " + payload + b"\n\n" if stream else payload, kind)) as url:
+        client = model(url, retries=1)
+        with pytest.raises(ModelUnavailable, match="after 2 attempts"):
+            await (streamed(client) if stream else one(client))
+    assert client.spent.calls == 2
+
+
+@pytest.mark.parametrize("logprob", ["1e400", "-1e400", "NaN", "5.0"])
+async def test_probabilities_that_are_none_are_left_out(logprob: str) -> None:
+    text = json.dumps(chat(logprobs={"content": [{"token": "a", "logprob": 12345}]}))
+    async with raw_server(body(text.replace("12345", logprob).encode())) as url:
+        client = model(url, logprobs=True, retries=0)
+        (completion,) = await client.generate([ask()])
+        await client.close()
+    assert completion.logprob is None and completion.text == "hello"
+
+
+async def test_half_a_character_can_be_written_again() -> None:
+    message = {"content": "a\ud83d"}
+    async with raw_server(body(json.dumps(chat(message=message)).encode())) as url:
+        assert await one(model(url)) == "a?"
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("-5", None), ("1e400", None), ("NaN", None), ("9" * 5000, None), ("", None),
+        ("0x10", None), ("Fri, 99 Foo 99999 99:99:99 GMT", None), ("٣", None),
+        ("Mon, 01 Jan 0001 00:00:00 GMT", 0.0), ("Thu, 01 Jan 1970 00:00:00 GMT", 0.0),
+        ("1.5", 1.5),
+    ],
+)  # fmt: skip
+async def test_odd_times_to_wait_are_ignored(value: str, seconds: float | None) -> None:
+    assert retry_after({"retry-after": value}) == seconds
+    if value.isascii() and not seconds:
+        odd = Reply(status=429, body="{}", headers={"Retry-After": value})
+        async with Loopback([odd, Reply("good")]) as server:
+            assert await one(model(server)) == "good"
