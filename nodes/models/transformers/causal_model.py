@@ -27,7 +27,10 @@ from swarm_ui.nodes.models.transformers.decoding import Row, accepts
 from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel
 from swarm_ui.prompts import as_chat
 
-_UNLOADABLE = (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError)
+_UNLOADABLE = (
+    OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError,
+    SafetensorError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
