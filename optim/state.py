@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -98,6 +99,7 @@ class TeamStore:
                     f"every checkpoint under '{self._folder / 'checkpoints'}' is damaged; restore "
                     "one from a copy, or start a new run in another folder"
                 )
+            self._rewrite_metrics(TeamState())
             return None
         try:
             raw = (found.folder / "state.json").read_bytes()
@@ -144,20 +146,34 @@ class TeamStore:
             )
 
     def _rewrite_metrics(self, state: TeamState) -> None:
-        """Keep the lines of other kinds, and write one line for each finished iteration."""
+        """Leave one line for each finished iteration, and no line of one that did not end.
+
+        Lines of other kinds stay where they are, except those of such an iteration: it is played
+        again and writes its lines again.
+        """
         path = self._folder / _METRICS
-        lines = path.read_bytes().splitlines() if path.exists() else []
-        kept = [line for line in lines if not _is_ours(line)]
-        ours = [msgspec.json.encode(metrics) for metrics in state.history]
-        write_atomic(path, b"".join(line + b"\n" for line in kept + ours))
+        raw = path.read_bytes() if path.exists() else b""
+        kept: list[bytes] = []
+        missing = dict(enumerate(state.history))
+        for line in raw.splitlines():
+            record = _record(line)
+            iteration = record.get("iteration", -1)
+            if isinstance(iteration, int) and iteration < state.iteration:
+                ours = record.get("kind") == "iteration"
+                if not ours or missing.pop(iteration, None) is not None:
+                    kept.append(line)
+        kept += [msgspec.json.encode(metrics) for metrics in missing.values()]
+        data = b"".join(line + b"\n" for line in kept)
+        if data != raw:
+            write_atomic(path, data)
 
 
-def _is_ours(line: bytes) -> bool:
-    """Whether the line is of an iteration, or incomplete because the process was killed."""
+def _record(line: bytes) -> dict[str, object]:
+    """A line of metrics; one that a kill cut off is of an iteration that never ends."""
     try:
-        return msgspec.json.decode(line, type=dict[str, object]).get("kind") == "iteration"
+        return msgspec.json.decode(line, type=dict[str, object])
     except msgspec.DecodeError:
-        return True
+        return {"iteration": sys.maxsize}
 
 
 def _filled(given: Mapping[str, object], defaults: Mapping[str, object]) -> dict[str, object]:

@@ -193,22 +193,6 @@ def unfit(action: Action) -> str | None:
     return None
 
 
-def unfit(action: Action) -> str | None:
-    """Why an action must not reach an environment; ``None`` if it may.
-
-    The bounds are far beyond any screen and any text that a person types.
-    """
-    for name in ("index", "x", "y", "to_index", "to_x", "to_y"):
-        value = getattr(action, name)
-        if value is not None and not -LARGEST_NUMBER <= value <= LARGEST_NUMBER:
-            return f"'{name}' must lie within ±{LARGEST_NUMBER}"
-    for name in ("text", "target", "app_name", "keycode"):
-        length = len(getattr(action, name) or "")
-        if length > LONGEST_TEXT:
-            return f"'{name}' has {length} characters; at most {LONGEST_TEXT} are allowed"
-    return None
-
-
 def _sound(value: object) -> object:
     """A JSON value as it can be written again: a lone surrogate in a text becomes ``?``."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

@@ -19,8 +19,12 @@ from warm_python import run_warm
 from swarm_ui.errors import ConfigError, LearningError
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.metrics import IterationMetrics
+from swarm_ui.optim.update.adapter_trainer import UpdateConfig
 from swarm_ui.optim.update.checkpoint import Checkpoints
+from swarm_ui.storage.durable import append_line
 
+SHORT = replace(CONFIG, shared_steps=2, episodes=4, update=UpdateConfig(steps=2, batch_size=4))
+"""Iterations of a few hundredths of a second."""
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -172,6 +176,36 @@ def test_lines_of_others_in_the_metrics_stay(tmp_path: Path) -> None:
     run(TinyModel(), tmp_path, resume=True)
     lines = [json.loads(line) for line in metrics.read_text().splitlines()]
     assert [line.get("iteration") for line in lines] == [None, 0, 1, 2]
+
+
+class Stop(Exception):
+    """Ends a run in the middle of an iteration."""
+
+
+@pytest.mark.parametrize("stopped", [0, 1, 2])
+def test_lines_of_an_iteration_that_did_not_end_are_gone(tmp_path: Path, stopped: int) -> None:
+    def logging(path: Path, last: int = 9) -> Callbacks:
+        def log(iteration: int, episodes: object) -> None:
+            line = {"kind": "rollouts", "iteration": iteration}
+            append_line(path / "metrics.jsonl", json.dumps(line).encode())
+            if iteration == last:
+                raise Stop
+
+        return Callbacks(on_episodes=log)
+
+    def kinds(path: Path) -> list[tuple[str, int]]:
+        lines = map(json.loads, (path / "metrics.jsonl").read_text().splitlines())
+        return [(line["kind"], line["iteration"]) for line in lines]
+
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    for path in (whole, broken):
+        path.mkdir()
+    run(TinyModel(), whole, callbacks=logging(whole), config=SHORT)
+    with pytest.raises(Stop):
+        run(TinyModel(), broken, callbacks=logging(broken, stopped), config=SHORT)
+    run(TinyModel(), broken, callbacks=logging(broken), config=SHORT, resume=True)
+    assert kinds(broken) == kinds(whole)
+    assert len(kinds(whole)) == 6
 
 
 def write(text: str) -> Callable[[Path], None]:

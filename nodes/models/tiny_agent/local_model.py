@@ -14,7 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 from transformers import AutoModelForCausalLM, PreTrainedModel
 from transformers.utils import logging
@@ -30,6 +32,11 @@ from swarm_ui.nodes.models.transformers.in_process_model import Counters, InProc
 __all__ = ["BASE_AGENT", "Counters", "LocalModel"]
 
 _REPLY_TOKENS = 20
+_UNLOADABLE = (
+    OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, SafetensorError,
+    msgspec.MsgspecError,
+)  # fmt: skip
+"""What transformers raises for files that are missing, damaged, or of another form."""
 BASE_AGENT = Path(__file__).parent / "base_agent"
 """The checkpoint that is shipped with the library."""
 
@@ -65,17 +72,24 @@ class LocalModel(InProcessModel[Encoded]):
 
     @classmethod
     def load(cls, folder: Path = BASE_AGENT, *, constrained: bool = True) -> LocalModel:
-        """An agent saved by :meth:`save`. Raises ``ConfigError`` if the folder holds no agent, or
-        weights and word list do not match."""
-        words = folder / "words.json"
-        if not words.is_file():
+        """An agent saved by :meth:`save`.
+
+        Raises:
+            ConfigError: the folder holds no agent, or weights and word list do not match.
+        """
+        try:
+            words = msgspec.json.decode((folder / "words.json").read_bytes(), type=list[str])
+            tokenizer = ScreenTokenizer(words)
+            with _no_progress_bar():
+                network: Any = AutoModelForCausalLM.from_pretrained(
+                    folder, use_safetensors=True, trust_remote_code=False
+                )
+        except _UNLOADABLE as error:
             raise ConfigError(
-                f"no agent in {folder}: expected words.json, config.json and model.safetensors; "
+                f"no agent in {folder}: expected words.json, config.json and model.safetensors "
+                f"({type(error).__name__}: {' '.join(str(error).split())[:300]}); "
                 "make one with demos/train_base_agent.py --out FOLDER, or give another folder"
-            )
-        tokenizer = ScreenTokenizer(json.loads(words.read_text(encoding="utf-8")))
-        with _no_progress_bar():
-            network = AutoModelForCausalLM.from_pretrained(folder)
+            ) from error
         if network.config.vocab_size != len(tokenizer):
             raise ConfigError(
                 f"{folder}: the weights have {network.config.vocab_size} tokens, the word list has "

@@ -30,7 +30,10 @@ from swarm_ui.prompts import as_chat
 
 _LIKE_A_MARK = re.compile(r"<[^<>\s]{1,60}>|\[[^\[\]\s]{1,60}\]")
 _HEADING = re.compile(r"^\\*(?:system|user|assistant):", re.IGNORECASE | re.MULTILINE)
-_UNLOADABLE = (OSError, ValueError, KeyError, RuntimeError, ImportError, SafetensorError)
+_UNLOADABLE = (
+    OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError,
+    SafetensorError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
-from peft import LoraConfig, PeftModel, get_peft_model
+from peft import LoraConfig, PeftModel, get_peft_model, set_peft_model_state_dict
 from peft.tuners.lora import LoraLayer
 from torch import Tensor, nn
 from transformers import PreTrainedModel
@@ -20,7 +21,7 @@ from swarm_ui.nodes.models.transformers.multi_lora import (
     LoraRouting,
     LoraWeights,
 )
-from swarm_ui.nodes.models.transformers.peft_files import check_files
+from swarm_ui.nodes.models.transformers.peft_files import PlainAdapter, read_adapter, read_versions
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 _VERSIONS = "versions.json"
@@ -104,25 +105,32 @@ class LoraNetwork:
 
     def load_adapters(self, folder: Path) -> None:
         """Load what :meth:`save_adapters` wrote, with the versions; existing names are replaced.
-        Raises ``ConfigError`` if there are none, one does not fit, or other weights are leased
-        under a saved version."""
-        if not (folder / _VERSIONS).is_file():
-            raise ConfigError(f"no adapters in '{folder}': expected {_VERSIONS} there")
-        numbers: dict[str, int] = json.loads((folder / _VERSIONS).read_text(encoding="utf-8"))
+
+        Raises:
+            ConfigError: the folder holds no saved adapters, or one does not fit, or other weights
+                are leased under a saved version.
+        """
+        numbers = read_versions(folder)
         for name, number in numbers.items():
             if self._versions.leased(f"{name}@{number}"):
                 raise ConfigError(
                     f"'{folder}' holds {name}@{number}, and runs still use other weights of that "
                     "version; load it when they have ended, or with load_adapter"
                 )
+        read = {name: read_adapter(folder / name) for name in numbers}
         for name, number in numbers.items():
-            self._replace(folder / name, name, number)
+            self._replace(folder / name, read[name], name, number)
 
     def load_adapter(self, folder: Path, name: str) -> str:
-        """Load one adapter in peft's own format, also while requests are in flight; returns its
-        version. An older version that is leased is kept. Raises ``ConfigError`` if the folder
-        holds no plain LoRA adapter that fits this model."""
-        return self._replace(folder, name, self._versions.next(name))
+        """Load one adapter in peft's own format, also while requests are in flight.
+
+        Returns:
+            Its version; the next one if the name exists. An older version that is leased is kept.
+
+        Raises:
+            ConfigError: the folder holds no plain LoRA adapter that fits this model.
+        """
+        return self._replace(folder, read_adapter(folder), name, self._versions.next(name))
 
     def unload_adapter(self, name: str) -> None:
         """Remove an adapter; leased versions, and requests in flight, are not affected. Raises
@@ -139,32 +147,32 @@ class LoraNetwork:
         text = json.dumps(self._versions.numbers)
         (folder / _VERSIONS).write_text(text, encoding="utf-8")
 
-    def _replace(self, folder: Path, name: str, number: int) -> str:
-        check_files(folder)
+    def _replace(self, folder: Path, adapter: PlainAdapter, name: str, number: int) -> str:
         self._check_not_training()
         if name not in self._versions:
             self._check_new(name)
         # Loaded under a temporary name first, so that a folder that does not fit changes nothing.
         with torch.random.fork_rng(devices=[]):
             try:
-                self._load(folder, _TRIAL)
+                self._load(folder, adapter, _TRIAL)
                 if name in self._versions:
                     self._remove(name)
-                self._load(folder, name)
+                self._load(folder, adapter, name)
             finally:
                 self._delete(_TRIAL)
         return self._register(name, number)
 
-    def _load(self, folder: Path, name: str) -> None:
-        """Let peft load a folder, and check that it is plain LoRA that fits."""
+    def _load(self, folder: Path, adapter: PlainAdapter, name: str) -> None:
+        """Add what was read from a folder, and check that it is plain LoRA that fits."""
         try:
-            if not isinstance(self._network, PeftModel):
-                config = LoraConfig.from_pretrained(str(folder))
-                self._network = get_peft_model(self._network, config, adapter_name=name)
-            device = str(self.network.device)
-            found = self._network.load_adapter(str(folder), name, torch_device=device)
-            # peft lists a missing key if the adapter's name occurs anywhere in it.
-            wrong = [key for key in found.missing_keys if f".{name}." in key]
+            if isinstance(self._network, PeftModel):
+                self._network.add_adapter(name, adapter.config())
+            else:
+                self._network = get_peft_model(self._network, adapter.config(), adapter_name=name)
+            found: Any = set_peft_model_state_dict(
+                self._network, adapter.weights, adapter_name=name
+            )
+            wrong = [key for key in found.missing_keys if ".lora_" in key and f".{name}." in key]
             wrong += found.unexpected_keys
         except (RuntimeError, ValueError, KeyError) as error:
             raise ConfigError(

@@ -1,36 +1,161 @@
-"""Checks whether a folder holds an adapter in peft's format that this library supports."""
+"""Reads an adapter in peft's format, and refuses everything that is more than plain LoRA.
+
+The folder may be a stranger's. Only the numbers that plain LoRA needs are taken from it. peft never
+sees the rest, which could make it initialise the adapter from the shared base and rewrite that
+(PiSSA, OLoRA, CorDA and others), write weights of the base that are in the file, look for a model
+on the network, or match regular expressions of any cost.
+"""
 
 from __future__ import annotations
 
-import json
+import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
+from msgspec import Meta
+from peft import LoraConfig
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
 
 from swarm_ui.errors import ConfigError
 
-_CONFIG, _WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-_MORE_THAN_LORA = (
-    "use_dora", "alora_invocation_tokens", "modules_to_save", "trainable_token_indices",
-    "target_parameters", "layer_replication", "lora_bias",
-)  # fmt: skip
+_CONFIG, _WEIGHTS, _VERSIONS = "adapter_config.json", "adapter_model.safetensors", "versions.json"
+_PREFIX = "base_model.model."
+_KEY = re.compile(r"base_model\.model\.(?:\w+\.)+lora_[AB]\.weight")
+_LARGEST = 1e6
+
+Rank = Annotated[int, Meta(ge=1)]
+Alpha = Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)]
+Layer = Annotated[str, Meta(pattern=r"^[\w.\-]+$", max_length=200)]
 
 
-def check_files(folder: Path) -> None:
-    """Check a folder before peft reads it, since peft looks for missing files on the network.
-    Raises ``ConfigError`` if it holds no adapter, or not plain LoRA."""
+class _Config(msgspec.Struct):
+    """The fields of ``adapter_config.json`` that describe plain LoRA."""
+
+    peft_type: Literal["LORA"]
+    r: Rank = 8
+    lora_alpha: Alpha = 8
+    lora_dropout: Annotated[float, Meta(ge=0, lt=1)] = 0.0
+    target_modules: str | Annotated[list[str], Meta(max_length=2000)] | None = None
+    rank_pattern: dict[Layer, Rank] | None = None
+    alpha_pattern: dict[Layer, Alpha] | None = None
+    use_rslora: bool = False
+    fan_in_fan_out: bool = False
+    bias: Literal["none"] = "none"
+    init_lora_weights: bool | Literal["gaussian", "eva", "orthogonal"] = True
+    """How the training began; no other beginning leaves the base as it is."""
+
+
+_UNUSED = frozenset({
+    "task_type", "base_model_name_or_path", "revision", "inference_mode", "auto_mapping",
+    "peft_version", "runtime_config", "eva_config", "megatron_core", "megatron_config",
+})  # fmt: skip
+_CHOOSING = frozenset({"layers_to_transform", "layers_pattern", "exclude_modules"})
+"""Fields that choose layers, partly by regular expressions. The names of the weights tell too."""
+
+
+class PlainAdapter(NamedTuple):
+    """An adapter that was read."""
+
+    fields: Mapping[str, Any]
+    weights: dict[str, Tensor]
+
+    def config(self) -> LoraConfig:
+        """A new configuration for peft, which changes it in use."""
+        return LoraConfig(**self.fields, inference_mode=True)
+
+
+def read_adapter(folder: Path) -> PlainAdapter:
+    """The adapter in a folder; peft is not asked, since it looks for missing files on the network.
+
+    Raises:
+        ConfigError: the folder holds no adapter, a damaged one, or not plain LoRA.
+    """
     missing = [name for name in (_CONFIG, _WEIGHTS) if not (folder / name).is_file()]
     if missing:
         raise ConfigError(
             f"no adapter in '{folder}': expected {_CONFIG} and {_WEIGHTS}, as peft writes them; "
             f"missing: {', '.join(missing)}"
         )
+    given = _decoded(folder / _CONFIG, dict[str, Any])
+    known = {field: given[field] for field in _Config.__struct_fields__ if field in given}
+    normal = LoraConfig()
+    more = [
+        key
+        for key in given.keys() - known.keys() - _UNUSED - _CHOOSING
+        if given[key] and given[key] != getattr(normal, key, None)
+    ]
     try:
-        config = json.loads((folder / _CONFIG).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ConfigError(f"'{folder / _CONFIG}' is not JSON: {error}") from error
-    more = [key for key in _MORE_THAN_LORA if config.get(key)]
-    if config.get("peft_type") != "LORA" or config.get("bias", "none") != "none" or more:
-        got = f"{config.get('peft_type')} with {', '.join(more) or config.get('bias')}"
+        config = msgspec.convert(known, _Config)
+    except msgspec.ValidationError as error:
+        shown = {key: known.get(key) for key in ("peft_type", "bias", "init_lora_weights")}
+        raise _more_than_lora(folder, f"{error}, in a configuration with {shown}") from error
+    if more:
+        raise _more_than_lora(folder, ", ".join(sorted(more)))
+    weights = _weights(folder / _WEIGHTS)
+    rank = max([w.shape[0] for key, w in weights.items() if ".lora_A." in key], default=0)
+    if max(config.r, *(config.rank_pattern or {}).values(), 0) > rank:
         raise ConfigError(
-            f"the adapter in '{folder}' is {got}; only plain LoRA on linear layers can be mixed "
-            "in one batch"
+            f"the adapter in '{folder}' does not fit its configuration: that has ranks above {rank}"
         )
+    named = isinstance(config.target_modules, list) or config.target_modules == "all-linear"
+    if not named or any(given.get(key) for key in _CHOOSING):
+        config.target_modules = sorted({key.split(".lora_")[0] for key in weights})
+        config.target_modules = [name.removeprefix(_PREFIX) for name in config.target_modules]
+    fields = msgspec.structs.asdict(config) | {"init_lora_weights": True}
+    return PlainAdapter({k: v for k, v in fields.items() if v is not None}, weights)
+
+
+def read_versions(folder: Path) -> dict[str, int]:
+    """The adapters in a folder of several, with their versions.
+
+    Raises:
+        ConfigError: there are none, or the file that lists them is damaged.
+    """
+    if not (folder / _VERSIONS).is_file():
+        raise ConfigError(f"no adapters in '{folder}': expected {_VERSIONS} there")
+    numbers: dict[str, int] = _decoded(folder / _VERSIONS, dict[str, Annotated[int, Meta(ge=0)]])
+    return numbers
+
+
+def _weights(path: Path) -> dict[str, Tensor]:
+    """The weights of a file, which must all be those of plain LoRA."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            weights = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    except (OSError, ValueError, SafetensorError) as error:
+        raise ConfigError(f"'{path}' is not a readable safetensors file: {error}") from error
+    wrong = [
+        key
+        for key, weight in weights.items()
+        if not _KEY.fullmatch(key)
+        or key.count(".lora_") > 1
+        or weight.ndim != 2
+        or not weight.is_floating_point()
+    ]
+    if wrong or not weights:
+        raise ConfigError(
+            f"'{path}' must hold weights of plain LoRA alone, such as "
+            f"{_PREFIX}layer.lora_A.weight, got {', '.join(wrong[:3]) or 'none'}"
+        )
+    broken = next((key for key, weight in weights.items() if not weight.isfinite().all()), None)
+    if broken is not None:
+        raise ConfigError(f"'{path}': {broken} holds numbers that are not finite")
+    return weights
+
+
+def _decoded(path: Path, kind: Any) -> Any:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise ConfigError(f"'{path}' is not JSON of the expected form: {error}") from error
+
+
+def _more_than_lora(folder: Path, found: str) -> ConfigError:
+    return ConfigError(
+        f"the adapter in '{folder}' is not plain LoRA ({found}); only plain LoRA on linear "
+        "layers, which leaves the shared base as it is, can be mixed in one batch. Save it again "
+        "as plain LoRA: peft's save_pretrained has path_initial_model_for_weight_conversion"
+    )
