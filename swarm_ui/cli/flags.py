@@ -233,8 +233,12 @@ OUT = option(
 )
 AGAINST = option("against", Path, "RUN", "compare with this run, episode by episode")
 JSON = switch("json", "--json", help="one JSON object on standard output")
+_TRUST = "let the settings in RUN import code, open connections and name the variable of a key"
+TRUST = switch("trust", "--trust", help=_TRUST)
+Trust = Annotated[bool, declare("--trust", help=_TRUST, panel="")]
 ENDING = (
     option("resume", Path, "RUN", "continue this run with its original settings"),
+    TRUST,
     switch("dry_run", "--dry-run", help="show what would be done, and stop"),
     JSON,
     switch("quiet", "--quiet", "-q", help="do not show progress or notes"),

@@ -37,6 +37,7 @@ from swarm_ui.experiment.models import (
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.results import Results
 from swarm_ui.experiment.teams import Arm, agent_names, arm_of, configured_edges
+from swarm_ui.experiment.trust import demands, expect_trust
 from swarm_ui.rollout.pool import Job
 from swarm_ui.storage.run_directory import RunDirectory
 
@@ -74,6 +75,13 @@ class Run:
         """The directory of a run that has begun."""
         assert self.directory is not None
         return self.directory
+
+    @property
+    def resume_command(self) -> str:
+        """The command that continues the run."""
+        trust = ["--trust"] if demands(self.config) else []
+        words = ["swarm-ui", self.command, "--resume", str(self.folder.path), *trust]
+        return shlex.join(words)
 
     def section(self, split: str, seed: int) -> EnvironmentSection:
         """The environment's settings for one split and seed."""
@@ -205,7 +213,14 @@ async def evaluate(run: Run, model: Any, display: ProgressDisplay) -> Results:
     return results
 
 
-def resume(path: Path, command: str, overrides: Draft, given: Sequence[str] = ()) -> Run:
+def resume(
+    path: Path,
+    command: str,
+    overrides: Draft,
+    given: Sequence[str] = (),
+    *,
+    trusted: bool = False,
+) -> Run:
     """Read the settings of an interrupted run, with permitted changes.
 
     Args:
@@ -213,6 +228,7 @@ def resume(path: Path, command: str, overrides: Draft, given: Sequence[str] = ()
         command: the command that started it.
         overrides: settings given with ``--resume``, not in a file.
         given: other given options, which are not allowed.
+        trusted: the folder may import code and open connections; see :mod:`.trust`.
 
     Raises:
         ConfigError: another command started it, or a setting is wrong or affects the results.
@@ -228,6 +244,7 @@ def resume(path: Path, command: str, overrides: Draft, given: Sequence[str] = ()
     for section, name in _FREE & overrides.places.keys():
         values[section][name] = overrides.values[section][name]
     config = checked(Draft(values, overrides.places, overrides.mistakes))
+    expect_trust(path, config, overrides.places, trusted=trusted)
     try:
         splits = msgspec.convert(document.get("splits", []), tuple[str, ...])
         seeds = msgspec.convert(document.get("seeds", []), tuple[int, ...])

@@ -63,7 +63,10 @@ def perform(
     output = arguments.output
     if arguments["resume"] is not None:
         given = arguments.given("config", *(["split", "seed"] if command == "eval" else []))
-        run = runs.resume(arguments["resume"], command, arguments.draft(file=False), given)
+        run = runs.resume(
+            arguments["resume"], command, arguments.draft(file=False), given,
+            trusted=arguments["trust"],
+        )  # fmt: skip
     else:
         config = runs.check_config(arguments.draft(), splits=splits)
         place = config.environment
@@ -82,14 +85,13 @@ def perform(
 
 def stoppable(run: runs.Run, work: Callable[[], Any]) -> Any:
     """Do the work of a run; ``Stopped`` if it is interrupted, or a budget is used up."""
-    path = run.folder.path
-    resume = f"swarm-ui {run.command} --resume {path}"
+    path, command = run.folder.path, run.resume_command
     try:
         return work()
     except KeyboardInterrupt as error:
-        raise Stopped(path, resume, error) from None
+        raise Stopped(path, command, error) from None
     except BudgetExceeded as error:
-        raise Stopped(path, resume, error) from error
+        raise Stopped(path, command, error) from error
 
 
 def _show_outcome(run: runs.Run, results: Results, out: Output, against: Path | None) -> int:
