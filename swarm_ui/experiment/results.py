@@ -255,7 +255,7 @@ class Results(msgspec.Struct, kw_only=True):
             if "plans" in document:
                 document = _from_plans(document)
             return msgspec.convert({**document, "version": RESULTS_VERSION}, cls)
-        except (OSError, AttributeError, KeyError, TypeError, msgspec.MsgspecError) as error:
+        except (OSError, ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
             raise ConfigError(f"'{path}' cannot be read: {error}") from error
 
     def _difference(self, arm: ArmResult, other: str) -> Interval | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import random
 import shlex
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -106,8 +107,8 @@ def check_config(draft: Draft, *, train: bool = False, splits: Sequence[str] = (
             except ConfigError as error:
                 yield ("team", "edges"), str(error)
         if "run" in valid and config.run.out:
-            out = Path(config.run.out)
-            if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            out = config.run.out
+            if os.path.exists(out) and (not os.path.isdir(out) or os.listdir(out)):
                 problem = f"'{out}' exists and is not empty; choose another, or --resume it"
                 yield ("run", "out"), problem
 
