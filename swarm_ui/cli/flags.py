@@ -249,6 +249,8 @@ PLAYING = (
            setting="run.concurrency"),
     option("fail_under", float, "SHARE", "exit with 1 if a smaller share is solved",
            setting="run.fail_under"),
+    option("max_masked", float, "SHARE", "conclude nothing if faults masked a larger share "
+           "(default: 0.2)", setting="run.max_masked"),
     *ENDING,
 )  # fmt: skip
 TRAINING = (

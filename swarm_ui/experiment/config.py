@@ -75,6 +75,7 @@ class RunSection(_Section, frozen=True, kw_only=True):
     out: str = ""
     concurrency: Count = 8
     fail_under: Share | None = None
+    max_masked: Share = 0.2
     report: bool = True
 
 

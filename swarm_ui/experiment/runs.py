@@ -53,7 +53,7 @@ _GRAPHS = 4
 _FREE = {
     *(("model", name) for name in ("url", "key_env", "device", "max_calls", "max_tokens_total",
                                    "rate_limit", "concurrency", "timeout")),
-    *(("run", name) for name in ("concurrency", "fail_under", "report")),
+    *(("run", name) for name in ("concurrency", "fail_under", "max_masked", "report")),
 }  # fmt: skip
 """Settings that may change when a run is resumed: they do not affect the results."""
 

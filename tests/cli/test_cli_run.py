@@ -145,13 +145,18 @@ def test_runs_without_a_common_episode_are_not_compared(shell: Shell) -> None:  
 
 def test_an_arm_of_a_demos_run_can_be_compared(shell: Shell) -> None:  # noqa: F811
     arms = [
-        {"arm": name, "split": "parameters", "jobs": [["t", 1], ["t", 2]], "outcomes": values}
-        for name, values in (("base", [0.0, None]), ("team", [1.0, 1.0]))
+        {
+            "arm": name,
+            "split": "parameters",
+            "jobs": [["t", k] for k in range(5)],
+            "outcomes": values,
+        }
+        for name, values in (("base", [0.0, None, 1.0, 1.0, 1.0]), ("team", [1.0] * 5))
     ]
     (shell.folder / "demo").mkdir()
     (shell.folder / "demo/results.json").write_text(json.dumps({"arms": arms}), encoding="utf-8")
     (row,) = shell("compare demo:team demo:base --json").json["rows"]
-    assert row["difference"]["n"] == 1 and row["better"] == 1
+    assert row["difference"]["n"] == 4 and row["better"] == 1
     assert "it has base, team" in shell("compare demo:none demo:base").err
 
 

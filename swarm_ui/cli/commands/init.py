@@ -58,6 +58,7 @@ seed = 0                  # of random edges
 out = ""                  # folder of the run; empty: runs/<date>-<name>
 concurrency = 8           # episodes at once
 # fail_under = 0.5        # exit with 1 if a smaller share is solved
+max_masked = 0.2          # conclude nothing if faults masked a larger share of the episodes
 report = true             # write report.html
 
 [train]                   # swarm-ui train; see TeamConfig in the reference

@@ -97,11 +97,12 @@ def stoppable(run: runs.Run, work: Callable[[], Any]) -> Any:
 def _show_outcome(run: runs.Run, results: Results, out: Output, against: Path | None) -> int:
     """Show the results of a run; returns the exit code."""
     path = run.folder.path
-    out.show(results_table(results))
+    most = run.config.run.max_masked
+    out.show(results_table(results, most))
     measures = measures_table(results)
     if measures is not None:
         out.show(measures)
-    document: dict[str, object] = {"run": str(path), **results_json(results)}
+    document: dict[str, object] = {"run": str(path), **results_json(results, most)}
     if against is not None:
         rows = compare_runs(path, against)
         out.show(comparison_table(rows, str(path), str(against)))
@@ -109,13 +110,20 @@ def _show_outcome(run: runs.Run, results: Results, out: Output, against: Path | 
     faults = [fault for arm in results.arms for fault in arm.faults]
     for fault in dict.fromkeys(faults):
         out.warn(f"masked, not counted as failed: {fault}")
+    refused = [arm for arm in results.arms if not arm.concludes(most)]
+    for arm in refused:
+        out.warn(
+            f"no conclusion about {arm.name}: {arm.masked} of {len(arm.outcomes)} episodes are "
+            f"masked, more than --max-masked {most:g}; to play these again: {run.resume_command}"
+        )
     if run.config.run.report:
         from swarm_ui.experiment.reporting import evaluation_report
 
         document["report"] = str(evaluation_report(run.folder, results))
         out.say(f"report: {document['report']}")
     out.say(f"next: swarm-ui view {path}")
-    code = _code(run, results, faults)
+    document["no_conclusion"] = [arm.name for arm in refused]
+    code = _code(run, results, faults, bool(refused))
     out.record({"ok": code == exits.OK, "exit": code, **document})
     return code
 
@@ -140,9 +148,9 @@ def _show_plan(run: runs.Run, out: Output) -> int:
     return out.done(dry_run=True, **facts)
 
 
-def _code(run: runs.Run, results: Results, faults: list[str]) -> int:
+def _code(run: runs.Run, results: Results, faults: list[str], refused: bool) -> int:
     counted = [value for value in results.outcomes if value is not None]
-    if not counted:
+    if refused or not counted:
         if not faults:
             return exits.ENVIRONMENT
         return exits.code_of(Failure.read(faults[0], "environment"))
