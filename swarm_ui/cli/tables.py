@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import msgspec
 from rich.table import Table
@@ -39,6 +40,31 @@ def results_table(results: Results, most_masked: float) -> Table:
             _mean(arm.work.tokens, arm.work.decisions, 0),
             style="bold" if arm not in results.arms else "",
         )
+    return made
+
+
+def task_rows(results: Results) -> list[dict[str, object]]:
+    """Solved, counted and masked episodes of each task in each split."""
+    found: dict[tuple[str, str], list[float | None]] = {}
+    for arm in results.arms:
+        for (task, _), value in zip(arm.jobs, arm.outcomes, strict=True):
+            found.setdefault((arm.split, task), []).append(value)
+    return [
+        {"split": split, "task": task, "solved": values.count(1.0), "masked": values.count(None),
+         "counted": len(values) - values.count(None)}
+        for (split, task), values in sorted(found.items())
+    ]  # fmt: skip
+
+
+def tasks_table(results: Results) -> Table:
+    """A row for each task in each split."""
+    made = table("episodes of each task", ["task", "solved", "%", "masked"])
+    several = len({arm.split for arm in results.arms}) > 1
+    for row in task_rows(results):
+        name = f"{row['split']}: {row['task']}" if several else str(row["task"])
+        solved, counted = cast(int, row["solved"]), cast(int, row["counted"])
+        percent = f"{100 * solved / counted:.0f}" if counted else "–"
+        made.add_row(name, f"{solved}/{counted}", percent, str(row["masked"]))
     return made
 
 

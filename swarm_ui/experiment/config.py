@@ -31,6 +31,9 @@ class EnvironmentSection(_Section, frozen=True, kw_only=True):
     name: str = "phone"
     tasks: tuple[str, ...] = ()
     suite: str = "core"
+    family: str = "android_world"
+    suite_seed: Natural | None = None
+    combinations: Count = 1
     split: str = ""
     episodes: Natural = 0
     seed: Natural = 0

@@ -25,7 +25,7 @@ from swarm_ui.experiment.config import (
     checked,
     plain,
 )
-from swarm_ui.experiment.environments import environment_findings, spec_of
+from swarm_ui.experiment.environments import ENVIRONMENTS, environment_findings, spec_of
 from swarm_ui.experiment.environments.spec import OpenEnvironment
 from swarm_ui.experiment.evaluation import Evaluator, Trial
 from swarm_ui.experiment.models import (
@@ -124,11 +124,16 @@ def check_training_config(draft: Draft) -> Config:
     if isinstance(learning, dict) and learning.get("edges") == "learned":
         # One graph cannot be compared with others.
         draft.values["train"] = {"graphs": _GRAPHS, **learning}
-    if isinstance(place, dict) and place.get("name") == "mind2web":
-        if place.get("split") not in (None, "", "train"):
+    spec = ENVIRONMENTS.get(str(place.get("name"))) if isinstance(place, dict) else None
+    if spec is not None and spec.trains_on is None:
+        draft.found(("environment", "name"), f"'{spec.name}' has only tests to be evaluated on")
+    elif isinstance(place, dict) and spec is not None and spec.trains_on:
+        if place.get("split") not in (None, "", spec.trains_on):
             where = draft.places.get(("environment", "split"), "split")
-            draft.mistakes.append(f"{where}: only 'train' is trained on, the others are tests")
-        draft.put(("environment", "split"), "train", "training")
+            draft.mistakes.append(
+                f"{where}: only '{spec.trains_on}' is trained on, the others are tests"
+            )
+        draft.put(("environment", "split"), spec.trains_on, "training")
     return check_config(draft, train=True)
 
 
@@ -180,7 +185,9 @@ async def trials_of(run: Run, split: str) -> list[Trial]:
 async def _trials(run: Run, split: str, environment: OpenEnvironment, arm: Arm) -> list[Trial]:
     spec, found = spec_of(run.config.environment.name), []
     for seed in run.seeds:
-        name = (split or "episodes") + (f"-seed{seed}" if len(run.seeds) > 1 else "")
+        name = (split.replace("/", "-") or "episodes") + (
+            f"-seed{seed}" if len(run.seeds) > 1 else ""
+        )
         jobs = await spec.jobs(run.section(split, seed), environment)
         found.append(Trial(split, arm, tuple(jobs), seed=seed, name=name))
     return found

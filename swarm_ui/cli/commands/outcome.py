@@ -11,7 +11,14 @@ import msgspec
 
 from swarm_ui.cli import exits, flags
 from swarm_ui.cli.output import Output, facts_table
-from swarm_ui.cli.tables import comparison_table, measures_table, results_json, results_table
+from swarm_ui.cli.tables import (
+    comparison_table,
+    measures_table,
+    results_json,
+    results_table,
+    task_rows,
+    tasks_table,
+)
 from swarm_ui.errors import BudgetExceeded, Failure
 from swarm_ui.experiment import runs
 from swarm_ui.experiment.comparing import compare_runs
@@ -80,7 +87,9 @@ def perform(
         run,
         lambda: asyncio.run(runs.evaluate(run, load_model(run.config, output), output.progress)),
     )
-    return _show_outcome(run, results, output, against)
+    if arguments["per_task"]:
+        output.show(tasks_table(results))
+    return _show_outcome(run, results, output, against, per_task=arguments["per_task"])
 
 
 def stoppable(run: runs.Run, work: Callable[[], Any]) -> Any:
@@ -94,7 +103,9 @@ def stoppable(run: runs.Run, work: Callable[[], Any]) -> Any:
         raise Stopped(path, command, error) from error
 
 
-def _show_outcome(run: runs.Run, results: Results, out: Output, against: Path | None) -> int:
+def _show_outcome(
+    run: runs.Run, results: Results, out: Output, against: Path | None, *, per_task: bool
+) -> int:
     """Show the results of a run; returns the exit code."""
     path = run.folder.path
     most = run.config.run.max_masked
@@ -103,6 +114,8 @@ def _show_outcome(run: runs.Run, results: Results, out: Output, against: Path | 
     if measures is not None:
         out.show(measures)
     document: dict[str, object] = {"run": str(path), **results_json(results, most)}
+    if per_task:
+        document["tasks"] = task_rows(results)
     if against is not None:
         rows = compare_runs(path, against)
         out.show(comparison_table(rows, str(path), str(against)))
