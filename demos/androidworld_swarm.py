@@ -14,6 +14,7 @@ from swarm_ui.errors import SwarmError
 from swarm_ui.experiment.demo.demo_run import DemoRun, open_run
 from swarm_ui.experiment.demo.flows import evaluate_only, learn_on_pages, learn_on_phone
 from swarm_ui.experiment.demo.options import parse
+from swarm_ui.terminal import printable
 
 
 def main() -> int:
@@ -28,7 +29,8 @@ def main() -> int:
         else:
             report = asyncio.run(learn_on_phone(run))
     except SwarmError as error:
-        print(f"error: {' '.join(str(error).split())}{resume(run)}", file=sys.stderr)
+        text = printable(f"error: {' '.join(str(error).split())}{resume(run)}")
+        print(text, file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"stopped{resume(run)}", file=sys.stderr)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import webbrowser
 from collections.abc import Callable
 
 import msgspec
 
 from swarm_ui.action import ACTION_TYPES, Action
 from swarm_ui.environment import Environment
+from swarm_ui.environments.play.private_page import open_privately
 from swarm_ui.environments.play.server import Answer, Server
 from swarm_ui.environments.play.session import PlaySession
 from swarm_ui.observation import Observation, Past
@@ -30,7 +30,7 @@ async def play_in_browser(
     path: Anywhere | None = None,
     actor: str = "person",
     port: int = 0,
-    show: Callable[[str], object] = webbrowser.open,
+    show: Callable[[str], object] = open_privately,
 ) -> Episode | None:
     """Let a person do a task on a page that shows the screenshot, or the boxes of the elements.
 

@@ -28,6 +28,7 @@ from swarm_ui.cli.commands import (
 from swarm_ui.cli.commands.outcome import Stopped
 from swarm_ui.cli.output import Output
 from swarm_ui.errors import SwarmError
+from swarm_ui.terminal import printable
 
 _EPILOG = (
     "Exit codes: 0 done; 1 negative result (not solved, below --fail-under, something missing); "
@@ -111,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exits.OK
     except Exception as error:
-        traceback.print_exc()
+        sys.stderr.write(printable(traceback.format_exc()))
         return _record(out, exits.INTERNAL, type(error).__name__, str(error))
 
 

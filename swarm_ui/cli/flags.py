@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from swarm_ui.cli.output import Output
+from swarm_ui.environments.androidworld.environment import FAMILIES
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Draft, read_draft
 from swarm_ui.experiment.environments import ENVIRONMENTS, spec_of
@@ -169,7 +170,7 @@ Quiet = Annotated[bool, declare("--quiet", "-q", help="do not show progress or n
 Force = Annotated[bool, declare("--force", help="replace what exists", panel="")]
 
 ENVIRONMENT = argument(
-    "env", str, "ENV", "phone, miniwob, androidworld, handset, mind2web, or module:factory",
+    "env", str, "ENV", f"{', '.join(ENVIRONMENTS)}, or module:factory",
     "environment.name", one_of(*ENVIRONMENTS),
 )  # fmt: skip
 TASKS = argument(
@@ -191,7 +192,13 @@ MAX_STEPS = option(
     "max_steps", int, "N", "maximum number of steps of an episode", setting="environment.max_steps"
 )
 TRAINING_MAX_STEPS = replace(MAX_STEPS, setting="train.max_steps")
-DATA = option("data", str, "FOLDER", "your copy of Mind2Web", setting="environment.data")
+DATA = option(
+    "data", str, "FOLDER", "your copy of Mind2Web or AutoWebBench", setting="environment.data"
+)
+FAMILY = option(
+    "family", str, "NAME", f"androidworld, handset: {', '.join(FAMILIES)}",
+    setting="environment.family", complete=one_of(*FAMILIES),
+)  # fmt: skip
 MODEL = option(
     "model", str, "NAME",
     "base, a folder, script:FILE, module:factory, or a model that --url serves", "-m",
@@ -226,15 +233,24 @@ TEAM = (
 ACTING = (
     SUITE,
     option("episodes", int, "N", "number of episodes", "-n", setting="environment.episodes"),
-    MAX_STEPS, DATA, MODEL, URL, *TEAM,
+    MAX_STEPS, DATA, FAMILY,
+    option("suite_seed", int, "N", "androidworld, handset: upstream's suite of this seed, in its "
+           "order; its own runs use 30", setting="environment.suite_seed"),
+    option("combinations", int, "N", "instances of each task in the suite",
+           setting="environment.combinations"),
+    MODEL, URL, *TEAM,
 )  # fmt: skip
 OUT = option(
     "out", str, "FOLDER", "folder for the run (default: runs/<date>-…)", "-o", setting="run.out"
 )
 AGAINST = option("against", Path, "RUN", "compare with this run, episode by episode")
 JSON = switch("json", "--json", help="one JSON object on standard output")
+_TRUST = "let the settings in RUN import code, open connections and name the variable of a key"
+TRUST = switch("trust", "--trust", help=_TRUST)
+Trust = Annotated[bool, declare("--trust", help=_TRUST, panel="")]
 ENDING = (
     option("resume", Path, "RUN", "continue this run with its original settings"),
+    TRUST,
     switch("dry_run", "--dry-run", help="show what would be done, and stop"),
     JSON,
     switch("quiet", "--quiet", "-q", help="do not show progress or notes"),
@@ -245,6 +261,9 @@ PLAYING = (
            setting="run.concurrency"),
     option("fail_under", float, "SHARE", "exit with 1 if a smaller share is solved",
            setting="run.fail_under"),
+    option("max_masked", float, "SHARE", "conclude nothing if faults masked a larger share "
+           "(default: 0.2)", setting="run.max_masked"),
+    switch("per_task", "--per-task", help="also a table of the tasks"),
     *ENDING,
 )  # fmt: skip
 TRAINING = (

@@ -15,7 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from swarm_ui.cli import exits
-from swarm_ui.experiment.progress import ProgressDisplay
+from swarm_ui.experiment.progress import ProgressDisplay, SafeConsole
+from swarm_ui.terminal import printable, printable_json
 
 _WIDTH = 120
 """Number of columns if there is no terminal."""
@@ -67,14 +68,16 @@ class Output:
             self.result.print(caption, style="dim")
 
     def lines(self, text: str) -> None:
-        """Unchanged text, such as a file, which is not wrapped to the terminal."""
+        """Text that is not wrapped, such as a file; unchanged, except on a terminal."""
         if not self.machine:
+            text = printable(text) if sys.stdout.isatty() else text
             sys.stdout.write(text if text.endswith("\n") else text + "\n")
 
     def record(self, document: Mapping[str, object]) -> None:
         """The result, as JSON."""
         if self.machine:
-            sys.stdout.write(json.dumps(document, ensure_ascii=False) + "\n")
+            text = json.dumps(document, ensure_ascii=False)
+            sys.stdout.write(printable_json(text) + "\n")
 
     def done(self, **document: object) -> int:
         """The result of a command that succeeded, as JSON; returns the exit code."""
@@ -108,7 +111,7 @@ def facts_table(title: str, facts: Iterable[tuple[str, str]]) -> Table:
 
 
 def _console(*, stderr: bool) -> Console:
-    made = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+    made = SafeConsole(stderr=stderr)
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = _WIDTH
     return made

@@ -3,38 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import msgspec
 from rich.table import Table
 
 from swarm_ui.cli.output import table
 from swarm_ui.experiment.comparing import Comparison
-from swarm_ui.experiment.results import ArmResult, Cost, Results, success_interval
-from swarm_ui.rollout.pool import Job
+from swarm_ui.experiment.results import ArmResult, Cost, Results
 from swarm_ui.stats import over_seeds
 
 
-def results_table(results: Results) -> Table:
-    """One row for each split and seed, and totals if there are several."""
+def results_table(results: Results, most_masked: float) -> Table:
+    """One row for each split and seed, and totals if there are several.
+
+    ``most_masked``: share of masked episodes above which no success is shown.
+    """
     policies = list(dict.fromkeys(arm.label for arm in results.arms if arm.label))
     made = table(
         "; ".join(policies) or "no episode",
-        ["episodes of", "success % [95 %]", "solved", "masked", "steps", "calls", "tokens"],
+        ["episodes of", "success % [95 %]", "solved", "masked", "steps", "lost", "calls", "tokens"],
         caption="95 % intervals: bootstrap over tasks and their episodes. Means: steps an episode, "
-        "calls and tokens a step. "
+        "calls and tokens a step. Masked: ended by a fault of the world, not counted. Lost: steps "
+        "without a usable reply, which count. "
         f"{'; '.join(results.labels)}.",
     )
     for arm in _rows(results.arms):
         made.add_row(
             arm.name,
-            "–" if arm.success is None else arm.success.percent(),
+            arm.success.percent() if arm.success and arm.concludes(most_masked) else "–",
             f"{arm.solved}/{arm.counted}",
             str(arm.masked),
             _mean(arm.work.decisions, len(arm.outcomes)),
+            str(arm.work.lost),
             _mean(arm.work.calls, arm.work.decisions),
             _mean(arm.work.tokens, arm.work.decisions, 0),
             style="bold" if arm not in results.arms else "",
         )
+    return made
+
+
+def task_rows(results: Results) -> list[dict[str, object]]:
+    """Solved, counted and masked episodes of each task in each split."""
+    found: dict[tuple[str, str], list[float | None]] = {}
+    for arm in results.arms:
+        for (task, _), value in zip(arm.jobs, arm.outcomes, strict=True):
+            found.setdefault((arm.split, task), []).append(value)
+    return [
+        {"split": split, "task": task, "solved": values.count(1.0), "masked": values.count(None),
+         "counted": len(values) - values.count(None)}
+        for (split, task), values in sorted(found.items())
+    ]  # fmt: skip
+
+
+def tasks_table(results: Results) -> Table:
+    """A row for each task in each split."""
+    made = table("episodes of each task", ["task", "solved", "%", "masked"])
+    several = len({arm.split for arm in results.arms}) > 1
+    for row in task_rows(results):
+        name = f"{row['split']}: {row['task']}" if several else str(row["task"])
+        solved, counted = cast(int, row["solved"]), cast(int, row["counted"])
+        percent = f"{100 * solved / counted:.0f}" if counted else "–"
+        made.add_row(name, f"{solved}/{counted}", percent, str(row["masked"]))
     return made
 
 
@@ -57,7 +87,7 @@ def comparison_table(rows: list[Comparison], ours: str, theirs: str) -> Table:
         f"A {ours}\nB {theirs}",
         ["same episodes of", "A %", "B %", "A - B [95 %]", "only A", "only B", "n", "p"],
         caption="Paired on the same episodes, * if 0 is outside of the interval; p: McNemar's "
-        "exact test.",
+        "exact test. –: faults masked too many of the episodes.",
     )
     for row in rows:
         gap = row.difference
@@ -70,7 +100,7 @@ def comparison_table(rows: list[Comparison], ours: str, theirs: str) -> Table:
             str(row.better),
             str(row.worse),
             str(0 if gap is None else gap.n),
-            f"{row.p:.3f}" if row.p >= 0.001 else "<0.001",
+            "–" if row.p is None else f"{row.p:.3f}" if row.p >= 0.001 else "<0.001",
             style="bold" if row.name == "all" else "",
         )
     return made
@@ -98,14 +128,12 @@ def _total(arms: Sequence[ArmResult], name: str) -> ArmResult:
     )
 
 
-def results_json(results: Results) -> dict[str, object]:
-    """The results for ``--json``."""
+def results_json(results: Results, most_masked: float) -> dict[str, object]:
+    """The results for ``--json``; no success where too large a share of episodes is masked."""
 
     def rate(arms: Sequence[ArmResult]) -> object:
-        jobs: list[Job] = [job for arm in arms for job in arm.jobs]
-        return msgspec.to_builtins(
-            success_interval(jobs, [value for arm in arms for value in arm.outcomes])
-        )
+        total = _total(arms, "")
+        return msgspec.to_builtins(total.success) if total.concludes(most_masked) else None
 
     splits = {}
     for split in dict.fromkeys(arm.split for arm in results.arms):
@@ -119,8 +147,9 @@ def results_json(results: Results) -> dict[str, object]:
     rows = [
         {"name": arm.name, "split": arm.split, "seed": arm.seed, "success": rate([arm]),
          "episodes": len(arm.outcomes), "solved": arm.solved, "masked": arm.masked,
-         "faults": list(arm.faults), "steps": arm.work.decisions, "calls": arm.work.calls,
-         "tokens": arm.work.tokens, "measures": msgspec.to_builtins(arm.measures)}
+         "lost": arm.work.lost, "faults": list(arm.faults), "steps": arm.work.decisions,
+         "calls": arm.work.calls, "tokens": arm.work.tokens,
+         "measures": msgspec.to_builtins(arm.measures)}
         for arm in results.arms
     ]  # fmt: skip
     return {"label": "; ".join(results.labels), "success": rate(results.arms), "splits": splits,

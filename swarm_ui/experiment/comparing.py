@@ -9,9 +9,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.results import (
+    MOST_MASKED,
     difference_interval,
     existing_results,
     outcome,
@@ -37,8 +39,11 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     better: int
     """Episodes that only the first run solved."""
     worse: int
-    p: float
+    p: float | None
     """Two-sided p-value of McNemar's exact test."""
+    masked: int
+    """Episodes that a fault masked in one run at least. Where they are too many, there is no
+    interval and no p-value."""
 
 
 def compare_runs(ours: str | Path, theirs: str | Path) -> list[Comparison]:
@@ -105,7 +110,8 @@ def _row(name: str, a: Outcomes, b: Outcomes, keys: list[tuple[str, str, int, in
     both = [(job, x, y) for job, x, y in pairs if x is not None and y is not None]
     played = [job for job, _, _ in both]
     better, worse = sum(x > y for _, x, y in both), sum(x < y for _, x, y in both)
-    return Comparison(
+    masked = len(jobs) - len(both)
+    found = Comparison(
         name=name,
         ours=success_interval(played, [x for _, x, _ in both]),
         theirs=success_interval(played, [y for _, _, y in both]),
@@ -114,7 +120,11 @@ def _row(name: str, a: Outcomes, b: Outcomes, keys: list[tuple[str, str, int, in
         better=better,
         worse=worse,
         p=mcnemar(better, worse),
+        masked=masked,
     )
+    if masked <= MOST_MASKED * len(jobs):
+        return found
+    return replace(found, ours=None, theirs=None, difference=None, bootstrap=None, p=None)
 
 
 def mcnemar(better: int, worse: int) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -30,6 +31,9 @@ class EnvironmentSection(_Section, frozen=True, kw_only=True):
     name: str = "phone"
     tasks: tuple[str, ...] = ()
     suite: str = "core"
+    family: str = "android_world"
+    suite_seed: Natural | None = None
+    combinations: Count = 1
     split: str = ""
     episodes: Natural = 0
     seed: Natural = 0
@@ -74,6 +78,7 @@ class RunSection(_Section, frozen=True, kw_only=True):
     out: str = ""
     concurrency: Count = 8
     fail_under: Share | None = None
+    max_masked: Share = 0.2
     report: bool = True
 
 
@@ -88,6 +93,10 @@ class Config(_Section, frozen=True, kw_only=True):
     """Settings of :class:`swarm_ui.optim.config.TeamConfig`, checked where it is used."""
 
 
+_DEEPEST = 16
+"""Levels of sections and lists."""
+_LONGEST = 200
+"""Characters of a value in an error text."""
 _SECTIONS = (EnvironmentSection, ModelSection, TeamSection, RunSection)
 _TYPE_NAMES = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false",
           "array": "a list", "object": "a section"}  # fmt: skip
@@ -159,6 +168,7 @@ def checked(draft: Draft, *, train: bool = False, find: FindMistakes | None = No
         ConfigError: all mistakes, one on each line.
     """
     draft = dataclasses.replace(draft, mistakes=list(draft.mistakes))
+    _check_values(draft)
     valid = _check(Config, draft.values, (), draft)
     if find is not None:
         good = [name for name in Config.__struct_fields__
@@ -186,11 +196,12 @@ def plain(config: object) -> dict[str, Any]:
 def _read(path: Path) -> Draft:
     try:
         text = path.read_text(encoding="utf-8")
-        values = tomllib.loads(text)
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise ConfigError(f"cannot read the configuration '{path}': {error}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"'{path}' is not TOML: {error}") from error
+    try:
+        values = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"'{path}' is not TOML that can be used: {error}") from error
     lines = _lines(text)
     places = {n: f"{path}:{lines[n]}" if n in lines else str(path) for n in _names(values)}
     return Draft(values, places)
@@ -199,7 +210,7 @@ def _read(path: Path) -> Draft:
 def _names(values: Mapping[str, Any], around: Name = ()) -> Iterator[Name]:
     for name, value in values.items():
         yield (*around, name)
-        if isinstance(value, dict):
+        if isinstance(value, dict) and len(around) < _DEEPEST:
             yield from _names(value, (*around, name))
 
 
@@ -221,13 +232,44 @@ def _value(text: str) -> object:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"--set: the value {_shown(text)} cannot be used: {error}") from error
+
+
+def _check_values(draft: Draft) -> None:
+    """Raises ``ConfigError`` for values that no setting has and no JSON file could hold."""
+    waiting: list[tuple[Name, Any]] = [((), draft.values)]
+    while waiting:
+        name, value = waiting.pop()
+        problem = ""
+        if isinstance(value, dict | list | tuple):
+            if len(name) > _DEEPEST:
+                problem = f"nested deeper than {_DEEPEST} levels"
+            pairs = value.items() if isinstance(value, dict) else enumerate(value)
+            waiting += [((*name, str(key)), item) for key, item in pairs]
+        elif isinstance(value, int) and not -(2**63) <= value < 2**63:
+            problem = "a number of more than 64 bits"
+        elif isinstance(value, float) and not math.isfinite(value):
+            problem = f"{value} is not a finite number"
+        elif isinstance(value, str) and "\0" in value:
+            problem = "text with a NUL character"
+        if problem:
+            place = next((p for n, p in draft.places.items() if n == name[: len(n)]), "")
+            where = _shown(".".join(name[:_DEEPEST]), quote=False)
+            raise ConfigError(f"{place or 'the configuration'}: {where}: {problem}")
+
+
+def _shown(value: object, *, quote: bool = True) -> str:
+    """A value in an error text, which may be long."""
+    text = repr(value) if quote else str(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _check(kind: type, values: object, at: Name, draft: Draft) -> dict[str, Any]:
     """Record the mistakes of a section and its subsections; returns the valid settings."""
     where = ".".join(at) or "the file"
     if not isinstance(values, dict):
-        draft.found(at, f"[{where}]: expected a section, got {values!r}")
+        draft.found(at, f"[{where}]: expected a section, got {_shown(values)}")
         return {}
     fields = get_type_hints(kind, include_extras=True)
     valid: dict[str, Any] = {}
@@ -271,4 +313,4 @@ def _wrong(path: Name, value: object, kind: object, problem: str) -> str:
     for plain_type, words in _TYPE_NAMES.items():
         problem = problem.replace(f"`{plain_type}`", words)
     problem = problem[0].lower() + problem[1:]
-    return f"[{'.'.join(path[:-1])}] {path[-1]} = {value!r}: {problem}"
+    return f"[{'.'.join(path[:-1])}] {path[-1]} = {_shown(value)}: {problem}"

@@ -30,6 +30,9 @@ def adapters(run: Path, out: Path) -> list[str]:
         ConfigError: the run has none.
     """
     directory = RunDirectory.open_existing(run)
+    for place in (directory.adapters, out):
+        for path in (place, *place.rglob("*")):
+            _expect_no_link(path)
     found = sorted(p.parent for p in directory.adapters.glob("*/adapter_config.json"))
     if not found:
         raise ConfigError(f"'{run}' has no adapters: it trained nothing, or is not done")
@@ -38,6 +41,15 @@ def adapters(run: Path, out: Path) -> list[str]:
     except OSError as error:
         raise ConfigError(f"cannot write '{out}': {error}") from error
     return [folder.name for folder in found]
+
+
+def _expect_no_link(path: Path) -> None:
+    """Raises ``ConfigError`` for a link, which may lead out of the folder."""
+    if path.is_symlink():
+        raise ConfigError(
+            f"'{path}' is a symbolic link to '{path.readlink()}': export neither reads nor writes "
+            "through links; replace it with the file itself"
+        )
 
 
 def text(run: Path, what: str, solved: bool) -> str:
@@ -68,6 +80,7 @@ def _episodes(run: RunDirectory, solved: bool) -> Iterator[Episode]:
     if not paths:
         raise ConfigError(f"'{run.path}' has no episodes")
     for path in paths:
+        _expect_no_link(path)
         yield from (e for e in iter_jsonl(path) if e.success or not solved)
 
 

@@ -36,10 +36,9 @@ def kind_of(section: ModelSection) -> str:
         return "base"
     if name.startswith("script:"):
         return "script"
-    folder = Path(name)
-    if (folder / "words.json").is_file():
+    if os.path.isfile(os.path.join(name, "words.json")):  # any text may stand here
         return "agent"
-    if (folder / "config.json").is_file():
+    if os.path.isfile(os.path.join(name, "config.json")):
         return "local"
     if os.environ.get("OPENAI_BASE_URL"):
         return "endpoint"
@@ -156,13 +155,14 @@ def adapter_names(section: ModelSection, agents: int) -> list[str | None]:
 
 
 def _trained_adapters(folder: Path, agents: int) -> list[str]:
-    known = sorted(path.parent.name for path in folder.glob("*/adapter_config.json"))
+    files = folder.glob("*/adapter_config.json") if os.path.isdir(folder) else ()
+    known = sorted(path.parent.name for path in files)
     if not known:
         raise ConfigError(f"no adapters in '{folder}': expected RUN/adapters of a training run")
     try:  # [train] adapters of the run that made the folder
         document = json.loads((folder.parent / "config.json").read_text(encoding="utf-8"))
         groups = document["config"]["train"].get("adapters")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         groups = None  # the folder was copied: each agent uses the adapter of its own name
     names = agent_names(agents)
     if groups == "shared":

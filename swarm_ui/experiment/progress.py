@@ -6,8 +6,9 @@ import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import (
     BarColumn,
     Progress,
@@ -17,8 +18,10 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.segment import Segment
 from rich.text import Text
 
+from swarm_ui.terminal import printable
 from swarm_ui.trace.records import Episode
 
 _SECONDS_BETWEEN_LINES = 10.0
@@ -26,9 +29,26 @@ _SECONDS_BETWEEN_LINES = 10.0
 _WIDTH = 140
 
 
+class SafeConsole(Console):
+    """A console on which no text can control the terminal, whatever part of it a stranger wrote."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(printable(text), **options)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            controls = segment.control is not None  # what the console itself moves and clears
+            yield segment if controls else segment._replace(text=printable(segment.text))
+
+
 def script_console() -> Console:
     """Standard output of a script; wide if it is not a terminal."""
-    console = Console(highlight=False, markup=False)
+    console = SafeConsole()
     if not console.is_terminal:
         console.width = _WIDTH
     return console

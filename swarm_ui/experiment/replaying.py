@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -15,6 +15,7 @@ from swarm_ui.experiment.config import Config, Draft, checked, plain
 from swarm_ui.experiment.models import adapter_names, open_model
 from swarm_ui.experiment.runs import configuration_of
 from swarm_ui.experiment.teams import arm_of, parse_edges
+from swarm_ui.experiment.trust import expect_trust
 from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Message
 from swarm_ui.trace.jsonl import iter_jsonl
@@ -31,6 +32,11 @@ class Changes:
     cut: tuple[str, ...]
     again: bool
     """Call every agent again."""
+
+    @property
+    def any(self) -> bool:
+        """Whether a call may have to be made again."""
+        return bool(self.say or self.without or self.add or self.cut or self.again)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +56,13 @@ def parse_change(text: str) -> tuple[str, str]:
 
 
 async def replay_decision(
-    path: Path, episode: int, step: int, changes: Changes, overrides: Draft
+    path: Path,
+    episode: int,
+    step: int,
+    changes: Changes,
+    overrides: Draft,
+    *,
+    trusted: bool = False,
 ) -> Replayed:
     """Run the decision again.
 
@@ -58,6 +70,8 @@ async def replay_decision(
         path: folder of a run, or a trace file; ``overrides`` override the team of the run.
         episode, step: which decision, counted from 1.
         overrides: settings given on the command line.
+        trusted: the run's settings may import code and open connections; see :mod:`.trust`.
+            Without changes, no model is opened.
 
     Raises:
         ConfigError: there is no such decision, message or edge, or the team is not known.
@@ -71,7 +85,9 @@ async def replay_decision(
     config = _settings(run, overrides)
     _check_team(config, before)
     again = [c.message for c in before.calls if changes.again and c.node in before.agents]
-    async with open_model(config.model) as model:
+    if run is not None and changes.any:
+        expect_trust(run, config, overrides.places, trusted=trusted, plays=False)
+    async with open_model(config.model, None if changes.any else _NoModel()) as model:
         counting: Any = _CountingModel(model)
         names = adapter_names(config.model, config.team.agents)
         graph = arm_of(config.team, names, edges=_edges(before, changes)).graph(counting)
@@ -88,6 +104,20 @@ def messages(done: Replayed) -> list[dict[str, str]]:
         {"id": id, "before": then.get(id, "–"), "after": now.get(id, "–")}
         for id in dict.fromkeys([*then, *now])
     ]
+
+
+class _NoModel:
+    """Stands where no call is made."""
+
+    name = "no model"
+
+    async def generate(self, requests: object) -> NoReturn:
+        raise ConfigError("the record lacks a call: give --again to make the calls of all agents")
+
+    score = generate
+
+    async def close(self) -> None:
+        """Nothing to free."""
 
 
 class _CountingModel:

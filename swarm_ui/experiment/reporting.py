@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from swarm_ui.errors import SwarmError
 from swarm_ui.experiment.results import Results
 from swarm_ui.report import ReportData, credit_map, page, write_report
+from swarm_ui.report.page import GENERATOR
 from swarm_ui.rollout.episodes import WAIT
 from swarm_ui.storage.run_directory import RunDirectory, write_atomic
 from swarm_ui.trace.records import Episode, StepRecord
@@ -47,6 +48,12 @@ def training_report(run: RunDirectory) -> Path:
         episodes=_pictured(_failed_first(kept)),
     )
     return write_report(run.path, data)
+
+
+def is_report(path: Path) -> bool:
+    """Whether a file is a report that this library wrote."""
+    with path.open("rb") as file:
+        return GENERATOR.encode() in file.read(4096)
 
 
 def trace_report(episodes: Sequence[Episode], path: Path, title: str) -> Path:

@@ -14,9 +14,11 @@ from swarm_ui.graph.topology import Edge
 from swarm_ui.rollout.pool import Job
 from swarm_ui.stats import Interval, Outcome, clustered_difference, clustered_mean
 from swarm_ui.storage.run_directory import write_atomic
-from swarm_ui.trace.records import Episode
+from swarm_ui.trace.records import Episode, StepRecord
 
 RESULTS_VERSION = 2
+MOST_MASKED = 0.2
+"""Largest share of masked episodes from which something is concluded."""
 BASE = "base-greedy"
 TRAINED = "trained-greedy"
 ORDER = (
@@ -43,6 +45,11 @@ def _by_task(jobs: Sequence[Job], outcomes: Sequence[float | None]) -> list[Outc
     return [Outcome(task, seed, value) for (task, seed), value in pairs]
 
 
+def lost_by_model(step: StepRecord) -> bool:
+    """Whether no proposal of the team could be executed. It is a failure of the models."""
+    return step.trace.action is None or step.note.startswith("not executed: ")
+
+
 class Cost(msgspec.Struct, kw_only=True):
     """The cost of some episodes."""
 
@@ -56,6 +63,8 @@ class Cost(msgspec.Struct, kw_only=True):
     """Wall time inside the model; 0 for served models."""
     seconds: float = 0.0
     """Wall time, summed over processes, or over episodes that may have overlapped."""
+    lost: int = 0
+    """Decisions without a usable action because of what the models said; they count."""
 
     @classmethod
     def of_episodes(cls, episodes: Iterable[Episode]) -> Cost:
@@ -65,6 +74,7 @@ class Cost(msgspec.Struct, kw_only=True):
             cost.decisions += len(episode.steps)
             cost.seconds += episode.seconds
             for step in episode.steps:
+                cost.lost += lost_by_model(step)
                 for call in step.trace.calls:
                     if call.model:
                         cost.calls += 1
@@ -147,6 +157,10 @@ class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def counted(self) -> int:
         return len(self.outcomes) - self.masked
+
+    def concludes(self, most: float) -> bool:
+        """Whether at most this share of the episodes is masked."""
+        return self.masked <= most * len(self.outcomes)
 
 
 def in_order(jobs: Sequence[Job], episodes: Iterable[Episode]) -> list[Episode]:
@@ -255,7 +269,7 @@ class Results(msgspec.Struct, kw_only=True):
             if "plans" in document:
                 document = _from_plans(document)
             return msgspec.convert({**document, "version": RESULTS_VERSION}, cls)
-        except (OSError, AttributeError, KeyError, TypeError, msgspec.MsgspecError) as error:
+        except (OSError, ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
             raise ConfigError(f"'{path}' cannot be read: {error}") from error
 
     def _difference(self, arm: ArmResult, other: str) -> Interval | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import random
 import shlex
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -24,7 +25,7 @@ from swarm_ui.experiment.config import (
     checked,
     plain,
 )
-from swarm_ui.experiment.environments import environment_findings, spec_of
+from swarm_ui.experiment.environments import ENVIRONMENTS, environment_findings, spec_of
 from swarm_ui.experiment.environments.spec import OpenEnvironment
 from swarm_ui.experiment.evaluation import Evaluator, Trial
 from swarm_ui.experiment.models import (
@@ -37,6 +38,7 @@ from swarm_ui.experiment.models import (
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.results import Results
 from swarm_ui.experiment.teams import Arm, agent_names, arm_of, configured_edges
+from swarm_ui.experiment.trust import demands, expect_trust
 from swarm_ui.rollout.pool import Job
 from swarm_ui.storage.run_directory import RunDirectory
 
@@ -51,7 +53,7 @@ _GRAPHS = 4
 _FREE = {
     *(("model", name) for name in ("url", "key_env", "device", "max_calls", "max_tokens_total",
                                    "rate_limit", "concurrency", "timeout")),
-    *(("run", name) for name in ("concurrency", "fail_under", "report")),
+    *(("run", name) for name in ("concurrency", "fail_under", "max_masked", "report")),
 }  # fmt: skip
 """Settings that may change when a run is resumed: they do not affect the results."""
 
@@ -74,6 +76,13 @@ class Run:
         """The directory of a run that has begun."""
         assert self.directory is not None
         return self.directory
+
+    @property
+    def resume_command(self) -> str:
+        """The command that continues the run."""
+        trust = ["--trust"] if demands(self.config) else []
+        words = ["swarm-ui", self.command, "--resume", str(self.folder.path), *trust]
+        return shlex.join(words)
 
     def section(self, split: str, seed: int) -> EnvironmentSection:
         """The environment's settings for one split and seed."""
@@ -98,8 +107,8 @@ def check_config(draft: Draft, *, train: bool = False, splits: Sequence[str] = (
             except ConfigError as error:
                 yield ("team", "edges"), str(error)
         if "run" in valid and config.run.out:
-            out = Path(config.run.out)
-            if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            out = config.run.out
+            if os.path.exists(out) and (not os.path.isdir(out) or os.listdir(out)):
                 problem = f"'{out}' exists and is not empty; choose another, or --resume it"
                 yield ("run", "out"), problem
 
@@ -115,11 +124,16 @@ def check_training_config(draft: Draft) -> Config:
     if isinstance(learning, dict) and learning.get("edges") == "learned":
         # One graph cannot be compared with others.
         draft.values["train"] = {"graphs": _GRAPHS, **learning}
-    if isinstance(place, dict) and place.get("name") == "mind2web":
-        if place.get("split") not in (None, "", "train"):
+    spec = ENVIRONMENTS.get(str(place.get("name"))) if isinstance(place, dict) else None
+    if spec is not None and spec.trains_on is None:
+        draft.found(("environment", "name"), f"'{spec.name}' has only tests to be evaluated on")
+    elif isinstance(place, dict) and spec is not None and spec.trains_on:
+        if place.get("split") not in (None, "", spec.trains_on):
             where = draft.places.get(("environment", "split"), "split")
-            draft.mistakes.append(f"{where}: only 'train' is trained on, the others are tests")
-        draft.put(("environment", "split"), "train", "training")
+            draft.mistakes.append(
+                f"{where}: only '{spec.trains_on}' is trained on, the others are tests"
+            )
+        draft.put(("environment", "split"), spec.trains_on, "training")
     return check_config(draft, train=True)
 
 
@@ -171,7 +185,9 @@ async def trials_of(run: Run, split: str) -> list[Trial]:
 async def _trials(run: Run, split: str, environment: OpenEnvironment, arm: Arm) -> list[Trial]:
     spec, found = spec_of(run.config.environment.name), []
     for seed in run.seeds:
-        name = (split or "episodes") + (f"-seed{seed}" if len(run.seeds) > 1 else "")
+        name = (split.replace("/", "-") or "episodes") + (
+            f"-seed{seed}" if len(run.seeds) > 1 else ""
+        )
         jobs = await spec.jobs(run.section(split, seed), environment)
         found.append(Trial(split, arm, tuple(jobs), seed=seed, name=name))
     return found
@@ -205,7 +221,14 @@ async def evaluate(run: Run, model: Any, display: ProgressDisplay) -> Results:
     return results
 
 
-def resume(path: Path, command: str, overrides: Draft, given: Sequence[str] = ()) -> Run:
+def resume(
+    path: Path,
+    command: str,
+    overrides: Draft,
+    given: Sequence[str] = (),
+    *,
+    trusted: bool = False,
+) -> Run:
     """Read the settings of an interrupted run, with permitted changes.
 
     Args:
@@ -213,6 +236,7 @@ def resume(path: Path, command: str, overrides: Draft, given: Sequence[str] = ()
         command: the command that started it.
         overrides: settings given with ``--resume``, not in a file.
         given: other given options, which are not allowed.
+        trusted: the folder may import code and open connections; see :mod:`.trust`.
 
     Raises:
         ConfigError: another command started it, or a setting is wrong or affects the results.
@@ -228,6 +252,7 @@ def resume(path: Path, command: str, overrides: Draft, given: Sequence[str] = ()
     for section, name in _FREE & overrides.places.keys():
         values[section][name] = overrides.values[section][name]
     config = checked(Draft(values, overrides.places, overrides.mistakes))
+    expect_trust(path, config, overrides.places, trusted=trusted)
     try:
         splits = msgspec.convert(document.get("splits", []), tuple[str, ...])
         seeds = msgspec.convert(document.get("seeds", []), tuple[int, ...])

@@ -12,6 +12,7 @@ import msgspec
 
 from swarm_ui.errors import ConfigError, SwarmError
 from swarm_ui.storage.run_directory import write_atomic
+from swarm_ui.terminal import printable
 
 
 def script(main: Callable[[], int]) -> Callable[[], int]:
@@ -22,7 +23,7 @@ def script(main: Callable[[], int]) -> Callable[[], int]:
         try:
             return main()
         except SwarmError as error:
-            print(f"error: {error}", file=sys.stderr)
+            print(printable(f"error: {error}"), file=sys.stderr)
             return 2
         except KeyboardInterrupt:
             print("stopped; the same command goes on", file=sys.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -102,7 +103,7 @@ def arm_of(
     ``model`` is a name for the label; ``edges`` are used instead of the configured ones.
     """
     who = f"{model}, trained" if any(name is not None for name in adapters) else model
-    shape = "learned" if (Path(team.edges) / LEARNED_EDGES).is_file() else team.edges
+    shape = "learned" if os.path.isfile(os.path.join(team.edges, LEARNED_EDGES)) else team.edges
     size = f"{team.agents} agents x {team.rounds}, {shape} edges, {team.vote} vote"
     return Arm(
         name="",
@@ -139,7 +140,7 @@ def configured_edges(team: TeamSection) -> tuple[Edge, ...]:
         return random_dag(names, team.density, random.Random(team.seed))
     if team.edges in SHAPES:
         return tuple(SHAPES[team.edges](names))
-    if (Path(team.edges) / LEARNED_EDGES).is_file():
+    if os.path.isfile(os.path.join(team.edges, LEARNED_EDGES)):  # any text may stand here
         return _learned_edges(Path(team.edges), names)
     return parse_edges(team.edges, names)
 

@@ -23,6 +23,9 @@ from swarm_ui.viz.layered_layout import ordered
 SCRIPTS = ("dom.js", "pieces.js", "edges.js", "screen.js", "talk.js", "list.js", "viewer.js")
 """The scripts of the page. They are joined in this order and run in one scope."""
 
+GENERATOR = '<meta name="generator" content="swarm-ui">'
+"""In every report, by which other pages are told apart."""
+
 
 def write_report(run: Path, data: ReportData | None = None) -> Path:
     """Write ``<run>/report.html`` and return its path.
@@ -62,6 +65,7 @@ def page(data: ReportData) -> str:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{escape(_policy(script))}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"{GENERATOR}\n"
         f"<title>{escape(data.title)}</title>\n<style>\n{_asset('style.css')}</style>\n</head>\n"
         f"<body>\n<main>\n{body}\n</main>\n{code}\n</body>\n</html>\n"
     )

@@ -69,7 +69,7 @@ class RunDirectory:
             ConfigError: ``path`` exists and is not empty, or cannot be written.
         """
         chosen = _fresh(Path("runs"), name) if path is None else path
-        if chosen.exists() and (not chosen.is_dir() or any(chosen.iterdir())):
+        if os.path.exists(chosen) and (not chosen.is_dir() or any(chosen.iterdir())):
             raise ConfigError(
                 f"the run directory '{chosen}' exists and is not empty; "
                 f"choose another, or go on with that run: --resume {chosen}"

@@ -110,13 +110,13 @@ def test_a_replay_without_a_change_asks_nothing(shell: Shell) -> None:  # noqa: 
 
 def test_a_changed_message_reaches_those_who_hear_it(shell: Shell) -> None:  # noqa: F811
     shell(TEAM)
-    done = shell("replay r --json --out new.jsonl --say", f"agent_0:0={WRONG}")
+    done = shell("replay r --trust --json --out new.jsonl --say", f"agent_0:0={WRONG}")
     rows = {row["id"]: row for row in done.json["messages"]}
     assert done.json["asked"] == 1 and done.json["same"] is False
     assert "off" in rows["agent_0:0"]["after"] and "off" in rows["agent_1:0"]["after"]
     (trace,) = read_jsonl(shell.folder / "new.jsonl", Trace)
     assert trace.action is not None and trace.action.index == 1
-    cut = shell("replay r --json --cut agent_0>agent_1 --say", f"agent_0:0={WRONG}")
+    cut = shell("replay r --trust --json --cut agent_0>agent_1 --say", f"agent_0:0={WRONG}")
     rows = {row["id"]: row for row in cut.json["messages"]}
     assert "off" in rows["agent_0:0"]["after"] and "on" in rows["agent_1:0"]["after"]
 
@@ -134,9 +134,9 @@ def test_replay_says_what_there_is_not(shell: Shell) -> None:  # noqa: F811
     for line, said in (
         ("replay r -e 9", "has 1 episodes, so there is no episode 9"),
         ("replay r -s 9", "has 1 steps, so there is no step 9"),
-        ("replay r --cut agent_1>agent_0", "there is no such edge"),
+        ("replay r --trust --cut agent_1>agent_0", "there is no such edge"),
         ("replay r --say nonsense", "expected ID=TEXT"),
-        ("replay r --say nobody:0=x", "it has agent_0:0, agent_1:0"),
+        ("replay r --trust --say nobody:0=x", "it has agent_0:0, agent_1:0"),
         ("replay r --set team.agents=3", "made by 2 agents in 1 rounds"),
     ):
         done = shell(line)

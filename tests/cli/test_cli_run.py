@@ -126,7 +126,7 @@ def test_measures_of_the_benchmark_stand_beside_success(shell: Shell) -> None:  
     done = shell("run mind2web --data data --model script:right.txt --out r")
     assert done.code == 0, done.err
     assert "element accuracy (macro)" in done.out
-    again = shell("run --resume r --json")
+    again = shell("run --resume r --trust --json")
     (plan,) = again.json["plans"]
     assert plan["split"] == "test_task"
     found = {measure["name"]: measure["value"] for measure in plan["measures"]}
@@ -145,13 +145,18 @@ def test_runs_without_a_common_episode_are_not_compared(shell: Shell) -> None:  
 
 def test_an_arm_of_a_demos_run_can_be_compared(shell: Shell) -> None:  # noqa: F811
     arms = [
-        {"arm": name, "split": "parameters", "jobs": [["t", 1], ["t", 2]], "outcomes": values}
-        for name, values in (("base", [0.0, None]), ("team", [1.0, 1.0]))
+        {
+            "arm": name,
+            "split": "parameters",
+            "jobs": [["t", k] for k in range(5)],
+            "outcomes": values,
+        }
+        for name, values in (("base", [0.0, None, 1.0, 1.0, 1.0]), ("team", [1.0] * 5))
     ]
     (shell.folder / "demo").mkdir()
     (shell.folder / "demo/results.json").write_text(json.dumps({"arms": arms}), encoding="utf-8")
     (row,) = shell("compare demo:team demo:base --json").json["rows"]
-    assert row["difference"]["n"] == 1 and row["better"] == 1
+    assert row["difference"]["n"] == 4 and row["better"] == 1
     assert "it has base, team" in shell("compare demo:none demo:base").err
 
 
@@ -185,7 +190,7 @@ def test_an_endpoint_plays_and_its_budget_ends_the_run(
         done = shell(f"{line} --json")
     assert done.code == done.json["exit"] == 4, done.err
     assert len(read_jsonl(shell.folder / "r/traces/episodes.jsonl")) >= 3
-    assert done.json["resume"] == "swarm-ui run --resume r"
+    assert done.json["resume"] == "swarm-ui run --resume r --trust"
     assert "sk-very-secret" not in done.out + done.err
     written = "".join(p.read_text(encoding="utf-8") for p in shell.folder.rglob("*.json"))
     assert "sk-very-secret" not in written
@@ -209,7 +214,7 @@ def test_ctrl_c_saves_what_there_is_and_a_resumed_run_plays_the_rest(shell: Shel
     assert "go on with: swarm-ui run --resume r" in " ".join(err.split())
     saved = read_jsonl(path)
     assert 2 <= len(saved) < 8
-    done = shell("run --resume r --json")
+    done = shell("run --resume r --trust --json")
     assert done.code == 0 and done.json["plans"][0]["episodes"] == 8
     assert read_jsonl(path)[: len(saved)] == saved
     assert "not a run of: swarm-ui eval" in shell("eval --resume r").err
@@ -228,9 +233,9 @@ def test_a_run_that_goes_on_measures_what_it_was_set_up_to(shell: Shell) -> None
         done = shell(f"run --resume r {more}")
         said = f"error: {place}: cannot be changed in a run that has begun\n"
         assert done.code == 2 and done.err == said, done.err
-    left = shell("run --resume r --dry-run --json")
+    left = shell("run --resume r --trust --dry-run --json")
     assert left.json["of these done"] == "1" and path.read_bytes().count(b"\n") == 1
-    done = shell("run --resume r --set model.max_calls=9 -j 1 --fail-under 1.0 --json")
+    done = shell("run --resume r --trust --set model.max_calls=9 -j 1 --fail-under 1.0 --json")
     assert done.code == 0 and done.json["plans"][0]["solved"] == 4
     assert shell("run --resume r --set model.max_calls=0").code == 2
 

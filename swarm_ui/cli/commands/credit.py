@@ -27,6 +27,7 @@ def credit(
                          "default: the scripted critic, or else the recorded credit")] = "",
     episodes: Annotated[int | None, typer.Option("--episodes", "-n", metavar="N", min=1,
                         help="only the first N")] = None,
+    trust: flags.Trust = False,
     plots: Annotated[Path | None, typer.Option(metavar="FOLDER", help="write two plots")] = None,
     json: flags.Json = False,
 ) -> int:  # fmt: skip
@@ -39,7 +40,8 @@ def credit(
 
     output = Output(machine=json)
     more = [assigner for place in assigners or () for assigner in named_in_code(place)()]
-    report = asyncio.run(_report(run, env, replay, more, reference, episodes))
+    trusted = trust if replay else None
+    report = asyncio.run(_report(run, env, trusted, more, reference, episodes))
     for made in report_tables(report):
         output.show(made)
     if plots is not None:
@@ -49,8 +51,14 @@ def credit(
 
 
 async def _report(
-    run: Path, env: str | None, replay: bool, more: list[Any], reference: str, most: int | None
+    run: Path,
+    env: str | None,
+    trusted: bool | None,
+    more: list[Any],
+    reference: str,
+    most: int | None,
 ) -> Any:
+    """The comparison. ``trusted``: whether the run's model may be opened; ``None``: not needed."""
     from swarm_ui.optim.credit.analysis.credit_report import compare_recorded
     from swarm_ui.trace.jsonl import read_jsonl
 
@@ -59,19 +67,21 @@ async def _report(
     if env is None and {e.environment for e in found} == {"phone (simulated)"}:
         env = "swarm_ui.environments.phone:PhoneEnvironment"
     async with AsyncExitStack() as stack:
-        graph = await _team(run, stack) if replay else None
+        graph = None if trusted is None else await _team(run, stack, trusted)
         make = None if env is None else named_in_code(env)
         return await compare_recorded(
             found, make_environment=make, graph=graph, assigners=more, reference=reference
         )
 
 
-async def _team(run: Path, stack: AsyncExitStack) -> Any:
+async def _team(run: Path, stack: AsyncExitStack, trusted: bool) -> Any:
     """The team of a run of ``swarm-ui``, whose model is closed with the stack."""
     from swarm_ui.experiment.models import adapter_names, open_model
     from swarm_ui.experiment.runs import configuration_of
     from swarm_ui.experiment.teams import arm_of
+    from swarm_ui.experiment.trust import expect_trust
 
     config = configuration_of(run)
+    expect_trust(run, config, (), trusted=trusted, plays=False)
     model = await stack.enter_async_context(open_model(config.model))
     return arm_of(config.team, adapter_names(config.model, config.team.agents)).graph(model)

@@ -18,15 +18,19 @@ TEMPLATE = """\
 # swarm-ui eval --config swarm-ui.toml --dry-run
 
 [environment]
-name = "phone"            # phone, miniwob, androidworld, handset, mind2web, or "module:factory"
+name = "phone"            # phone, miniwob, androidworld, handset, mind2web, autowebbench, or
+                          # "module:factory"
 tasks = []                # only these, such as ["contacts-add"]; empty: the suite
 suite = "core"            # phone: core (the published tasks) or extended (harder)
+family = "android_world"  # androidworld, handset: or android, information_retrieval, miniwob, …
+# suite_seed = 30         # androidworld, handset: upstream's suite of this seed
+combinations = 1          # instances of each task in that suite
 split = ""                # phone: parameters, templates, apps, validation, train
                           # miniwob: reference, blind, all; empty: the first of these
 episodes = 0              # how many; 0: 20, or one a named task
 seed = 0                  # of the choice of episodes; equal settings give equal episodes
 # max_steps = 30          # maximum number of steps of an episode
-data = ""                 # mind2web: folder of your copy
+data = ""                 # mind2web, autowebbench: folder of your copy
 screenshots = false       # a PNG in every observation, for models with vision
 
 [model]
@@ -58,6 +62,7 @@ seed = 0                  # of random edges
 out = ""                  # folder of the run; empty: runs/<date>-<name>
 concurrency = 8           # episodes at once
 # fail_under = 0.5        # exit with 1 if a smaller share is solved
+max_masked = 0.2          # conclude nothing if faults masked a larger share of the episodes
 report = true             # write report.html
 
 [train]                   # swarm-ui train; see TeamConfig in the reference

@@ -11,7 +11,14 @@ import msgspec
 
 from swarm_ui.cli import exits, flags
 from swarm_ui.cli.output import Output, facts_table
-from swarm_ui.cli.tables import comparison_table, measures_table, results_json, results_table
+from swarm_ui.cli.tables import (
+    comparison_table,
+    measures_table,
+    results_json,
+    results_table,
+    task_rows,
+    tasks_table,
+)
 from swarm_ui.errors import BudgetExceeded, Failure
 from swarm_ui.experiment import runs
 from swarm_ui.experiment.comparing import compare_runs
@@ -63,7 +70,10 @@ def perform(
     output = arguments.output
     if arguments["resume"] is not None:
         given = arguments.given("config", *(["split", "seed"] if command == "eval" else []))
-        run = runs.resume(arguments["resume"], command, arguments.draft(file=False), given)
+        run = runs.resume(
+            arguments["resume"], command, arguments.draft(file=False), given,
+            trusted=arguments["trust"],
+        )  # fmt: skip
     else:
         config = runs.check_config(arguments.draft(), splits=splits)
         place = config.environment
@@ -77,29 +87,35 @@ def perform(
         run,
         lambda: asyncio.run(runs.evaluate(run, load_model(run.config, output), output.progress)),
     )
-    return _show_outcome(run, results, output, against)
+    if arguments["per_task"]:
+        output.show(tasks_table(results))
+    return _show_outcome(run, results, output, against, per_task=arguments["per_task"])
 
 
 def stoppable(run: runs.Run, work: Callable[[], Any]) -> Any:
     """Do the work of a run; ``Stopped`` if it is interrupted, or a budget is used up."""
-    path = run.folder.path
-    resume = f"swarm-ui {run.command} --resume {path}"
+    path, command = run.folder.path, run.resume_command
     try:
         return work()
     except KeyboardInterrupt as error:
-        raise Stopped(path, resume, error) from None
+        raise Stopped(path, command, error) from None
     except BudgetExceeded as error:
-        raise Stopped(path, resume, error) from error
+        raise Stopped(path, command, error) from error
 
 
-def _show_outcome(run: runs.Run, results: Results, out: Output, against: Path | None) -> int:
+def _show_outcome(
+    run: runs.Run, results: Results, out: Output, against: Path | None, *, per_task: bool
+) -> int:
     """Show the results of a run; returns the exit code."""
     path = run.folder.path
-    out.show(results_table(results))
+    most = run.config.run.max_masked
+    out.show(results_table(results, most))
     measures = measures_table(results)
     if measures is not None:
         out.show(measures)
-    document: dict[str, object] = {"run": str(path), **results_json(results)}
+    document: dict[str, object] = {"run": str(path), **results_json(results, most)}
+    if per_task:
+        document["tasks"] = task_rows(results)
     if against is not None:
         rows = compare_runs(path, against)
         out.show(comparison_table(rows, str(path), str(against)))
@@ -107,13 +123,20 @@ def _show_outcome(run: runs.Run, results: Results, out: Output, against: Path | 
     faults = [fault for arm in results.arms for fault in arm.faults]
     for fault in dict.fromkeys(faults):
         out.warn(f"masked, not counted as failed: {fault}")
+    refused = [arm for arm in results.arms if not arm.concludes(most)]
+    for arm in refused:
+        out.warn(
+            f"no conclusion about {arm.name}: {arm.masked} of {len(arm.outcomes)} episodes are "
+            f"masked, more than --max-masked {most:g}; to play these again: {run.resume_command}"
+        )
     if run.config.run.report:
         from swarm_ui.experiment.reporting import evaluation_report
 
         document["report"] = str(evaluation_report(run.folder, results))
         out.say(f"report: {document['report']}")
     out.say(f"next: swarm-ui view {path}")
-    code = _code(run, results, faults)
+    document["no_conclusion"] = [arm.name for arm in refused]
+    code = _code(run, results, faults, bool(refused))
     out.record({"ok": code == exits.OK, "exit": code, **document})
     return code
 
@@ -138,9 +161,9 @@ def _show_plan(run: runs.Run, out: Output) -> int:
     return out.done(dry_run=True, **facts)
 
 
-def _code(run: runs.Run, results: Results, faults: list[str]) -> int:
+def _code(run: runs.Run, results: Results, faults: list[str], refused: bool) -> int:
     counted = [value for value in results.outcomes if value is not None]
-    if not counted:
+    if refused or not counted:
         if not faults:
             return exits.ENVIRONMENT
         return exits.code_of(Failure.read(faults[0], "environment"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +12,7 @@ from swarm_ui.cli import exits, flags
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import EnvironmentSection
 from swarm_ui.experiment.environments import environment_findings, spec_of
+from swarm_ui.terminal import printable
 
 
 def play(
@@ -62,7 +62,7 @@ async def _play(
 
     async with spec_of(section.name).open(section) as opened:
         if task is None:
-            print("\n".join(await opened.tasks()))
+            print(printable("\n".join(await opened.tasks())))
             return
         env = await opened.one()
         try:
@@ -76,9 +76,11 @@ async def _play(
             await env.close()
     if episode is not None:
         done = "solved" if episode.success else episode.fault or "not solved"
-        print(f"{done}, saved in {out}" if out else done)
+        print(printable(f"{done}, saved in {out}" if out else str(done)))
 
 
 def _show(address: str) -> None:
+    from swarm_ui.environments.play.private_page import open_privately
+
     print(f"The page is at {address} (on this machine only); Ctrl-C ends it.")
-    webbrowser.open(address)
+    open_privately(address)

@@ -40,6 +40,7 @@ def _repeatable(name: str, value: str, help: str) -> flags.Option:
     flags.MODEL,
     flags.URL,
     flags.switch("again", "--again", help="call every agent again", panel=""),
+    flags.TRUST,
     flags.CONFIG,
     flags.SET,
     flags.Option("out", Path | None, typer.Option("--out", "-o", metavar="FILE",
@@ -61,7 +62,9 @@ def replay(arguments: flags.Arguments) -> int:
         again=arguments["again"] or bool(arguments.given("model", "url")),
     )
     where = (arguments["trace"], arguments["episode"], arguments["step"])
-    done = asyncio.run(replay_decision(*where, changes, arguments.draft()))
+    done = asyncio.run(
+        replay_decision(*where, changes, arguments.draft(), trusted=arguments["trust"])
+    )
     output.show(_table(done))
     same = done.before.action == done.after.action
     verdict = "the decision is the same" if same else "the decision is different"

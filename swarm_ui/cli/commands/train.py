@@ -26,7 +26,8 @@ def train(arguments: flags.Arguments) -> int:
     output = arguments.output
     if arguments["resume"] is not None:
         more = [*arguments.given("config"), *([] if arguments["critic"] else ["--no-critic"])]
-        run = runs.resume(arguments["resume"], "train", arguments.draft(file=False), more)
+        overrides, trusted = arguments.draft(file=False), arguments["trust"]
+        run = runs.resume(arguments["resume"], "train", overrides, more, trusted=trusted)
     else:
         config = runs.check_training_config(arguments.draft())
         run = runs.Run(config, "train", critic=arguments["critic"])

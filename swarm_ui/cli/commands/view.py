@@ -39,7 +39,12 @@ def view(
 
 def _report(run: Path, rebuild: bool) -> Path:
     """Write the report if necessary; returns its path."""
-    from swarm_ui.experiment.reporting import evaluation_report, trace_report, training_report
+    from swarm_ui.experiment.reporting import (
+        evaluation_report,
+        is_report,
+        trace_report,
+        training_report,
+    )
     from swarm_ui.experiment.results import existing_results
     from swarm_ui.report import write_report
     from swarm_ui.storage.run_directory import RunDirectory
@@ -48,7 +53,11 @@ def _report(run: Path, rebuild: bool) -> Path:
     if not run.exists():
         raise ConfigError(f"there is no '{run}': expected a run's folder, or a trace file")
     if run.is_file():
-        return trace_report(read_jsonl(run), run.with_suffix(".html"), run.name)
+        target = run.with_suffix(".html")
+        if target.exists() and not is_report(target):
+            raise ConfigError(f"'{target}' exists and is not a report of swarm-ui; the report of "
+                              f"'{run}' would replace it: rename one of them")  # fmt: skip
+        return trace_report(read_jsonl(run), target, run.name)
     written = run / "report.html"
     if written.is_file() and not rebuild:
         return written

@@ -9,14 +9,14 @@ from typing import cast
 
 from swarm_ui.environment import Environment
 from swarm_ui.experiment.config import EnvironmentSection, Finding
-from swarm_ui.experiment.environments import androidworld, mind2web, miniwob, phone
+from swarm_ui.experiment.environments import androidworld, miniwob, phone, recorded
 from swarm_ui.experiment.environments.spec import EnvironmentSpec, OpenEnvironment, Opening
 from swarm_ui.experiment.models import make_from_code
 
 ENVIRONMENTS: dict[str, EnvironmentSpec] = {
     spec.name: spec
     for spec in (phone.SPEC, miniwob.SPEC, androidworld.EMULATOR, androidworld.HANDSET,
-                 mind2web.SPEC)
+                 recorded.MIND2WEB, recorded.AUTOWEBBENCH)
 }  # fmt: skip
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
+from swarm_ui.environments.androidworld.environment import FAMILIES
+from swarm_ui.environments.androidworld.suite import suite
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.config import EnvironmentSection
+from swarm_ui.experiment.config import EnvironmentSection, Finding
 from swarm_ui.experiment.environments.spec import EnvironmentSpec, OpenEnvironment, Opening
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.node import derive
@@ -22,17 +25,33 @@ async def _open(section: EnvironmentSection) -> Opening:
     emulator = Emulator() if section.name == EMULATOR.name else None
     if emulator is not None:
         emulator.expect()
-    settings = DeviceSettings(device=emulator or "handset", screenshots=section.screenshots)
-    yield OpenEnvironment(
+    settings = DeviceSettings(
+        family=section.family, device=emulator or "handset", screenshots=section.screenshots
+    )
+    opened = OpenEnvironment(
         lambda: AndroidWorldProcess(settings), max_concurrency=1 if emulator else None
     )
+    if section.suite_seed is not None:
+        names = section.tasks or tuple(await opened.tasks())
+        found = suite(names, combinations=section.combinations, seed=section.suite_seed)
+        opened = replace(opened, jobs=lambda asked: found[: asked.episodes or len(found)])
+    yield opened
 
 
-EMULATOR = EnvironmentSpec(name="androidworld", label="AndroidWorld on an emulator", open=_open)
-HANDSET = EnvironmentSpec(
-    name="handset",
-    label="The handset is simulated: its scores are not AndroidWorld scores",
-    open=_open,
+def _findings(section: EnvironmentSection) -> Iterator[Finding]:
+    if section.family not in FAMILIES:
+        expected = ", ".join(FAMILIES)
+        yield ("environment", "family"), f"no family '{section.family}'; expected {expected}"
+    if section.combinations > 1 and section.suite_seed is None:
+        yield ("environment", "combinations"), "combinations are those of a suite: --suite-seed N"
+
+
+EMULATOR, HANDSET = (
+    EnvironmentSpec(name=name, label=label, open=_open, findings=_findings)
+    for name, label in (
+        ("androidworld", "AndroidWorld on an emulator"),
+        ("handset", "The handset is simulated: its scores are not AndroidWorld scores"),
+    )
 )
 
 

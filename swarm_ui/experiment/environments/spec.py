@@ -71,6 +71,8 @@ class EnvironmentSpec:
     """Opens the environment; its resources are closed at the end."""
     splits: tuple[str, ...] = ()
     """The splits; the first is the default, a test split. Empty if there are none."""
+    trains_on: str | None = ""
+    """The only split for training; empty: any; ``None``: all are tests."""
     tasks: Callable[[EnvironmentSection], Sequence[str]] | None = None
     """All tasks of a split, if they are known without a device."""
     known_tasks: Callable[[], Sequence[str]] | None = None

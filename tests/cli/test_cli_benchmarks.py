@@ -1,0 +1,88 @@
+"""The benchmarks on the command line: families and suites of AndroidWorld, and AutoWebBench."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import pytest
+from cli_world import LAMP, Lamp, Shell, shell  # noqa: F401
+
+from swarm_ui.environments.androidworld import process
+from swarm_ui.environments.androidworld.suite import suite
+from swarm_ui.environments.autowebbench import SPLITS, synthetic
+
+
+class Device(Lamp):
+    """Stands for the process with android_world."""
+
+    seen: ClassVar[list[Any]] = []
+
+    def __init__(self, settings: process.Settings) -> None:
+        self.seen.append(settings)
+        self.name = settings.family
+        self.tasks: Sequence[str] = ()
+
+    async def start(self) -> None:
+        self.tasks = ("WifiOn", "BrowserMaze")
+
+
+@pytest.fixture
+def device(monkeypatch: pytest.MonkeyPatch) -> type[Device]:
+    monkeypatch.setattr(process, "AndroidWorldProcess", Device)
+    monkeypatch.setattr(Device, "seen", [])
+    return Device
+
+
+def test_upstreams_suite_is_played_in_its_order(shell: Shell, device: type[Device]) -> None:  # noqa: F811
+    line = "eval handset --family miniwob_subset --suite-seed 30 --combinations 2"
+    done = shell(f"{line} -m script:mixed.txt --per-task --out r --json")
+    assert done.code == 0, done.err
+    assert {settings.family for settings in device.seen} == {"miniwob_subset"}
+    assert [(row["task"], row["counted"]) for row in done.json["tasks"]] == [
+        ("BrowserMaze", 2), ("WifiOn", 2),
+    ]  # fmt: skip
+    rows = shell("compare r r --json").json["rows"]
+    assert rows[0]["difference"]["n"] == 4
+    from swarm_ui.experiment.results import existing_results
+
+    (arm,) = existing_results(shell.folder / "r").arms
+    assert list(arm.jobs) == suite(["WifiOn", "BrowserMaze"], combinations=2, seed=30)
+    assert "episodes of each task" in shell(f"{line} -m script:right.txt --per-task").out
+
+
+def test_a_suite_of_named_tasks(shell: Shell, device: type[Device]) -> None:  # noqa: F811
+    line = "run handset WifiOn --suite-seed 7 --dry-run --json -m script:right.txt"
+    assert shell(line).json["episodes: episodes"] == "1"
+    assert shell(line.replace("WifiOn", "")).json["episodes: episodes"] == "2"
+
+
+def test_what_there_is_not_is_said_before_anything_starts(
+    shell: Shell,  # noqa: F811
+    device: type[Device],
+) -> None:
+    for line, said in (
+        ("run handset --family miniwob_sub", "no family 'miniwob_sub'; expected android_world"),
+        ("run handset --combinations 2", "combinations are those of a suite: --suite-seed N"),
+        ("run autowebbench", "--data FOLDER"),
+        ("train autowebbench --data x", "'autowebbench' has only tests"),
+    ):
+        done = shell(line)
+        assert done.code == 2 and said in " ".join(done.err.split()), (line, done.err)
+    assert device.seen == []
+
+
+def test_autowebbench_with_its_own_measures(shell: Shell) -> None:  # noqa: F811
+    words = ["--split", SPLITS[0], "--split", SPLITS[2], "--data", str(synthetic())]
+    done = shell("eval autowebbench -m script:mixed.txt --per-task --json --out r", *words)
+    assert done.code == 0, done.err
+    assert [row["name"] for row in done.json["plans"]] == ["en-ind", "zh-ind"]
+    assert all(row["measures"] for row in done.json["plans"]) and len(done.json["tasks"]) == 4
+    assert (shell.folder / "r/traces/en-ind.jsonl").is_file()
+    assert "Recorded pages, offline" in shell("eval autowebbench -m script:mixed.txt", *words).out
+
+
+def test_a_table_of_tasks(shell: Shell) -> None:  # noqa: F811
+    done = shell(f"run {LAMP} -n 4 -m script:mixed.txt -j 1 --per-task")
+    rows = [line.split() for line in done.out.splitlines()]
+    assert ["glow", "0/2", "0", "0"] in rows and ["light", "2/2", "100", "0"] in rows
