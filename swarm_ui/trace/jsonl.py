@@ -88,6 +88,8 @@ app                str             ""       app, page title or URL in front
 history            [Past]          []       executed actions, oldest first
 actions            [str]           []       kinds of action that mean something; []: all
 png                str?            null     screenshot, base64 of a PNG file
+more               [int × 2]       [0, 0]   elements not listed: before and after the listed
+geometry           str             ""       of elements in prompts: size, box, grid; "": none
 Past                                        an action already executed
 action             Action          -
 role               str             ""       of the element acted on
