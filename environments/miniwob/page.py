@@ -45,6 +45,10 @@ class Screen(msgspec.Struct, frozen=True, kw_only=True):
     note: str
     fields: dict[str, str] | None = None
     """Parts of the goal, on the few pages that report them."""
+    more: tuple[int, int] = (0, 0)
+    """As of an observation."""
+    spatial: bool = False
+    """Bounds tell what names do not: there are drawings, sliders, or things to drag."""
     busy: bool = False
     """An animation is still running."""
 
@@ -138,7 +142,7 @@ class Page:
         if not trusted:
             return await self._settled(await self._screen("act", request))
         target = MouseTarget(note="")
-        if action.action_type != "keyboard_enter":
+        if action.action_type != "keyboard_enter" or action.index is not None:
             target = msgspec.json.decode(await self._value("locate", request), type=MouseTarget)
         if not target.note:
             self._touched = True
