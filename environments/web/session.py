@@ -15,6 +15,8 @@ from swarm_ui.errors import ConfigError, EnvironmentFault
 
 QUIET = 0.15
 """Seconds without loading after which a page counts as settled."""
+BEGIN = 0.5
+"""Seconds in which a page begins the requests that belong to an action."""
 SETTLE_LIMIT = 5.0
 """Seconds after which a page is read although it is still loading."""
 MOST_TABS = 12
@@ -88,17 +90,23 @@ class Session:
         await self.switch(self._front)
 
     async def settled(self) -> None:
-        """Wait until no tab loads anything for a moment, or the limit is reached.
+        """Wait until what an action started has been loaded.
+
+        That is: pages and frames, and requests that begin up to ``BEGIN`` after the action or a
+        page that it opened; pages that poll are not waited for.
 
         Raises:
             EnvironmentFault: a page crashed, or a page of an allowed host cannot be opened.
         """
         clock = asyncio.get_running_loop().time
-        end, quiet = clock() + SETTLE_LIMIT, clock()
+        quiet = clock()
+        end, horizon = quiet + SETTLE_LIMIT, quiet + BEGIN
         while clock() < min(end, quiet + QUIET):
             await asyncio.sleep(0.02)
             await self._opened()
-            if self._arriving or any(tab.busy for tab in self.tabs):
+            if any(tab.loading for tab in self.tabs):
+                horizon = clock() + BEGIN
+            if self._arriving or any(tab.busy(horizon) for tab in self.tabs):
                 quiet = clock()
         if not self.tabs:  # the page closed its last tab
             await self.new_tab()
@@ -137,7 +145,7 @@ class Session:
         info = params.get("targetInfo", {})
         if method == "Target.targetCreated" and info.get("browserContextId") == self.context:
             if info["type"] == "page":
-                self._opening.add(asyncio.create_task(self._open(info["targetId"])))
+                self._found(info["targetId"])
         elif method == "Target.targetInfoChanged":
             for tab in self.tabs:
                 if tab.target == info["targetId"]:
@@ -154,11 +162,16 @@ class Session:
         """A tab could not be opened: the session cannot go on."""
         self._lost = self._lost or reason
 
-    async def _open(self, target: str) -> None:
-        if len(self.tabs) >= MOST_TABS:
-            self.notes.append(f"a tab was not opened: there are {MOST_TABS} already")
-            self._connection.post("Target.closeTarget", targetId=target)
+    def _found(self, target: str) -> None:
+        """Take over a tab that was opened, or close it if there are too many."""
+        if len(self.tabs) + len(self._opening) < MOST_TABS:
+            self._opening.add(asyncio.create_task(self._open(target)))
             return
+        refusal = f"tabs were not opened: there are {MOST_TABS} already"
+        self.notes += [refusal] * (refusal not in self.notes)
+        self._connection.post("Target.closeTarget", targetId=target)
+
+    async def _open(self, target: str) -> None:
         try:
             tab = await Tab.attach(self._connection, target, self._size, self._allowed)
         except EnvironmentFault as error:

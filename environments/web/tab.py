@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from typing import Any
+from typing import Any, NamedTuple
 
 from swarm_ui.environments.miniwob.cdp import Connection, Rejected, Reply
 from swarm_ui.environments.web.hosts import AllowedHosts
@@ -12,6 +12,14 @@ from swarm_ui.errors import EnvironmentFault
 
 _ENDLESS = ("EventSource", "WebSocket", "Ping", "Preflight")
 _CANCELLED = "net::ERR_ABORTED"
+
+
+class _Request(NamedTuple):
+    url: str
+    document: bool
+    """Whether it is the page itself."""
+    loader: str
+    began: float
 
 
 class Tab:
@@ -34,7 +42,7 @@ class Tab:
         self._crash = ""
         self._frames: set[str] = {target}
         self._loading: set[str] = set()
-        self._requests: dict[str, tuple[str, bool]] = {}
+        self._requests: dict[str, _Request] = {}
         connection.listen(session, self._event)
 
     @classmethod
@@ -61,9 +69,13 @@ class Tab:
         return bool(self._crash) or self._connection.lost
 
     @property
-    def busy(self) -> bool:
-        """Whether a frame or a request is loading."""
-        return bool(self._loading or self._requests)
+    def loading(self) -> bool:
+        """Whether a page or a frame is loading."""
+        return bool(self._loading)
+
+    def busy(self, horizon: float) -> bool:
+        """Whether something is loading that began before a time of the event loop."""
+        return self.loading or any(one.began < horizon for one in self._requests.values())
 
     def owns(self, frame: str) -> bool:
         return frame in self._frames
@@ -149,6 +161,11 @@ class Tab:
             self._loading.add(params["frameId"])
         elif method == "Page.frameStoppedLoading":
             self._loading.discard(params["frameId"])
+        elif method == "Page.frameNavigated" and "parentId" not in params["frame"]:
+            loader = params["frame"]["loaderId"]  # requests of the page before may never end
+            old = [key for key, one in self._requests.items() if one.loader != loader]
+            for key in old:
+                del self._requests[key]
         elif method == "Page.frameAttached":
             self._frames.add(params["frameId"])
         elif method == "Page.frameDetached":
@@ -165,18 +182,18 @@ class Tab:
             self._refuse(url)
             if kind not in _ENDLESS and not url.startswith(("data:", "blob:")):
                 document = kind == "Document" and params.get("frameId") == self.target
-                self._requests[key] = url, document
+                began = asyncio.get_running_loop().time()
+                self._requests[key] = _Request(url, document, params.get("loaderId", ""), began)
         elif method == "Network.webSocketCreated":
             self._refuse(params["url"])
         elif method == "Network.responseReceived":
-            if self._requests.get(key, ("", False))[1]:
+            if key in self._requests and self._requests[key].document:
                 self.status = int(params["response"]["status"])
         elif method in ("Network.loadingFinished", "Network.loadingFailed"):
-            url, document = self._requests.pop(key, ("", False))
-            error = params.get("errorText", "")
-            failed = document and error and error != _CANCELLED and not params.get("canceled")
-            if failed and self._allowed.allows(url):
-                self.failure = f"{url} cannot be opened: {error}"
+            request, error = self._requests.pop(key, None), params.get("errorText", "")
+            failed = error and error != _CANCELLED and not params.get("canceled")
+            if request and request.document and failed and self._allowed.allows(request.url):
+                self.failure = f"{request.url} cannot be opened: {error}"
 
     def _refuse(self, url: str) -> None:
         if not self._allowed.allows(url):

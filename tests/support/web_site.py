@@ -15,7 +15,7 @@ LOGIN = """<h1>Sign in</h1><p>{error}</p><form method=post action=/login>
 <label>User <input name=user></label><label>Password <input name=password type=password></label>
 <button>Sign in</button></form><a href=/account>My account</a>"""
 SHOP = """<h1>The shop</h1><p>Delete is what nobody should click.</p>
-<a href=/terms target=_blank>Terms</a> <a href=/orders.csv>Orders as CSV</a> <a href=/away>Away</a>
+<a href=/terms target=_blank>Terms</a> <a href=/orders.csv>Orders as CSV</a> 
 <iframe src=/frame width=400 height=120 title=Newsletter></iframe>
 <div id=open></div><div id=closed></div><div id=cards></div>
 <label>Size <select id=size><option>Small<option>Large</select></label>
@@ -45,18 +45,21 @@ LONG = "".join(f"<p style=height:60px>Line {k}</p>" for k in range(200)) + "<but
 
 
 class Site(ThreadingHTTPServer):
-    """The shop; ``hits`` are the requests that reached it."""
+    """The shop; ``hits`` are the requests that reached it. ``/leave?URL`` leads elsewhere."""
 
     daemon_threads = True
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.hits: list[str] = []
+        self.connections = 0
         self.pages: dict[str, tuple[str, str]] = {}
         """Further pages: path to content type and body."""
-        self.moved: dict[str, str] = {}
-        """Further redirects: path to URL."""
         self.sessions: dict[str, str] = {}
+
+    def get_request(self) -> Any:
+        self.connections += 1
+        return super().get_request()
 
     @property
     def port(self) -> int:
@@ -90,8 +93,8 @@ class _Handler(BaseHTTPRequestHandler):
         if path in self.server.pages:
             kind, body = self.server.pages[path]
             self._send(body, path, kind=kind)
-        elif path in self.server.moved:
-            self._send("", status=302, location=self.server.moved[path])
+        elif path == "/leave":
+            self._send("", status=302, location=query)
         elif path == "/orders.csv":
             self._send("order,total\n17,3.50\n", kind="text/csv", attachment="orders.csv")
         elif path == "/broken":

@@ -213,7 +213,7 @@ async def test_faults_are_no_reward_of_zero(shop: Site, browser: WebBrowser) -> 
     with pytest.raises(EnvironmentFault, match="no data base"):
         await hand.act(DONE)
     hand = await begin(browser, f"{shop.url}/shop", lambda visit: 0.5)
-    with pytest.raises(EnvironmentFault, match="got 0.5"):
+    with pytest.raises(EnvironmentFault, match=r"got 0\.5"):
         await hand.act(DONE)
     with pytest.raises(EnvironmentFault, match="answers 500"):
         await begin(browser, f"{shop.url}/broken")
