@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from swarm_ui.environments.miniwob.cdp import Connection
@@ -106,8 +107,15 @@ class Browser:
         atexit.register(self.kill)
 
     @classmethod
-    async def launch(cls, binary: Path | None = None) -> Browser:
-        """Start ``binary`` (default: :func:`find_browser`) and connect to it.
+    async def launch(
+        cls, binary: Path | None = None, *, flags: Sequence[str] = (), on_request: bool = True
+    ) -> Browser:
+        """Start a browser and connect to it.
+
+        Args:
+            binary: default: :func:`find_browser`.
+            flags: added to its command line.
+            on_request: draw frames only on request, where the browser can.
 
         Raises:
             ConfigError: no browser is installed.
@@ -117,18 +125,20 @@ class Browser:
         if binary is None:
             raise ConfigError(INSTALL_HINT)
         await asyncio.to_thread(_clear_up)
+        on_request = on_request and _is_shell(binary)
         home = Path(tempfile.mkdtemp(prefix=_PREFIX))
         lock = _hold(home)
         to, said = (os.pipe(), os.pipe()) if PIPES else ((-1, -1), (-1, -1))
         try:
-            process = _start(binary, home, to[0], said[1])
+            command = _command(binary, home / "profile", (*flags, *_ON_REQUEST * on_request))
+            process = _start(command, home, to[0], said[1])
         except OSError as error:
             os.close(lock)
             _close(*to, *said)
             shutil.rmtree(home, ignore_errors=True)
             raise EnvironmentFault(f"cannot start {binary}: {error}") from error
         _close(to[0], said[1])  # so that our ends report when the browser has ended
-        browser = cls(process, home, lock, draws_on_request=_is_shell(binary))
+        browser = cls(process, home, lock, draws_on_request=on_request)
         try:
             await browser._connect(binary, said[0], to[1])
         except BaseException:  # re-raised: a cancelled start leaves no process behind
@@ -218,11 +228,11 @@ class Browser:
         return EnvironmentFault(f"{binary} {how}; it said: {text[-500:].strip()}")
 
 
-def _start(binary: Path, home: Path, reads: int, writes: int) -> subprocess.Popen[bytes]:
+def _start(command: list[str], home: Path, reads: int, writes: int) -> subprocess.Popen[bytes]:
     """Start a browser; ``reads`` and ``writes`` are its ends of the pipes, if it has pipes."""
     with (home / "stderr").open("wb") as log:
         return subprocess.Popen(
-            _command(binary, home / "profile"),
+            command,
             stdin=reads if PIPES else subprocess.DEVNULL,
             stdout=writes if PIPES else subprocess.DEVNULL,
             stderr=log,
@@ -240,11 +250,9 @@ def _is_shell(binary: Path) -> bool:
     return "headless" in binary.resolve().name
 
 
-def _command(binary: Path, profile: Path) -> list[str]:
+def _command(binary: Path, profile: Path, flags: Sequence[str]) -> list[str]:
     talk = "--remote-debugging-pipe" if PIPES else "--remote-debugging-port=0"
-    command = [str(binary), *_FLAGS, talk, f"--user-data-dir={profile}"]
-    if _is_shell(binary):
-        command.extend(_ON_REQUEST)
+    command = [str(binary), *_FLAGS, *flags, talk, f"--user-data-dir={profile}"]
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         command.append("--no-sandbox")  # Chromium refuses to start as root otherwise
     setpriv = shutil.which("setpriv")

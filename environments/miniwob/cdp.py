@@ -18,6 +18,10 @@ Reply = dict[str, Any]
 Listener = Callable[[str, Reply], None]
 
 
+class Rejected(EnvironmentFault):
+    """The browser answered that it cannot do a command, such as one on a removed element."""
+
+
 class Connection:
     """A connection to one browser. A call that fails raises :class:`EnvironmentFault`."""
 
@@ -57,7 +61,8 @@ class Connection:
         """Send one command and return its result.
 
         Raises:
-            EnvironmentFault: the browser has ended, rejects the command, or times out.
+            Rejected: the browser answers with an error.
+            EnvironmentFault: the browser has ended or times out.
         """
         if self._lost is not None or self._transport is None:
             raise EnvironmentFault(f"{method}: {self._lost or 'not connected'}")
@@ -81,7 +86,7 @@ class Connection:
             late.cancel()
             self._waiting.pop(number, None)
         if "error" in reply:
-            raise EnvironmentFault(f"{method}: the browser answered {reply['error']}")
+            raise Rejected(f"{method}: the browser answered {reply['error']}")
         result: Reply = reply["result"]
         return result
 

@@ -1,0 +1,18 @@
+"""Any web site in a real Chromium that reaches the allowed hosts and no other."""
+
+from __future__ import annotations
+
+from swarm_ui.environments.web.browser import WebBrowser
+from swarm_ui.environments.web.environment import WEB_ACTIONS, WebEnvironment
+from swarm_ui.environments.web.hosts import AllowedHosts
+from swarm_ui.environments.web.task import Reward, Visit, WebTask
+
+__all__ = [
+    "WEB_ACTIONS",
+    "AllowedHosts",
+    "Reward",
+    "Visit",
+    "WebBrowser",
+    "WebEnvironment",
+    "WebTask",
+]

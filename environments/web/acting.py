@@ -1,0 +1,148 @@
+"""Actions on a page: with the mouse and the keyboard, as a person does them."""
+
+from __future__ import annotations
+
+import asyncio
+
+from msgspec.structs import replace
+
+from swarm_ui.action import Action
+from swarm_ui.environments.miniwob import input
+from swarm_ui.environments.miniwob.cdp import Rejected
+from swarm_ui.environments.web.reading import Seen
+from swarm_ui.environments.web.tab import Tab
+
+WAIT = 0.5
+"""Seconds that ``wait`` waits."""
+MOST_STROKES = 200
+"""Characters that are typed key by key; a longer text is pasted."""
+AHEAD = {"up": (0, -1), "down": (0, 1), "left": (-1, 0), "right": (1, 0)}
+
+# Fields whose parts cannot be typed as text; sets the value as the field's own control would.
+_SET_VALUE = """function (text) {
+  const plain = ["date", "datetime-local", "time", "month", "week", "color", "range"];
+  if (!(this instanceof HTMLInputElement) || !plain.includes(this.type)) return false;
+  const own = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value");
+  own.set.call(this, text);
+  for (const type of ["input", "change"]) this.dispatchEvent(new Event(type, { bubbles: true }));
+  return true;
+}"""
+_CHOOSE = """function (text, toggle) {
+  const select = this.closest("select");
+  if (!select) return "not an option";
+  const same = (option) => option.text.trim().toLowerCase() === text.trim().toLowerCase();
+  const option = text ? [...select.options].find(same) : this;
+  if (!option || option.disabled) return "no such option";
+  if (select.multiple) option.selected = !(toggle && option.selected);
+  else select.value = option.value, option.selected = true;
+  for (const type of ["input", "change"]) select.dispatchEvent(new Event(type, { bubbles: true }));
+  return "";
+}"""
+_SCROLL = """function (dx, dy) {
+  const root = document.scrollingElement || document.documentElement;
+  const room = (n) => n === root || /auto|scroll/.test(getComputedStyle(n).overflowY
+    + getComputedStyle(n).overflowX);
+  const move = (n) => {
+    const before = [n.scrollLeft, n.scrollTop];
+    n.scrollBy({ left: dx * n.clientWidth, top: dy * n.clientHeight, behavior: "instant" });
+    return n.scrollLeft !== before[0] || n.scrollTop !== before[1];
+  };
+  for (let n = this.nodeType === 1 ? this : root; n; n = n.parentElement || n.getRootNode().host) {
+    if (room(n) && move(n)) return true;
+  }
+  if (this.nodeType === 1) return false;
+  const large = [...document.querySelectorAll("body *")].filter(room)
+    .sort((a, b) => b.clientWidth * b.clientHeight - a.clientWidth * a.clientHeight);
+  return large.some(move);
+}"""
+_SHARE = 0.8
+"""Share of the window that one scroll moves."""
+
+
+async def act(tab: Tab, action: Action, seen: Seen) -> str:
+    """Do an action on the page in front; returns why it could not be done, or nothing.
+
+    Args:
+        tab: the tab.
+        action: with places in ``seen.nodes`` as its indices.
+        seen: the page as it was read.
+    """
+    kind = action.action_type
+    node = None if action.index is None else seen.nodes[action.index]
+    element = None if action.index is None else seen.elements[action.index]
+    try:
+        if kind == "wait":
+            await asyncio.sleep(WAIT)
+            return ""
+        if kind == "scroll" or (kind == "swipe" and node is None and action.x is None):
+            return await _scroll(tab, action, node)
+        if kind == "keyboard_enter":
+            await input.perform(tab, action, (0, 0), None)
+            return ""
+        if element is not None and not element.enabled:
+            return "the element is disabled"
+        if node is not None and (kind == "select" or (element and element.role == "option")):
+            return await _choose(tab, node, action)
+        if kind == "select":
+            return "not an option"
+        if kind == "input_text" and element is not None and not element.editable:
+            return "no text can be typed there"
+        plain = kind == "input_text" and node is not None
+        if plain and node is not None and await tab.on_node(node, _SET_VALUE, action.text or ""):
+            return ""
+        return await _with_mouse(tab, action, seen)
+    except Rejected:
+        return "the element is no longer on the page"
+
+
+async def _with_mouse(tab: Tab, action: Action, seen: Seen) -> str:
+    at = await _spot(tab, action.index, action.x, action.y, seen)
+    to: input.Point | None = None
+    if action.action_type == "swipe":
+        if action.direction is None:
+            to = await _spot(tab, action.to_index, action.to_x, action.to_y, seen)
+        else:
+            dx, dy = AHEAD[action.direction]
+            to = at[0] + 100 * dx, at[1] + 100 * dy
+    text = action.text or ""
+    if action.action_type == "input_text" and len(text) > MOST_STROKES:
+        await input.perform(tab, replace(action, text=""), at, None)
+        await tab.call("Input.insertText", text=text)
+        return ""
+    await input.perform(tab, action, at, to)
+    return ""
+
+
+async def _spot(
+    tab: Tab, index: int | None, x: int | None, y: int | None, seen: Seen
+) -> input.Point:
+    """A point in the window. Raises ``Rejected`` if the element has none."""
+    if index is None:
+        return float(x or 0), float(y or 0)
+    node = seen.nodes[index]
+    await tab.call("DOM.scrollIntoViewIfNeeded", backendNodeId=node)
+    quads = (await tab.call("DOM.getContentQuads", backendNodeId=node))["quads"]
+    if not quads:
+        raise Rejected("the element has no place on the page")
+    return sum(quads[0][::2]) / 4, sum(quads[0][1::2]) / 4
+
+
+async def _choose(tab: Tab, node: int, action: Action) -> str:
+    text = (action.text or "") if action.action_type == "select" else ""
+    problem: str = await tab.on_node(node, _CHOOSE, text, action.action_type == "click")
+    if problem == "not an option" and action.action_type == "click":
+        await tab.on_node(node, "function () { this.click(); }")  # an option made by the page
+        return ""
+    return problem
+
+
+async def _scroll(tab: Tab, action: Action, node: int | None) -> str:
+    assert action.direction is not None  # Action validates it
+    dx, dy = AHEAD[action.direction]
+    if action.action_type == "swipe":  # a finger moves the page the other way
+        dx, dy = -dx, -dy
+    if node is None:
+        root = await tab.call("DOM.getDocument", depth=0)
+        node = int(root["root"]["backendNodeId"])
+    moved = await tab.on_node(node, _SCROLL, _SHARE * dx, _SHARE * dy)
+    return "" if moved else "nothing to scroll that way"

@@ -1,0 +1,269 @@
+"""Tasks on any web site behind the environment contract."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from swarm_ui.action import Action, ActionType
+from swarm_ui.environment import Step
+from swarm_ui.environments.miniwob.cdp import Rejected
+from swarm_ui.environments.miniwob.input import KEYS
+from swarm_ui.environments.web import acting, bar
+from swarm_ui.environments.web.browser import WebBrowser
+from swarm_ui.environments.web.hosts import web_url
+from swarm_ui.environments.web.reading import Seen, read
+from swarm_ui.environments.web.session import Session
+from swarm_ui.environments.web.task import Reward, Visit, WebTask, judged, prepared
+from swarm_ui.errors import ConfigError, EnvironmentFault
+from swarm_ui.observation import Element, Observation, Past
+
+WEB_ACTIONS: tuple[ActionType, ...] = (
+    "click", "double_tap", "long_press", "input_text", "select", "scroll", "swipe",
+    "keyboard_enter", "navigate_back", "navigate_home", "open_app", "wait", "answer", "status",
+)  # fmt: skip
+"""Every kind of action; each does something on a web site."""
+_READS = 3
+
+
+class WebEnvironment:
+    """Any web site in a real Chromium, which reaches the allowed hosts and no other.
+
+    >>> async def bought(visit: Visit) -> bool:
+    ...     return "Thank you" in await visit.text()
+    >>> environment = WebEnvironment("https://shop.example", "Buy a pint of milk", reward=bought)
+
+    The observation lists the browser's bar and then the page: tabs (click one to switch), "New
+    tab", "Close tab", "Forward" where there is a next page, and the field "Address" (type a URL to
+    open it). Frames and shadow roots are part of the page. It lists what is in the window and half
+    a window around it, and says how much more there is; ``scroll`` brings it.
+
+    How the other actions are done:
+
+    - ``click``, ``double_tap``, ``long_press`` (hover), ``swipe`` (drag) and ``input_text`` use the
+      mouse and the keyboard; ``select`` chooses an option by its text;
+    - ``navigate_back`` is the browser's back, ``navigate_home`` opens the first page of the task,
+      ``open_app`` opens the URL in ``app_name`` in the tab in front;
+    - ``keyboard_enter`` presses Enter, or the key that ``keycode`` names;
+    - ``answer`` gives an answer, and the last one counts; ``status`` ends the episode.
+
+    The reward function judges once, when the agent declares ``complete``. An episode whose budget
+    is used up has reward 0. A site that is down, a page that crashes or hangs, or a reward function
+    that fails is a fault. A refused host is none: the agent is told that it was refused.
+    """
+
+    def __init__(
+        self,
+        url: str = "",
+        task: str = "",
+        *,
+        reward: Reward | None = None,
+        tasks: Mapping[str, WebTask] | None = None,
+        allowed: Iterable[str] = (),
+        browser: WebBrowser | None = None,
+        budget: int = 30,
+        size: tuple[int, int] = (1280, 800),
+        screenshots: bool = False,
+    ) -> None:
+        """
+        Args:
+            url: the page that is open when an episode starts; its host is allowed.
+            task: the goal; it is also the name of the task.
+            reward: judges an episode.
+            tasks: many tasks by name, such as those of WebArena, instead of the three above.
+            allowed: further hosts, see :class:`~swarm_ui.environments.web.hosts.AllowedHosts`.
+            browser: shared with other environments; its allowed hosts hold. By default the
+                environment starts one of its own.
+            budget: actions that an episode may take.
+            size: width and height of the page in pixels.
+            screenshots: add a ``png`` to observations.
+
+        Raises:
+            ConfigError: the arguments do not fit together, or a host is not allowed.
+        """
+        if (tasks is None) != bool(url and task and reward):
+            raise ConfigError("WebEnvironment: give 'url', 'task' and 'reward', or only 'tasks'")
+        if tasks is None:
+            assert reward is not None  # checked above
+            tasks = {task: WebTask(url=url, goal=task, reward=reward)}
+        if budget < 1 or not tasks:
+            raise ConfigError(f"WebEnvironment: needs tasks and 'budget' >= 1, got {budget}")
+        starts = [web_url(one.url) for one in tasks.values()]
+        self._own = browser is None
+        self._browser = browser or WebBrowser([*starts, *allowed])
+        for start in starts:
+            if not self._browser.allowed.allows(start):
+                raise ConfigError(
+                    f"WebEnvironment: the browser does not allow {start}; it allows "
+                    f"{self._browser.allowed}"
+                )
+        self._tasks, self._budget = dict(tasks), budget
+        self._size, self._screenshots = size, screenshots
+        self._session: Session | None = None
+        self._task: WebTask | None = None
+        self._now: Observation | None = None
+        self._seen = Seen((), (), "", 0, 0)
+        self._bar: tuple[str, ...] = ()
+        self._used = 0
+        self._answer: str | None = None
+
+    @property
+    def name(self) -> str:
+        return "web (real sites)"
+
+    @property
+    def tasks(self) -> Sequence[str]:
+        return tuple(self._tasks)
+
+    @property
+    def session(self) -> Session | None:
+        """The tabs and downloads of the episode; ``None`` before the first one."""
+        return self._session
+
+    async def reset(self, *, task: str, seed: int) -> Observation:
+        if task not in self._tasks:
+            raise ConfigError(f"there is no web task {task!r}; see 'tasks' for the names")
+        self._now, self._task = None, self._tasks[task]
+        await self._end_session()
+        await prepared(self._task, seed)
+        self._session = session = await self._browser.session(self._size)
+        self._used, self._answer = 0, None
+        await session.front.navigate(web_url(self._task.url))
+        await session.settled()
+        if session.front.status >= 500:
+            raise EnvironmentFault(f"{self._task.url} answers {session.front.status}")
+        session.told()
+        self._now = await self._observe(())
+        return self._now
+
+    async def step(self, action: Action) -> Step:
+        if self._now is None or self._session is None or self._task is None:
+            raise EnvironmentFault("no episode is running: call reset(task=..., seed=...) first")
+        before, session = self._now, self._session
+        self._now = None  # there is no running episode until the page has answered
+        self._used += 1
+        element = before.element(action.index)
+        role, label = (element.role, element.label) if element else ("", "")
+        history = (*before.history, Past(action=action, role=role, label=label))
+        if action.action_type == "status":
+            reward = await self._judge(action)
+            return Step(
+                observation=replace(before, history=history), reward=reward, terminated=True
+            )
+        note = _problem(action, before)
+        if note or action.action_type == "answer":
+            self._answer = action.text if action.action_type == "answer" else self._answer
+            after = replace(before, history=history)
+        else:
+            note = await self._act(session, action)
+            await session.settled()
+            note = "; ".join(filter(None, (note, session.told())))
+            after = await self._observe(history)
+        truncated = self._used >= self._budget
+        self._now = None if truncated else after
+        return Step(observation=after, truncated=truncated, note=note)
+
+    async def close(self) -> None:
+        self._now = None
+        await self._end_session()
+        if self._own:
+            await self._browser.close()
+
+    async def _end_session(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await self._browser.end(session)
+
+    async def _judge(self, action: Action) -> float:
+        assert self._session is not None and self._task is not None  # step checks it
+        if action.goal_status == "infeasible" or self._task.infeasible:
+            return float(self._task.infeasible and action.goal_status == "infeasible")
+        return await judged(self._task, Visit(self._session, self._answer))
+
+    # -- acting -------------------------------------------------------------------------------
+
+    async def _act(self, session: Session, action: Action) -> str:
+        """Do an action; returns why it could not be done, or nothing."""
+        kind, tab = action.action_type, session.front
+        places = [place for place in (action.index, action.to_index) if place is not None]
+        if any(place < len(self._bar) for place in places):
+            if action.action_type == "input_text" and self._bar[places[0]] == "Address":
+                return await self._open(session, action.text)
+            return await bar.act(session, action, self._bar)
+        if kind == "navigate_back":
+            return "" if await tab.travel(-1) else "there is no page to go back to"
+        if kind in ("navigate_home", "open_app"):
+            assert self._task is not None  # there is an episode
+            home = self._task.url
+            return await self._open(session, home if kind == "navigate_home" else action.app_name)
+        if any(place >= len(self._bar) + len(self._seen.nodes) for place in places):
+            return "nothing happens: it is a note, not a part of the page"
+        moved = {
+            field: value - len(self._bar)
+            for field, value in (("index", action.index), ("to_index", action.to_index))
+            if value is not None
+        }
+        return await acting.act(tab, replace(action, **moved), self._seen)
+
+    async def _open(self, session: Session, address: str | None) -> str:
+        try:
+            url = web_url(address or "")
+        except ConfigError as error:
+            return str(error)
+        if not self._browser.allowed.allows(url):
+            return f"refused: {url[:500]} (allowed: {self._browser.allowed})"
+        await session.front.navigate(url)
+        return ""
+
+    # -- reading ------------------------------------------------------------------------------
+
+    async def _observe(self, history: tuple[Past, ...]) -> Observation:
+        assert self._session is not None and self._task is not None  # there is an episode
+        session = self._session
+        tab = session.front
+        self._seen = await self._read(session)
+        shown = await bar.elements(session, self._seen.title)
+        self._bar = tuple(element.label for element in shown)
+        more = [
+            f"{count} more {'element' if count == 1 else 'elements'} {where}: scroll {way}"
+            for count, where, way in (
+                (self._seen.above, "above", "up"), (self._seen.below, "below", "down"),
+            )
+            if count
+        ]  # fmt: skip
+        files = [f"Downloaded {name}" for name in session.downloads]
+        told = [
+            Element(index=0, role="text", text=line, clickable=False) for line in [*more, *files]
+        ]
+        elements = [*shown, *self._seen.elements, *told]
+        png = await tab.picture() if self._screenshots else None
+        return Observation(
+            goal=self._task.goal,
+            elements=tuple(replace(e, index=k) for k, e in enumerate(elements)),
+            app=tab.title or tab.url,
+            history=history,
+            actions=WEB_ACTIONS,
+            png=png,
+        )
+
+    async def _read(self, session: Session) -> Seen:
+        """Read the page; a page that changes meanwhile is read again."""
+        for attempt in range(_READS):
+            try:
+                return await read(session.front, self._size)
+            except Rejected:
+                if attempt == _READS - 1:
+                    raise
+                await session.settled()
+        raise AssertionError("the last attempt returns or raises")
+
+
+def _problem(action: Action, now: Observation) -> str:
+    """Why the action cannot be done on this screen, or an empty string."""
+    for index in (action.index, action.to_index):
+        if index is not None and now.element(index) is None:
+            return f"no element {index}; the screen has {len(now.elements)}"
+    if action.keycode is not None and action.keycode not in KEYS:
+        return f"no key {action.keycode!r}; there are {', '.join(KEYS)}"
+    return ""

@@ -1,0 +1,124 @@
+"""The hosts that a browser may reach; it refuses all others itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from urllib.parse import SplitResult, urlsplit
+
+from swarm_ui.errors import ConfigError
+
+_NAME = re.compile(r"(\*\.)?[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\]")
+_PORTS = {"http": 80, "ws": 80, "https": 443, "wss": 443}
+_LOCAL = ("about", "data", "blob", "javascript")  # no connection is opened for these
+_NO_DETOURS = (
+    "--no-proxy-server",  # a proxy would look names up itself
+    "--disable-quic",
+    # WebRTC would send packets to addresses without looking them up.
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+)
+
+
+class AllowedHosts:
+    """The allowed hosts, each with its ports.
+
+    >>> hosts = AllowedHosts(["http://127.0.0.1:8080/shop", "example.org", "*.example.net"])
+    >>> hosts.allows("https://example.org/page"), hosts.allows("http://127.0.0.1:9090/")
+    (True, False)
+    """
+
+    def __init__(self, entries: Iterable[str]) -> None:
+        """
+        Args:
+            entries: host names, addresses or URLs, with or without a port; without one, ports 80
+                and 443. ``*.example.net``: every name below example.net, on every port. ``*``:
+                every host.
+
+        Raises:
+            ConfigError: an entry is none of these, or there is none.
+        """
+        given = tuple(entries)
+        if isinstance(entries, str) or not given:
+            raise ConfigError(f"allowed hosts: expected a list of hosts, got {entries!r}")
+        self._all = "*" in given
+        self._hosts: set[tuple[str, int]] = set()
+        self._below: set[str] = set()
+        for entry in given:
+            if entry != "*":
+                self._add(entry)
+
+    def __str__(self) -> str:
+        hosts = [f"{host}:{port}" for host, port in sorted(self._hosts)]
+        return "every host" if self._all else ", ".join([*hosts, *sorted(self._below)])
+
+    def _add(self, entry: str) -> None:
+        parts = _split(entry if "://" in entry else f"//{entry}")
+        host = _host(parts)
+        if not _NAME.fullmatch(host) or parts.scheme not in ("", *_PORTS):
+            raise ConfigError(
+                f"allowed hosts: {entry!r} is none: expected a name, an address, *.name or a URL "
+                "with http or https, such as shop.example or 127.0.0.1:8080"
+            )
+        if not host.startswith("*."):
+            ports = (parts.port,) if parts.port else (80, 443)
+            self._hosts.update((host, port) for port in ports)
+        elif parts.port:
+            raise ConfigError(f"allowed hosts: {entry!r}: *.name allows every port; leave it out")
+        else:
+            self._below.add(host)
+
+    def allows(self, url: str) -> bool:
+        """Whether the browser may open a connection for a URL, or needs none."""
+        try:
+            parts = _split(url)
+        except ConfigError:
+            return False
+        if parts.scheme in _LOCAL:
+            return True
+        if parts.scheme not in _PORTS:
+            return False
+        host = _host(parts)
+        known = (host, parts.port or _PORTS[parts.scheme]) in self._hosts
+        return self._all or known or any(fnmatchcase(host, name) for name in self._below)
+
+    def flags(self) -> tuple[str, ...]:
+        """Flags with which a Chromium looks up the allowed hosts only.
+
+        Its network process looks up every host there, also addresses, for pages, frames, workers,
+        sockets and downloads.
+        """
+        if self._all:
+            return ()
+        rules = [f"MAP {host}:{port} {host}:{port}" for host, port in sorted(self._hosts)]
+        rules += [f"EXCLUDE {name}" for name in sorted(self._below)]
+        return (*_NO_DETOURS, f"--host-resolver-rules={', '.join([*rules, 'MAP * ~NOTFOUND'])}")
+
+
+def web_url(text: str) -> str:
+    """An address as a person types it, as a URL; ``http://`` where it has no scheme.
+
+    Raises:
+        ConfigError: it is no address of a web page.
+    """
+    written = text.strip()
+    url = written if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\d)", written) else f"http://{written}"
+    parts = _split(url)
+    if parts.scheme not in ("http", "https") or not _host(parts) or re.search(r"\s", written):
+        raise ConfigError(f"{text[:200]!r} is no address of a web page")
+    return url
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # raises ValueError if it is no number
+    except ValueError as error:
+        raise ConfigError(f"{url[:200]!r} is no URL: {error}") from error
+    return parts
+
+
+def _host(parts: SplitResult) -> str:
+    host = (parts.hostname or "").rstrip(".").lower()
+    return f"[{host}]" if ":" in host else host

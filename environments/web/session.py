@@ -1,0 +1,215 @@
+"""Sessions: tabs that share cookies, storage and downloads."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+from swarm_ui.environments.miniwob.cdp import CALL_TIMEOUT, Connection, Reply
+from swarm_ui.environments.web.hosts import AllowedHosts
+from swarm_ui.environments.web.tab import Tab
+from swarm_ui.errors import ConfigError, EnvironmentFault
+
+QUIET = 0.15
+"""Seconds without loading after which a page counts as settled."""
+BEGIN = 0.5
+"""Seconds in which a page begins the requests that belong to an action."""
+SETTLE_LIMIT = 5.0
+"""Seconds after which a page is read although it is still loading."""
+MOST_TABS = 12
+MOST_DOWNLOAD = 50_000_000
+"""Bytes; a larger download is stopped."""
+
+
+class Session:
+    """Tabs that share cookies, storage and downloads, and nothing with other sessions."""
+
+    def __init__(
+        self, connection: Connection, context: str, size: tuple[int, int], allowed: AllowedHosts
+    ) -> None:
+        self._connection, self._size, self._allowed = connection, size, allowed
+        self.context = context
+        self.tabs: list[Tab] = []
+        self.downloads: dict[str, Path] = {}
+        """Complete downloads, by the names that the site gave them."""
+        self.notes: list[str] = []
+        """What the browser did on its own since :meth:`told`: refusals, dialogs, downloads."""
+        self._folder = Path(tempfile.mkdtemp(prefix="swarm-ui-downloads-"))
+        self._arriving: dict[str, str] = {}
+        self._opening: set[asyncio.Task[None]] = set()
+        self._lost = ""
+        self._front = 0
+
+    @property
+    def front(self) -> Tab:
+        """The tab in front."""
+        if not self.tabs:
+            raise EnvironmentFault(self._lost or "the session has no tab")
+        return self.tabs[self._front]
+
+    async def start(self) -> None:
+        """Open the first tab."""
+        await self._connection.call(
+            "Browser.setDownloadBehavior",
+            behavior="allowAndName",
+            browserContextId=self.context,
+            downloadPath=str(self._folder),
+            eventsEnabled=True,
+        )
+        await self.new_tab()
+
+    async def new_tab(self) -> None:
+        """Open an empty tab in front. Raises ``ConfigError`` if there are too many."""
+        if len(self.tabs) >= MOST_TABS:
+            raise ConfigError(f"there are {MOST_TABS} tabs already; close one")
+        width, height = self._size
+        made = await self._connection.call(
+            "Target.createTarget", url="about:blank", browserContextId=self.context,
+            width=width, height=height,
+        )  # fmt: skip
+        async with asyncio.timeout(CALL_TIMEOUT):
+            while not self._lost and all(tab.target != made["targetId"] for tab in self.tabs):
+                await asyncio.sleep(0.005)
+                await self._opened()
+
+    async def switch(self, place: int) -> None:
+        """Bring a tab to the front."""
+        self._front = place
+        await self.front.call("Page.bringToFront")
+
+    async def close_tab(self) -> None:
+        """Close the tab in front. Raises ``ConfigError`` if it is the only one."""
+        if len(self.tabs) == 1:
+            raise ConfigError("the only tab stays open")
+        gone = self.front
+        self._closed(gone.target)
+        await self._connection.call("Target.closeTarget", targetId=gone.target)
+        await self.switch(self._front)
+
+    async def settled(self) -> None:
+        """Wait until what an action started has been loaded.
+
+        That is: pages and frames, and requests that begin up to ``BEGIN`` after the action or a
+        page that it opened; pages that poll are not waited for.
+
+        Raises:
+            EnvironmentFault: a page crashed, or a page of an allowed host cannot be opened.
+        """
+        clock = asyncio.get_running_loop().time
+        quiet = clock()
+        end, horizon = quiet + SETTLE_LIMIT, quiet + BEGIN
+        while clock() < min(end, quiet + QUIET):
+            await asyncio.sleep(0.02)
+            await self._opened()
+            if any(tab.loading for tab in self.tabs):
+                horizon = clock() + BEGIN
+            if self._arriving or any(tab.busy(horizon) for tab in self.tabs):
+                quiet = clock()
+        if not self.tabs:  # the page closed its last tab
+            await self.new_tab()
+        broken = [tab.failure for tab in self.tabs if tab.failure]
+        if self._lost or broken or any(tab.crashed for tab in self.tabs):
+            raise EnvironmentFault(self._lost or next(iter(broken), "the page crashed"))
+
+    def told(self) -> str:
+        """The notes since the last call, on one line."""
+        for tab in self.tabs:
+            if tab.refused:
+                which = ", ".join(dict.fromkeys(tab.refused[:3]))
+                self.notes.append(f"refused: {which} (allowed: {self._allowed})")
+            self.notes += [f"the page said: {text}" for text in tab.dialogs]
+            tab.refused.clear()
+            tab.dialogs.clear()
+        notes, self.notes = self.notes, []
+        return "; ".join(notes)
+
+    async def close(self) -> None:
+        """End the session and remove its downloads."""
+        self._lost = self._lost or "the session is closed"
+        for tab in self.tabs:
+            tab.forget(self._lost)
+        if not self._connection.lost:
+            gone = self._connection.post(
+                "Target.disposeBrowserContext", browserContextId=self.context
+            )
+            await asyncio.wait([gone])
+        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+
+    # -- events of the browser ----------------------------------------------------------------
+
+    def event(self, method: str, params: Reply) -> None:
+        """Take an event of the browser, of this session or of another."""
+        info = params.get("targetInfo", {})
+        if method == "Target.targetCreated" and info.get("browserContextId") == self.context:
+            if info["type"] == "page":
+                self._found(info["targetId"])
+        elif method == "Target.targetInfoChanged":
+            for tab in self.tabs:
+                if tab.target == info["targetId"]:
+                    tab.url = info["url"]
+        elif method == "Target.targetDestroyed":
+            self._closed(params["targetId"])
+        elif method == "Browser.downloadWillBegin":
+            if any(tab.owns(params["frameId"]) for tab in self.tabs):
+                self._arriving[params["guid"]] = _safe_name(params["suggestedFilename"])
+        elif method == "Browser.downloadProgress" and params["guid"] in self._arriving:
+            self._arrived(params)
+
+    def lose(self, reason: str) -> None:
+        """A tab could not be opened: the session cannot go on."""
+        self._lost = self._lost or reason
+
+    def _found(self, target: str) -> None:
+        """Take over a tab that was opened, or close it if there are too many."""
+        if len(self.tabs) + len(self._opening) < MOST_TABS:
+            self._opening.add(asyncio.create_task(self._open(target)))
+            return
+        refusal = f"tabs were not opened: there are {MOST_TABS} already"
+        self.notes += [refusal] * (refusal not in self.notes)
+        self._connection.post("Target.closeTarget", targetId=target)
+
+    async def _open(self, target: str) -> None:
+        try:
+            tab = await Tab.attach(self._connection, target, self._size, self._allowed)
+        except EnvironmentFault as error:
+            self.lose(f"a tab could not be opened: {error}")
+            return
+        self.tabs.append(tab)
+        self._front = len(self.tabs) - 1
+
+    async def _opened(self) -> None:
+        """Wait for the tabs that are being opened."""
+        while self._opening:
+            await asyncio.gather(*self._opening)
+            self._opening = {task for task in self._opening if not task.done()}
+
+    def _closed(self, target: str) -> None:
+        for place, tab in enumerate(self.tabs):
+            if tab.target == target:
+                tab.forget("the tab is closed")
+                del self.tabs[place]
+                self._front = max(0, min(self._front - (place <= self._front), len(self.tabs) - 1))
+                return
+
+    def _arrived(self, params: Reply) -> None:
+        guid, state = params["guid"], params["state"]
+        if state == "inProgress":
+            if max(params["totalBytes"], params["receivedBytes"]) > MOST_DOWNLOAD:
+                self._connection.post(
+                    "Browser.cancelDownload", guid=guid, browserContextId=self.context
+                )
+            return
+        name = self._arriving.pop(guid)
+        if state == "completed":
+            self.downloads[name] = self._folder / guid
+            self.notes.append(f"downloaded {name} ({params['receivedBytes']:,.0f} bytes)")
+        else:
+            self.notes.append(f"the download of {name} was stopped")
+
+
+def _safe_name(suggested: str) -> str:
+    """A file name without folders."""
+    return re.sub(r"[\x00-\x1f/\\]", "_", suggested)[-100:] or "download"

@@ -1,0 +1,101 @@
+"""Tasks on web sites, and how their success is judged."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from swarm_ui.environments.web.session import Session
+from swarm_ui.errors import EnvironmentFault
+
+
+class Visit:
+    """The end of an episode, for the function that judges it."""
+
+    def __init__(self, session: Session, answer: str | None) -> None:
+        self._session = session
+        self.answer = answer
+        """The text of the last ``answer`` action; ``None`` if there was none."""
+
+    @property
+    def url(self) -> str:
+        """The address of the tab in front."""
+        return self._session.front.url
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """The addresses of all tabs."""
+        return tuple(tab.url for tab in self._session.tabs)
+
+    @property
+    def downloads(self) -> Mapping[str, Path]:
+        """The downloaded files by name; they are removed when the episode has been judged."""
+        return dict(self._session.downloads)
+
+    async def evaluate(self, expression: str) -> Any:
+        """The JSON value of a JavaScript expression about the document in front.
+
+        It runs in a world of its own, in which the page's scripts can change nothing.
+
+        Raises:
+            EnvironmentFault: the expression fails.
+        """
+        return await self._session.front.evaluate(expression)
+
+    async def text(self) -> str:
+        """The visible text of the page in front, without its frames."""
+        return str(await self.evaluate("document.body ? document.body.innerText : ''"))
+
+
+Reward = Callable[[Visit], bool | float | Awaitable[bool | float]]
+"""Judges an episode: ``True`` or 1.0 if its task is solved, else ``False`` or 0.0."""
+
+
+class WebTask(msgspec.Struct, frozen=True, kw_only=True):
+    """A task on a web site."""
+
+    url: str
+    """The page that is open when the episode starts."""
+    goal: str
+    """What the agent is asked for."""
+    reward: Reward
+    """Called once, when the agent declares that the task is complete."""
+    infeasible: bool = False
+    """The task cannot be done: solved by declaring just that."""
+    prepare: Callable[[int], Awaitable[None] | None] | None = None
+    """Called with the seed before each episode, for example to reset the site's data base."""
+
+
+async def prepared(task: WebTask, seed: int) -> None:
+    """Prepare an episode. Raises ``EnvironmentFault`` if that fails."""
+    if task.prepare is None:
+        return
+    try:
+        begun = task.prepare(seed)
+        if inspect.isawaitable(begun):
+            await begun
+    except Exception as error:
+        raise EnvironmentFault(f"{task.goal!r} cannot be prepared: {error}") from error
+
+
+async def judged(task: WebTask, visit: Visit) -> float:
+    """The reward of an episode, 0 or 1.
+
+    Raises:
+        EnvironmentFault: the function fails or gives neither; this is no reward of 0.
+    """
+    try:
+        given = task.reward(visit)
+        value = float(await given if inspect.isawaitable(given) else given)
+    except Exception as error:
+        raise EnvironmentFault(f"the reward of {task.goal!r} cannot be told: {error}") from error
+    if not math.isfinite(value) or value not in (0.0, 1.0):
+        raise EnvironmentFault(
+            f"the reward of {task.goal!r} must be True, False, 0 or 1, got {value!r}"
+        )
+    return value

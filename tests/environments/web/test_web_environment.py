@@ -1,0 +1,260 @@
+"""Tasks on a web site: login, tabs, navigation, a frame, a download, shadow roots, judgement."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from web_site import Site, site
+
+from swarm_ui.action import Action
+from swarm_ui.environment import Step
+from swarm_ui.environments.contract_check.check import check_environment
+from swarm_ui.environments.miniwob import find_browser
+from swarm_ui.environments.web import Visit, WebBrowser, WebEnvironment, WebTask
+from swarm_ui.errors import ConfigError, EnvironmentFault
+from swarm_ui.observation import Observation, render
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(find_browser() is None, reason="no Chromium is installed"),
+]
+DONE = Action(action_type="status", goal_status="complete")
+BACK = Action(action_type="navigate_back")
+
+
+class Hand:
+    """Does actions by label, and keeps the last observation."""
+
+    def __init__(self, env: WebEnvironment, screen: Observation) -> None:
+        self.env, self.screen = env, screen
+
+    @property
+    def labels(self) -> list[str]:
+        return [element.label for element in self.screen.elements]
+
+    def value(self, label: str) -> str | None:
+        return next(e.value for e in self.screen.elements if e.label == label)
+
+    async def do(self, label: str, kind: str = "click", text: str | None = None) -> Step:
+        index = self.labels.index(label)
+        return await self.act(Action(action_type=kind, index=index, text=text))  # type: ignore[arg-type]
+
+    async def act(self, action: Action) -> Step:
+        step = await self.env.step(action)
+        self.screen = step.observation
+        return step
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[Site]:
+    with site() as server:
+        yield server
+
+
+@pytest.fixture
+async def browser(shop: Site) -> AsyncIterator[WebBrowser]:
+    async with WebBrowser([shop.url]) as running:
+        yield running
+
+
+async def begin(browser: WebBrowser, url: str, reward: object = None, **more: object) -> Hand:
+    judge = reward or (lambda visit: True)
+    env = WebEnvironment(url, "do it", reward=judge, browser=browser, **more)  # type: ignore[arg-type]
+    return Hand(env, await env.reset(task="do it", seed=0))
+
+
+async def test_login_and_an_episode_knows_nothing_of_the_last(
+    shop: Site, browser: WebBrowser
+) -> None:
+    async def greeted(visit: Visit) -> bool:
+        return visit.url.endswith("/account") and "Hello ada" in await visit.text()
+
+    hand = await begin(browser, f"{shop.url}/", greeted)
+    await hand.do("User", "input_text", "ada")
+    await hand.do("Password", "input_text", "wrong")
+    await hand.do("Sign in", "click")  # the heading: nothing happens
+    buttons = [e.index for e in hand.screen.elements if e.role == "button" and e.label == "Sign in"]
+    await hand.act(Action(action_type="click", index=buttons[0]))
+    assert "Wrong password" in hand.labels
+    await hand.do("User", "input_text", "ada")
+    await hand.do("Password", "input_text", "swordfish")
+    assert hand.value("Password") == "•" * 9, "a password is not shown"
+    await hand.act(Action(action_type="keyboard_enter"))
+    assert "The shop" in hand.labels
+    await hand.do("Address", "input_text", f"{shop.url}/account")
+    assert "Hello ada" in hand.labels
+    assert (await hand.act(DONE)).reward == 1.0
+    again = await hand.env.reset(task="do it", seed=0)
+    hand = Hand(hand.env, again)
+    await hand.act(Action(action_type="open_app", app_name=f"{shop.url}/account"))
+    assert "Please sign in" in hand.labels
+    assert (await hand.act(DONE)).reward == 0.0
+
+
+async def test_tabs_urls_back_and_forward(shop: Site, browser: WebBrowser) -> None:
+    hand = await begin(browser, f"{shop.url}/shop")
+    tabs = lambda: [(e.label, bool(e.selected)) for e in hand.screen.elements if e.role == "tab"]  # noqa: E731
+    await hand.do("Terms")  # target=_blank
+    assert tabs() == [("shop", False), ("terms", True)]
+    assert hand.value("Address") == f"{shop.url}/terms"
+    await hand.do("shop")
+    assert "The shop" in hand.labels
+    await hand.do("New tab")
+    await hand.do("Address", "input_text", f"127.0.0.1:{shop.port}/long")
+    assert [label for label, _ in tabs()] == ["shop", "terms", "long"]
+    await hand.do("Close tab")
+    assert tabs() == [("shop", False), ("terms", True)]
+    await hand.do("shop")
+    await hand.act(Action(action_type="open_app", app_name=f"{shop.url}/terms"))
+    assert "Returns within 14 days." in hand.labels
+    await hand.act(BACK)
+    assert "The shop" in hand.labels
+    await hand.do("Forward")
+    assert "Returns within 14 days." in hand.labels
+    await hand.act(Action(action_type="navigate_home"))
+    assert "The shop" in hand.labels
+    assert (await hand.act(Action(action_type="scroll", direction="up"))).note
+
+
+async def test_the_first_page_has_nothing_behind_it(shop: Site, browser: WebBrowser) -> None:
+    hand = await begin(browser, f"{shop.url}/shop")
+    before = hand.labels
+    assert "no page to go back" in (await hand.act(BACK)).note
+    assert hand.labels == before
+    assert "Close tab" not in before and "Forward" not in before
+
+
+async def test_frames_shadow_roots_cards_and_form_controls(shop: Site, browser: WebBrowser) -> None:
+    hand = await begin(browser, f"{shop.url}/shop")
+    assert "Delete is what nobody should click." in hand.labels
+    await hand.do("Email", "input_text", "ada@example.org")
+    await hand.do("Subscribe")
+    assert "Subscribed ada@example.org" in hand.labels
+    for label, said in (
+        ("Button in a open root", "open root clicked"),
+        ("Button in a closed root", "closed root clicked"),
+        ("Blue card", "Blue card clicked"),
+        ("Large", "size Large"),
+    ):
+        await hand.do(label)
+        assert said in hand.labels
+    await hand.do("Small", "select", "Small")
+    assert "size Small" in hand.labels
+    await hand.do("Amount", "input_text", "8")
+    assert "amount 8" in hand.labels and hand.value("Amount") == "8"
+    await hand.do("Gift wrap")
+    assert next(e.checked for e in hand.screen.elements if e.label == "Gift wrap")
+
+
+async def test_a_download_is_there_for_the_judge(shop: Site, browser: WebBrowser) -> None:
+    def kept(visit: Visit) -> bool:
+        return b"17,3.50" in visit.downloads["orders.csv"].read_bytes()
+
+    hand = await begin(browser, f"{shop.url}/shop", kept)
+    step = await hand.do("Orders as CSV")
+    assert step.note.startswith("downloaded orders.csv")
+    assert "Downloaded orders.csv" in hand.labels
+    assert (await hand.act(DONE)).reward == 1.0
+    (path,) = hand.env.session.downloads.values()  # type: ignore[union-attr]
+    await hand.env.close()
+    assert not path.exists()
+
+
+async def test_a_long_page_says_that_there_is_more_and_scrolling_brings_all(
+    shop: Site, browser: WebBrowser
+) -> None:
+    hand = await begin(browser, f"{shop.url}/long")
+    seen = set(hand.labels)
+    assert any("more elements below: scroll down" in label for label in seen)
+    for _ in range(40):
+        step = await hand.act(Action(action_type="scroll", direction="down"))
+        if step.note or step.ended:
+            break
+        seen |= set(hand.labels)
+        hand.env._used = 0
+    assert step.note == "nothing to scroll that way"
+    assert {f"Line {k}" for k in range(200)} | {"End"} <= seen
+
+
+async def test_answers_and_infeasible_tasks_are_judged(shop: Site, browser: WebBrowser) -> None:
+    def right(visit: Visit) -> bool:
+        return visit.answer == "14"
+
+    tasks = {
+        "days": WebTask(url=f"{shop.url}/terms", goal="How many days?", reward=right),
+        "none": WebTask(url=shop.url, goal="Fly", reward=lambda _: True, infeasible=True),
+    }
+    env = WebEnvironment(tasks=tasks, browser=browser)
+    assert env.tasks == ("days", "none")
+
+    async def ends(task: str, *actions: Action) -> float:
+        await env.reset(task=task, seed=0)
+        for action in actions[:-1]:
+            assert not (await env.step(action)).ended
+        return (await env.step(actions[-1])).reward
+
+    never = Action(action_type="status", goal_status="infeasible")
+    wrong, good = (Action(action_type="answer", text=text) for text in ("7", "14"))
+    assert await ends("days", wrong, good, DONE) == 1.0
+    assert await ends("days", good, wrong, DONE) == 0.0, "the last answer counts"
+    assert await ends("days", DONE) == 0.0
+    assert await ends("days", good, never) == 0.0
+    assert await ends("none", never) == 1.0
+    assert await ends("none", DONE) == 0.0
+
+
+async def test_faults_are_no_reward_of_zero(shop: Site, browser: WebBrowser) -> None:
+    def fails(visit: Visit) -> bool:
+        raise KeyError("no data base")
+
+    hand = await begin(browser, f"{shop.url}/shop", fails)
+    with pytest.raises(EnvironmentFault, match="no data base"):
+        await hand.act(DONE)
+    hand = await begin(browser, f"{shop.url}/shop", lambda visit: 0.5)
+    with pytest.raises(EnvironmentFault, match=r"got 0\.5"):
+        await hand.act(DONE)
+    with pytest.raises(EnvironmentFault, match="answers 500"):
+        await begin(browser, f"{shop.url}/broken")
+    hand = await begin(browser, f"{shop.url}/shop")
+    assert hand.env.session is not None
+    with pytest.raises(EnvironmentFault, match=r"crash|gone|closed|lost"):
+        hand.env.session.front._connection.post("Page.crash", hand.env.session.front._session)
+        await hand.act(Action(action_type="wait"))
+    assert "The shop" in render(await hand.env.reset(task="do it", seed=0)), "it goes on"
+
+
+async def test_a_site_that_is_down_or_a_dead_browser_is_a_fault() -> None:
+    with site() as shop:
+        env = WebEnvironment(f"{shop.url}/shop", "do it", reward=lambda visit: True)
+        hand = Hand(env, await env.reset(task="do it", seed=0))
+    with pytest.raises(EnvironmentFault, match="cannot be opened"):
+        await hand.act(Action(action_type="navigate_home"))
+    with pytest.raises(EnvironmentFault, match="cannot be opened"):
+        await env.reset(task="do it", seed=0)
+    browser = env._browser._browser
+    assert browser is not None
+    browser.kill()
+    with pytest.raises(EnvironmentFault):
+        await env.reset(task="do it", seed=0)
+    await env.close()
+
+
+async def test_what_cannot_be_opened_is_said_before_a_browser_starts() -> None:
+    with pytest.raises(ConfigError, match="give 'url', 'task' and 'reward'"):
+        WebEnvironment("http://a.example", "do it")
+    with pytest.raises(ConfigError, match="no address"):
+        WebEnvironment("file:///etc/passwd", "do it", reward=lambda visit: True)
+    with pytest.raises(ConfigError, match="does not allow"):
+        WebEnvironment(
+            "http://b.example", "x", reward=lambda v: True, browser=WebBrowser(["a.example"])
+        )
+
+
+def test_the_environment_contract(shop: Site) -> None:
+    def make() -> WebEnvironment:
+        return WebEnvironment(f"{shop.url}/shop", "do it", reward=lambda visit: False, budget=9)
+
+    report = asyncio.run(check_environment(make, seeds=(0,), budget=9))
+    assert report.ok
