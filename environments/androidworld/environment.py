@@ -184,10 +184,20 @@ class AndroidWorldEnvironment:
         finally:
             random.setstate(before)
         self._task = kind({**params, "seed": seed})
-        self._task.initialize_task(self._device)
-        self._device.reset(bool(self._task.start_on_home_screen))
-        self._device.hide_automation_ui()
-        return self._device.get_state(wait_to_stabilize=True)
+        try:
+            self._task.initialize_task(self._device)
+            self._device.reset(bool(self._task.start_on_home_screen))
+            self._device.hide_automation_ui()
+            return self._device.get_state(wait_to_stabilize=True)
+        except Exception as error:
+            # Otherwise the next reset would tear this task down, and fault in its place.
+            try:
+                self._tear_down()
+            except Exception as second:
+                raise EnvironmentFault(
+                    f"AndroidWorld, set up: {error!r}; the tear-down failed too: {second!r}"
+                ) from error
+            raise
 
     def _perform(self, action: Action) -> tuple[Any, str]:
         """Perform an action. Returns upstream's state afterwards, and the step's note."""

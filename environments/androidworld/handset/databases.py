@@ -38,7 +38,8 @@ class SqlTable(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     key: str
-    """Column of the record's identity, an ``INTEGER PRIMARY KEY``."""
+    """Column of the record's identity, an ``INTEGER PRIMARY KEY``. ``rowid`` for a table that has
+    no such column."""
     columns: tuple[Column, ...]
     phone_table: str = ""
     """Table of the phone with the records. Empty: the table has no rows."""
@@ -60,9 +61,10 @@ class SqlTable(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def create(self) -> str:
-        columns = "".join(f', "{column.name}" {column.sql}' for column in self.columns)
-        key = f'"{self.key}" INTEGER PRIMARY KEY AUTOINCREMENT'
-        return f'CREATE TABLE "{self.name}" ({key}{columns})'
+        columns = [f'"{column.name}" {column.sql}' for column in self.columns]
+        if self.key != "rowid":
+            columns.insert(0, f'"{self.key}" INTEGER PRIMARY KEY AUTOINCREMENT')
+        return f'CREATE TABLE "{self.name}" ({", ".join(columns)})'
 
 
 class Database(msgspec.Struct, frozen=True):
@@ -177,6 +179,10 @@ def integer(
     return Column(name, "INTEGER", field or name, to_sql, to_field, default)
 
 
+def real(name: str, field: str = "", default: float = 0.0) -> Column:
+    return Column(name, "REAL", field or name, float, str, default)
+
+
 def flag(name: str, field: str = "") -> Column:
     """``off`` or ``on`` on the phone, stored as 0 or 1."""
     return integer(name, field, 0, lambda t: int(t == "on"), lambda v: "on" if v else "off")
@@ -192,3 +198,8 @@ def cents(name: str, field: str) -> Column:
 def numbered(name: str, field: str, names: tuple[str, ...]) -> Column:
     """One of ``names`` on the phone, stored as its position, counted from 1."""
     return integer(name, field, 1, lambda t: names.index(t) + 1, lambda v: names[int(str(v)) - 1])
+
+
+def blob(name: str) -> Column:
+    """Bytes, written as hexadecimal digits on the phone."""
+    return Column(name, "BLOB", name, bytes.fromhex, lambda v: bytes(v).hex(), b"")  # type: ignore[arg-type]

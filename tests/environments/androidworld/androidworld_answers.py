@@ -19,7 +19,7 @@ def day_of(words: str, *, past: bool = False) -> date:
     near = {"today": 0, "tomorrow": 1, "yesterday": -1}
     if words in near:
         return TODAY + timedelta(days=near[words])
-    ahead, behind = list(range(1, 32)), list(range(-14, 0))
+    ahead, behind = list(range(1, 32)), list(range(-30, 1))
     for away in (*behind, *ahead) if past else (*ahead, *behind):
         day = TODAY + timedelta(days=away)
         said = [f"{day:%B} {day.day:02d}", f"{day:%B} {day.day}"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from androidworld_answers import ANSWERS
+from androidworld_media import MEDIA
 from androidworld_player import Player, Script, Scripts
 from androidworld_records import BAR, RECORDS, rows
 
@@ -387,4 +388,5 @@ SCRIPTS: Scripts = [
     (r"Create a new drawing in Simple Draw Pro\. Name it (.+)\. Save it .*", drawing),
     *RECORDS,
     *ANSWERS,
+    *MEDIA,
 ]

@@ -126,6 +126,8 @@ class FakeTask:
 
     def tear_down(self, device: FakeDevice) -> None:
         device.calls.append("tear down")
+        if self.params.get("sticks"):
+            raise RuntimeError("nothing to tear down")
 
 
 class FakeJSONAction:
@@ -268,6 +270,29 @@ async def test_a_broken_device_is_a_fault_and_the_next_reset_works(
         with pytest.raises(EnvironmentFault, match=r"set up WifiOn.*no such app"):
             await env.reset(task="WifiOn", seed=1)
     assert (await env.reset(task="WifiOn", seed=1)).elements
+
+
+@pytest.mark.parametrize("sticks", [False, True])
+async def test_a_fault_in_reset_stays_in_its_episode(
+    env: AndroidWorldEnvironment,
+    device: FakeDevice,
+    monkeypatch: pytest.MonkeyPatch,
+    sticks: bool,
+) -> None:
+    """Upstream's BrowserMaze can neither be set up nor torn down without Chrome."""
+    monkeypatch.setattr(FakeTask, "breaks", "initialize")
+    monkeypatch.setattr(
+        FakeTask, "generate_random_params", classmethod(lambda cls: {"number": 1, "sticks": sticks})
+    )
+    with pytest.raises(EnvironmentFault, match="no such app") as fault:
+        await env.reset(task="WifiOn", seed=1)
+    assert ("nothing to tear down" in str(fault.value)) == sticks
+    assert device.calls[-1] == "tear down"
+    monkeypatch.setattr(FakeTask, "breaks", "")
+    monkeypatch.setattr(FakeTask, "generate_random_params", classmethod(lambda cls: {"number": 2}))
+    await env.reset(task="WifiOn", seed=2)
+    step = await env.step(DONE)
+    assert (step.reward, step.terminated) == (1.0, True)
 
 
 async def test_screenshots_are_png(device: FakeDevice) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from functools import cache
@@ -19,6 +20,7 @@ from msgspec.structs import replace
 from swarm_ui.action import Action
 from swarm_ui.environments.androidworld.process import PYTHON, AndroidWorldProcess, Settings
 from swarm_ui.environments.androidworld.suite import Journal
+from swarm_ui.errors import EnvironmentFault
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
 HERE = Path(__file__).resolve().parent
@@ -39,8 +41,8 @@ SEEN = {
 SEED = 9
 """For some seeds, such as its own 30, upstream draws an ingredient that no recipe has, and a task
 of deletion has nothing to delete. For this one every task has something to do."""
-ABSENT = ("Browser", "Notes", "OsmAnd", "Retro", "SportsTracker", "Vlc")
-"""Their apps are not on the handset."""
+ABSENT = ("Browser",)
+"""Their page is a program for a browser, which the handset has not."""
 
 
 @cache
@@ -50,6 +52,8 @@ def python() -> str:
     probe = "import android_world.registry, android_env"
     if subprocess.run([found, "-c", probe], capture_output=True, check=False).returncode:
         pytest.skip(f"android_world cannot be imported by {found}; name a Python in {PYTHON}")
+    if shutil.which("ffmpeg") is None:
+        pytest.skip("android_world makes songs with ffmpeg, which is not on the PATH")
     return found
 
 
@@ -81,7 +85,7 @@ def test_the_scripted_agent_solves_what_it_can_read(tmp_path: Path) -> None:
     found = ask(tmp_path, "solve", SEED, *solvable())
     wrong = {name: one for name, one in found.items() if one["score"] != 1.0}
     assert wrong == {}
-    assert len(found) == 90
+    assert len(found) == 109
 
 
 def solvable() -> list[str]:
@@ -104,12 +108,13 @@ STANDARD = ("SystemWifiTurnOn", "ContactsAddContact", "ExpenseDeleteSingle", "Ma
 def test_declaring_everything_done_at_once_scores_nothing(tmp_path: Path) -> None:
     names = [name for name in all_tasks() if not name.startswith(ABSENT)]
     found = ask(tmp_path, "idle", SEED, *names)
-    assert {name: one["error"] for name, one in found.items() if one["error"]} == {}
-    assert {name for name, one in found.items() if one["score"]} == VERIFY
+    # Upstream deletes the app's database and expects that the agent has opened the app.
+    assert {name for name, one in found.items() if one["error"]} == {"RetroPlayingQueue"}
+    assert {name for name, one in found.items() if one["score"] == 1.0} == VERIFY
 
 
 def test_what_the_handset_has_not_is_an_error_and_never_a_score(tmp_path: Path) -> None:
-    names = ("BrowserMaze", "RetroCreatePlaylist", "VlcCreatePlaylist", "NotesIsTodo")
+    names = ("BrowserMaze", "BrowserDraw", "BrowserMultiply")
     found = ask(tmp_path, "idle", 30, *names)
     for one in found.values():
         assert one["score"] != one["score"], "NaN, as upstream marks what could not be run"
@@ -131,6 +136,14 @@ def test_suites_and_goals_are_upstreams(tmp_path: Path) -> None:
 def test_the_contract_is_kept_on_upstreams_code(tmp_path: Path) -> None:
     report = ask(tmp_path, "contract", 1, "SystemWifiTurnOn", "ContactsAddContact")
     assert report["ok"], report["report"]
+
+
+async def test_a_task_that_cannot_be_set_up_spoils_only_its_own_episode() -> None:
+    env = AndroidWorldProcess(Settings(), python=python())
+    with pytest.raises(EnvironmentFault, match="set up"):
+        await env.reset(task="BrowserMaze", seed=3)
+    assert (await env.reset(task="SystemWifiTurnOn", seed=3)).goal == "Turn wifi on."
+    await env.close()
 
 
 async def test_an_episode_in_a_process_of_its_own() -> None:

@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 from datetime import UTC, datetime
 
 import pytest
+from handset_touches import place, seen, touch, write
 from PIL import Image
 
 from swarm_ui.environments.androidworld.handset import (
@@ -39,29 +40,6 @@ MARKOR = f"{SHARED}/Documents/Markor"
 @pytest.fixture
 def handset() -> Handset:
     return Handset(APPS)
-
-
-def place(handset: Handset, label: str) -> tuple[float, float]:
-    """The middle of what is called so, in Android's pixels."""
-    for one in lay_out(handset).placed:
-        if label in (one.widget.text, one.widget.description, one.widget.value):
-            left, top, right, bottom = one.pixels
-            return (left + right) / 2, (top + bottom) / 2
-    raise AssertionError(f"{label!r} is not on the screen: {seen(handset)}")
-
-
-def seen(handset: Handset) -> list[str]:
-    return [one.widget.text or one.widget.description for one in lay_out(handset).placed]
-
-
-def touch(handset: Handset, *labels: str) -> None:
-    for label in labels:
-        tap(handset, *place(handset, label))
-
-
-def write(handset: Handset, hint: str, text: str) -> None:
-    touch(handset, hint)
-    type_text(handset, text)
 
 
 def nodes(root: Node) -> list[Node]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from swarm_ui.environments.androidworld.handset.file_system import SHARED
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
@@ -16,19 +14,12 @@ _PLACES = ("Pictures", "Download", "DCIM")
 
 def _camera(handset: Handset, screen: Screen) -> Page:
     film = screen.kind == "video"
-    modes = tuple(
-        ui.tab(text, (kind == "video") == film, Call(partial(_mode, kind=kind)))
-        for text, kind in (("Camera", "list"), ("Video", "video"))
-    )
+    modes = ui.tabs("camera", {"Camera": "list", "Video": "video"}, screen.kind)
     rows: list[Line] = [ui.image("Viewfinder"), *_running(handset)]
     shutter = ui.icon("Shutter", Call(_start if film else _photo))
     if "since" in handset.draft:
         shutter = ui.icon("Stop", Call(_stop))
     return Page(title="Video" if film else "Camera", rows=rows, bottom=[shutter, modes])
-
-
-def _mode(handset: Handset, kind: str) -> None:
-    handset.show((Screen("camera", kind),))
 
 
 def _stamp(handset: Handset) -> str:

@@ -32,8 +32,8 @@ class RecordListApp(msgspec.Struct, frozen=True, kw_only=True):
     table: str
     fields: tuple[FormField, ...]
     """The first field is the name of the record and is required."""
-    add: str
-    """Text of the button that opens an empty form."""
+    add: str = ""
+    """Text of the button that opens an empty form. Empty: records cannot be added by hand."""
     row: Callable[[Row], tuple[str, str | None]]
     """Text and value that the list shows of a record."""
     sort_key: Callable[[int, Row], str | int]
@@ -44,6 +44,8 @@ class RecordListApp(msgspec.Struct, frozen=True, kw_only=True):
     """Further fields of a changed record."""
     detail: Callable[[Row], list[tuple[str, str]]] | None = None
     """Labels and values that the record's screen shows. ``None`` shows every field."""
+    group: str = ""
+    """Field that a record shares with the others of its list. ``Screen.of`` is its value."""
 
     def spec(self, package: str, activity: str, database: Database) -> AppSpec:
         """The app with these screens and one database."""
@@ -67,22 +69,26 @@ class RecordListApp(msgspec.Struct, frozen=True, kw_only=True):
             name = handset.tables[self.table][screen.row].get(self.fields[0].key, "")
             delete = ui.delete_record(self.table, screen.row, "Deleted")
             return ui.dialog("Delete", f"Delete {name}?", "Delete", delete)
-        return self._list(handset)
+        return self._list(handset, screen.of)
 
-    def _list(self, handset: Handset) -> Page:
+    def _list(self, handset: Handset, group: str) -> Page:
         query = handset.draft.get("search", "").casefold()
-        records = handset.tables[self.table].items()
+        records = [
+            pair
+            for pair in handset.tables[self.table].items()
+            if not group or pair[1].get(self.group) == group
+        ]
         found = [pair for pair in records if any(query in v.casefold() for v in pair[1].values())]
         if not query:
-            found = list(records)
+            found = records
         found.sort(key=lambda pair: (self.sort_key(*pair), pair[0]))
         rows = [
             ui.item(*self.row(record), ui.open_screen(self.app, "detail", row=k))
             for k, record in found
         ] or [ui.text_row("Nothing here")]
-        add = ui.icon(self.add, ui.open_screen(self.app, "form"))
+        add = [ui.icon(self.add, ui.open_screen(self.app, "form"))] if self.add else []
         search = ui.field(handset, "Search", "search")
-        return Page(title=self.title, rows=rows, top=[search], bottom=[add])
+        return Page(title=self.title, rows=rows, top=[search], bottom=add)
 
     def _detail(self, handset: Handset, row: int) -> Page:
         record = handset.tables[self.table][row]

@@ -42,6 +42,18 @@ def tab(text: str, active: bool, effect: Effect) -> Widget:
     return Control("tab", text, None, active, effect)
 
 
+def tabs(app: str, kinds: Mapping[str, str], shown: str) -> Line:
+    """A row of tabs, each with the kind of screen that it shows."""
+
+    def switch_to(handset: Handset, kind: str) -> None:
+        handset.show((Screen(app, kind),))
+
+    return tuple(
+        tab(text, kind == shown, Call(partial(switch_to, kind=kind)))
+        for text, kind in kinds.items()
+    )
+
+
 def field(handset: Handset, hint: str, key: str, *, multiline: bool = False) -> Widget:
     """A text field of the form in front. A tap moves the focus to it."""
     value = handset.draft.get(key, "")

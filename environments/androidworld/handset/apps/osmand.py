@@ -1,0 +1,165 @@
+"""OsmAnd: places of a small map, favorites, markers and planned tracks. It knows no position."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from unicodedata import normalize
+from xml.etree import ElementTree as ET
+
+from swarm_ui.environments.androidworld.handset import databases as db
+from swarm_ui.environments.androidworld.handset.file_system import SHARED
+from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
+from swarm_ui.environments.androidworld.handset.screen import widgets as ui
+from swarm_ui.environments.phone.device.screen import Screen
+
+APP = "osmand"
+PLACES = {
+    "Balzers": (47.0689, 9.5062), "Bendern": (47.2122, 9.5062), "Eschen": (47.2108, 9.5223),
+    "Malbun": (47.1026, 9.6083), "Mauren": (47.2181, 9.5426), "Nendeln": (47.1974, 9.5431),
+    "Oberplanken": (47.1785, 9.5450), "Planken": (47.1859, 9.5452), "Rotenboden": (47.1276, 9.5387),
+    "Ruggell": (47.2398, 9.5263), "Schaan": (47.1663, 9.5103), "Schaanwald": (47.2165, 9.5700),
+    "Schönberg": (47.1304, 9.5930), "Triesen": (47.1070, 9.5275), "Vaduz": (47.1410, 9.5209),
+}  # fmt: skip
+"""Towns of Liechtenstein with latitude and longitude in degrees."""
+MARKERS = db.single_table(
+    "/data/data/net.osmand/databases/map_markers_db",
+    "map_markers", "rowid", "map marker",
+    (
+        db.text("marker_id", "id"), db.real("marker_lat", "lat"), db.real("marker_lon", "lon"),
+        db.text("marker_description"), db.integer("marker_active", "", 1),
+        db.integer("marker_added", "added"), db.integer("marker_visited"), db.text("group_name"),
+        db.text("group_key"), db.integer("marker_color"), db.text("marker_next_key"),
+        db.integer("marker_disabled"), db.integer("marker_selected"),
+        db.text("marker_map_object_name", "name"), db.text("title", "name"),
+    ),
+)  # fmt: skip
+FILES = f"{SHARED}/Android/data/net.osmand/files"
+FAVORITES = f"{FILES}/favorites/favorites.gpx"
+_GPX = "http://www.topografix.com/GPX/1/1"
+
+
+def find(query: str) -> dict[str, tuple[float, float]]:
+    """Places whose names contain a text, or the point with the coordinates ``LAT, LON``."""
+    point = re.fullmatch(r"\s*(-?\d{1,2}\.\d{1,9})[,\s]+(-?\d{1,3}\.\d{1,9})\s*", query)
+    if point:
+        return {f"{point[1]}, {point[2]}": (float(point[1]), float(point[2]))}
+    town = _plain(query.partition(",")[0])
+    return {name: at for name, at in PLACES.items() if town and town in _plain(name)}
+
+
+def _plain(name: str) -> str:
+    """A name without accents, in lower case."""
+    return normalize("NFKD", name).encode("ascii", "ignore").decode().strip().casefold()
+
+
+def _build(handset: Handset, screen: Screen) -> Page:
+    if screen.kind == "place":
+        return _place(screen.of)
+    if screen.kind == "favorites":
+        return Page(title="Favorites", rows=_texts(_waypoints(handset)))
+    if screen.kind == "markers":
+        names = [row["name"] for row in handset.tables["map marker"].values()]
+        return Page(title="Map markers", rows=_texts(names))
+    route = screen.kind == "route"
+    choose: Line = ui.field(handset, "Search", "search")
+    rows: list[Line] = [
+        ui.item(name, f"{lat:.5f}, {lon:.5f}",
+                Call(partial(_append, place=name)) if route
+                else ui.open_screen(APP, "place", name))
+        for name, (lat, lon) in find(handset.draft.get("search", "")).items()
+    ]  # fmt: skip
+    if route:
+        points = [ui.text_row(point) for point in _points(handset)]
+        save: Line = (ui.field(handset, "Track name", "name"), ui.button("Save", Call(_save)))
+        return Page(title="Plan a route", rows=[*points, *rows], top=[choose], bottom=[save])
+    menu = (
+        ui.button("Favorites", ui.open_screen(APP, "favorites")),
+        ui.button("Markers", ui.open_screen(APP, "markers")),
+        ui.button("Plan a route", ui.open_screen(APP, "route")),
+    )
+    return Page(title="Map", rows=rows or [ui.image("Map")], top=[choose], bottom=[menu])
+
+
+def _texts(names: list[str]) -> list[Line]:
+    return [ui.text_row(name) for name in names] or [ui.text_row("Nothing here")]
+
+
+def _place(name: str) -> Page:
+    lat, lon = find(name)[name]
+    rows: list[Line] = [
+        ui.text_row(name, f"{lat:.5f}, {lon:.5f}"),
+        ui.button("Add favorite", Call(partial(_add_favorite, place=name))),
+        ui.button("Add marker", Call(partial(_add_marker, place=name))),
+    ]
+    return Page(title=name, rows=rows)
+
+
+def _tree(handset: Handset) -> ET.Element:
+    if handset.files.is_file(FAVORITES):
+        return ET.fromstring(handset.read(FAVORITES))
+    return ET.Element(f"{{{_GPX}}}gpx", version="1.1", creator="OsmAnd (simulated)")
+
+
+def _waypoints(handset: Handset) -> list[str]:
+    return [name.text or "" for name in _tree(handset).iter(f"{{{_GPX}}}name")]
+
+
+def _point(above: ET.Element, tag: str, place: str) -> ET.Element:
+    lat, lon = find(place)[place]
+    return ET.SubElement(above, f"{{{_GPX}}}{tag}", lat=f"{lat:.7f}", lon=f"{lon:.7f}")
+
+
+def _write(handset: Handset, path: str, tree: ET.Element) -> None:
+    handset.make_folder(path.rpartition("/")[0])
+    handset.write(path, ET.tostring(tree, "utf-8"))
+
+
+def _add_favorite(handset: Handset, place: str) -> str:
+    tree = _tree(handset)
+    ET.SubElement(_point(tree, "wpt", place), f"{{{_GPX}}}name").text = place
+    _write(handset, FAVORITES, tree)
+    handset.back()
+    return "Favorite added"
+
+
+def _add_marker(handset: Handset, place: str) -> str:
+    lat, lon = find(place)[place]
+    row = {"name": place, "lat": str(lat), "lon": str(lon), "added": str(handset.now * 1000)}
+    handset.insert("map marker", {"id": f"marker-{handset.next_row}", **row})
+    handset.back()
+    return "Marker added"
+
+
+def _points(handset: Handset) -> list[str]:
+    """Points of the planned route."""
+    return list(filter(None, handset.draft.get("points", "").split("\n")))
+
+
+def _append(handset: Handset, place: str) -> None:
+    points = "\n".join([*_points(handset), place])
+    handset.draft = {**handset.draft, "points": points, "search": ""}
+
+
+def _save(handset: Handset) -> str:
+    """Save the route as a track of straight lines between its points."""
+    name, points = ui.typed_file_name(handset), _points(handset)
+    if not name or len(points) < 2:
+        return "A track needs a name and two points"
+    tree = ET.Element(f"{{{_GPX}}}gpx", version="1.1", creator="OsmAnd (simulated)")
+    segment = ET.SubElement(ET.SubElement(tree, f"{{{_GPX}}}trk"), f"{{{_GPX}}}trkseg")
+    for place in points:
+        _point(segment, "trkpt", place)
+    _write(handset, f"{FILES}/tracks/{name}.gpx", tree)
+    handset.back()
+    return "Track saved"
+
+
+OSMAND = AppSpec(
+    name=APP,
+    package="net.osmand",
+    activity="net.osmand.plus.activities.MapActivity",
+    build=_build,
+    databases=(MARKERS,),
+    folders=(f"{FILES}/tracks",),
+)
