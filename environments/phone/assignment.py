@@ -87,7 +87,7 @@ def _installed(template: Template, sampler: Sampler) -> tuple[str, ...]:
     if template.full_device:
         needed = tuple(dict.fromkeys((*template.apps, *ALWAYS_INSTALLED)))
         candidates, counts = EXTENDED_TRAIN_APPS, (9, 11, 13)
-        if template.split == "extended_apps":
+        if set(template.apps) & set(EXTENDED_TEST_APPS):
             candidates = (*EXTENDED_TRAIN_APPS, *EXTENDED_TEST_APPS)
     others = [name for name in candidates if name not in needed]
     count = max(0, sampler.pick(counts) - len(needed))

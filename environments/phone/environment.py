@@ -249,13 +249,11 @@ def _look(device: Device, salt: int, options: Options) -> View:
 
 def _success(state: State, declared: GoalStatus | None) -> bool:
     goal, device = state.assignment.goal, state.device
-    if goal.infeasible:
-        return declared == "infeasible"
-    if declared != "complete" or subgoals(goal, state.assignment.start, device):
+    if declared != ("infeasible" if goal.infeasible else "complete"):
         return False
-    if goal.answer is None:
-        return True
-    return device.answer is not None and same_text(device.answer, goal.answer)
+    if subgoals(goal, state.assignment.start, device):
+        return False
+    return goal.answer is None or same_text(device.answer or "", goal.answer)
 
 
 def _past(action: Action, seen: View) -> Past:

@@ -6,6 +6,10 @@ permissions, interruptions and six more apps. Its templates are in the splits ``
 ``extended_validation``, ``extended_templates`` and ``extended_apps``, which mean what ``train``,
 ``validation``, ``new_templates`` and ``new_apps`` mean in the core.
 
+Each task that cannot be done has a twin in which the thing exists
+(:mod:`swarm_ui.environments.phone.tasks.twins`). The twins are in splits of their own, ``twins``
+and ``extended_twins``, so the suites and their draws are what they were without them.
+
 Tests are held out in three ways:
 
 - **parameters**: the range of a seed decides the split of all random values (names, titles,

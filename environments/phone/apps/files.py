@@ -37,7 +37,11 @@ RECORDING_PATH: Path = (Screen("recorder"), RECORDING)
 FILE = Table(
     name="file",
     app="files",
-    fields=(Field("name"), Field("folder", "choice", FOLDERS), Field("starred", "switch")),
+    fields=(
+        Field("name"),
+        Field("folder", "choice", FOLDERS),
+        Field("starred", "switch", default="off"),
+    ),
     trail=(ROOT,),
     edit="rename or move",
     delete="move to trash",

@@ -77,6 +77,9 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     """Per cent."""
     notices: Mapping[int, Notice] = {}
     dismissed: Mapping[int, Notice] = {}
+    """The history: notifications that were dismissed or opened."""
+    read: frozenset[int] = frozenset()
+    """Notifications that were opened."""
     grants: Mapping[str, str] = {}
     """``"app permission"`` -> ``"allow"``, ``"once"``, ``"deny"`` or ``"ask"`` (the default)."""
     pending: tuple[Interruption, ...] = ()

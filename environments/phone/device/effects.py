@@ -189,6 +189,7 @@ class OpenNotice(msgspec.Struct, frozen=True, gc=False):
         last = path[-1]
         if last.row and last.row not in device.tables[last.of]:
             path = path[:1]  # its record was deleted
+        system = msgspec.structs.replace(system, read=system.read | {self.notice})
         device.system = system.dismiss(self.notice)
         device.show(path)
 

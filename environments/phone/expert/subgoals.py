@@ -55,18 +55,23 @@ class Subgoal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def subgoals(goal: Goal, start: Device, now: Device) -> list[Subgoal]:
-    """The subgoals between ``now`` and the goal; empty if the goal is reached."""
+    """The subgoals between ``now`` and the goal; empty if the goal is reached.
+
+    This is the success check: :mod:`swarm_ui.environments.phone.tasks.goal` has its rule.
+    """
     found: list[Subgoal] = []
     records: dict[str, list[Create | Change | Delete]] = {}
     settings = start.settings
-    front = ""
-    system: list[ScreenInFront | Permit | Dismiss] = []
+    front: list[Path] = []
+    system: list[Permit | Dismiss] = []
     for want in goal.wants:
         if isinstance(want, Configure):
             settings = {**settings, want.key: want.value}
         elif isinstance(want, AppInFront):
-            front = want.app
-        elif isinstance(want, (ScreenInFront, Permit, Dismiss)):
+            front.append((Screen(want.app),))
+        elif isinstance(want, ScreenInFront):
+            front.append(want.path)
+        elif isinstance(want, Permit | Dismiss):
             system.append(want)
         else:
             records.setdefault(want.table, []).append(want)
@@ -81,9 +86,18 @@ def subgoals(goal: Goal, start: Device, now: Device) -> list[Subgoal]:
         before = start.tables[name]
         if wants or rows is not before:
             found.extend(_records(TABLES[name], before, rows, wants))
-    if front and not found and (not now.stack or now.stack[0].app != front):
-        found.append(Subgoal(path=(Screen(front),)))  # last: other subgoals would leave the app
-    return [*found, *_system(system, start, now, found)] if system else found
+    if system or now.system is not start.system:
+        found.extend(_system(system, start, now))
+    if not found:  # last, as the others leave the screen
+        found.extend(Subgoal(path=path) for path in front if not _in_front(now, path))
+    return found
+
+
+def _in_front(now: Device, path: Path) -> bool:
+    """Whether the app, or the screen of the app, is in front without a dialog over it."""
+    if len(path) == 1:
+        return now.stack[:1] != () and now.stack[0].app == path[0].app
+    return now.stack[-1:] == path[-1:] and is_visible(now)
 
 
 def _records(table: Table, before: Rows, rows: Rows, wants: RecordWants) -> list[Subgoal]:
@@ -91,7 +105,12 @@ def _records(table: Table, before: Rows, rows: Rows, wants: RecordWants) -> list
     found: list[Subgoal] = []
     gone = {want.row: want for want in wants if isinstance(want, Delete)}
     changed = {want.row: want for want in wants if isinstance(want, Change)}
-    missing = [want for want in wants if isinstance(want, Create)]
+    unset = {field.name: field.default for field in table.switches}
+    missing = [
+        msgspec.structs.replace(want, fields={**unset, **want.fields})
+        for want in wants
+        if isinstance(want, Create)
+    ]
     for key, row in before.items():
         now = rows.get(key)
         change = changed.get(key)
@@ -182,34 +201,24 @@ def _in_trash(row: Row) -> bool:
     return row.get("folder") == TRASH
 
 
-def _system(
-    wants: Sequence[ScreenInFront | Permit | Dismiss],
-    start: Device,
-    now: Device,
-    others: Sequence[Subgoal],
-) -> list[Subgoal]:
-    """The subgoals for these conditions; ``others`` come before the screen in front."""
-    found: list[Subgoal] = []
+def _system(wants: Sequence[Permit | Dismiss], start: Device, now: Device) -> list[Subgoal]:
+    """The subgoals for permissions and notifications."""
     here, before = system_of(now), system_of(start)
     gone = {want.notice for want in wants if isinstance(want, Dismiss)}
-    for want in wants:
-        if isinstance(want, Permit) and here.grants.get(want.key, "ask") != want.value:
-            tap = Grant(want.key, want.value)
-            found.append(Subgoal(path=grant_path(want.key), tap=tap))
-    if gone:
-        found.extend(
-            Subgoal(path=(SHADE,), tap=DismissNotices((key,)))
-            for key in gone
-            if key in here.notices
-        )
-        found.extend(
-            Subgoal(path=(SHADE, HISTORY), tap=RestoreNotice(key))
-            for key in before.notices
-            if key not in gone and key not in here.notices
-        )
-    for want in wants:
-        if not isinstance(want, ScreenInFront) or others or found:
-            continue
-        if now.stack[-1:] != want.path[-1:] or not is_visible(now):
-            found.append(Subgoal(path=want.path))
+    found = [
+        Subgoal(path=grant_path(want.key), tap=Grant(want.key, want.value))
+        for want in wants
+        if isinstance(want, Permit) and here.grants.get(want.key, "ask") != want.value
+    ]
+    if here.notices is before.notices and not gone:
+        return found
+    found.extend(
+        Subgoal(path=(SHADE,), tap=DismissNotices((key,))) for key in gone if key in here.notices
+    )
+    read = frozenset() if gone else here.read
+    found.extend(
+        Subgoal(path=(SHADE, HISTORY), tap=RestoreNotice(key))
+        for key in before.notices
+        if key not in gone and key not in here.notices and key not in read
+    )
     return found

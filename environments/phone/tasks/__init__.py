@@ -12,6 +12,7 @@ from swarm_ui.environments.phone.tasks import (
     records,
     settings,
     system_ui,
+    twins,
 )
 from swarm_ui.environments.phone.tasks.template import Template
 
@@ -25,4 +26,6 @@ EXTENDED: Mapping[str, Template] = {
     template.name: template for module in _EXTENDED for template in module.TEMPLATES
 }
 """Templates on a full device, for a harder study."""
-TEMPLATES: Mapping[str, Template] = {**CORE, **EXTENDED}
+TWINS: Mapping[str, Template] = {template.name: template for template in twins.TEMPLATES}
+"""The tasks that cannot be done once more, where the thing exists."""
+TEMPLATES: Mapping[str, Template] = {**CORE, **EXTENDED, **TWINS}

@@ -40,7 +40,7 @@ _CAMERA = (("lens", "back"), ("flash", "off"))
 def photo(**fields: str) -> Create:
     """A new photo; ``lens`` and ``flash`` are chosen before it is taken."""
     form = {name: fields.get(name, default) for name, default in _CAMERA}
-    wanted = {"kind": "photo", **form, **fields}
+    wanted = {"kind": "photo", "folder": "pictures", **form, **fields}
     return Create(table="file", fields=wanted, path=PHOTO_PATH, tap=SaveCapture("photo"), form=form)
 
 
@@ -64,7 +64,8 @@ def _photo_named(sampler: Sampler, device: Device) -> Goal:
 
 
 def _video(sampler: Sampler, device: Device) -> Goal:
-    want = Create(table="file", fields={"kind": "video"}, path=VIDEO_PATH, tap=SaveCapture("video"))
+    fields = {"kind": "video", "folder": "pictures"}
+    want = Create(table="file", fields=fields, path=VIDEO_PATH, tap=SaveCapture("video"))
     return Goal(words={}, wants=(want,))
 
 
@@ -77,7 +78,7 @@ def download(key: int, row: Row, **fields: str) -> Create:
     return Create(table="file", fields=wanted, path=PAGE.path("detail", key), tap=Download(key))
 
 
-def _bookmark(state: str) -> Make:
+def bookmark(state: str) -> Make:
     add = partial(add_page, bookmarked="off" if state == "on" else "on")
     fields = {"bookmarked": state}
     return with_record(
@@ -115,7 +116,7 @@ def _page_in(into: Table, slot: str, field: str, *given: str) -> Make:
 
 _fact = fact(add_page, PAGE, "phone", "price", "opens")
 _no_page = not_found(PAGE, Sampler.address)
-_download = with_record(add_page, ("address",), download)
+save_file = with_record(add_page, ("address",), download)
 _download_starred = with_record(add_page, ("address",), partial(download, starred="on"))
 _show = with_record(
     add_page, ("address",), lambda key, row: ScreenInFront(path=PAGE.path("detail", key))
@@ -146,10 +147,10 @@ TEMPLATES = (
     extended_train("browser-show", _show, 4, "browser", "open search").phrased(
         "open the page {address} in the browser", "go to {address} on the web"
     ),
-    extended_train("browser-bookmark", _bookmark("on"), 5, "browser", "toggle search").phrased(
+    extended_train("browser-bookmark", bookmark("on"), 5, "browser", "toggle search").phrased(
         "bookmark the page {address}", "turn on bookmarked for {address} in the browser"
     ),
-    extended_validation("browser-unbookmark", _bookmark("off"), 4, "browser", "toggle").phrased(
+    extended_validation("browser-unbookmark", bookmark("off"), 4, "browser", "toggle").phrased(
         "remove {address} from the bookmarks of the browser",
         "turn off bookmarked for {address} in the browser",
     ),
@@ -157,7 +158,7 @@ TEMPLATES = (
         "what does the page {address} say under {fact}",
         "open {address} in the browser and answer with its {fact}",
     ),
-    extended_train("browser-download", _download, 5, "browser", "download search").phrased(
+    extended_train("browser-download", save_file, 5, "browser", "download search").phrased(
         "download the file of the page {address}",
         "go to {address} in the browser and download its file",
     ),

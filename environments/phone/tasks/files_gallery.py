@@ -39,7 +39,7 @@ def _star(via: str, where: str) -> Make:
     )
 
 
-def _delete(via: str, where: str, *names: str) -> Make:
+def trash(via: str, where: str, *names: str) -> Make:
     add = partial(add_file, where=where)
     return with_record(add, names, lambda key, row: Delete(table="file", row=key, via=via))
 
@@ -138,7 +138,7 @@ TEMPLATES = (
         "look up how large the file {name} in {folder} is and answer with its size",
     ),
     extended_train(
-        "files-trash", _delete("files", "documents", "name", "folder"), 6, "files", "delete"
+        "files-trash", trash("files", "documents", "name", "folder"), 6, "files", "delete"
     ).phrased(*_MOVE_TO_TRASH),
     extended_validation("files-trash-similar", _similar, 6, "files", "delete misleading").phrased(
         *_MOVE_TO_TRASH
@@ -176,7 +176,7 @@ TEMPLATES = (
         "turn on starred for {name} in the gallery", "star the picture {name}"
     ),
     extended_train(
-        "gallery-trash", _delete("gallery", "pictures", "name"), 5, "gallery", "delete"
+        "gallery-trash", trash("gallery", "pictures", "name"), 5, "gallery", "delete"
     ).phrased("move {name} in the gallery to the trash", "put the picture {name} in the trash"),
     extended_templates("gallery-show", _show, 3, "gallery", "open").phrased(
         "show {name} in the gallery", "open the picture {name} in the gallery"

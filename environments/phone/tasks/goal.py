@@ -1,4 +1,21 @@
-"""The goal of a task, as conditions on the device for success check and solver."""
+"""The goal of a task, as conditions on the device for success check and solver.
+
+The success check has one rule for all tasks: **the conditions of the goal hold, and everything
+that the goal does not want changed is as it was at the start.**
+
+- An existing record has the values it had, except those that the goal changes or deletes. Case and
+  repeated spaces do not count. A file in the trash counts as deleted.
+- There are as many new records as the goal asks for. A new record has the values that the goal
+  gives, and its switches are as the app sets them unless the goal says otherwise. Other fields of
+  its form are free.
+- Every setting has its value of the start, except those that the goal sets.
+- Every notification of the start is still there, except those that the goal dismisses. One that was
+  opened counts as read, not as dismissed, unless the goal is about dismissing notifications.
+- The last answer counts. An answer to a task that is no question changes nothing.
+- What an app may do (permissions), what was copied, new notifications, and the screen in front may
+  change, unless the goal has a condition on them.
+- A task that cannot be done is solved by declaring it infeasible with all of this as it was.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +44,7 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Create(msgspec.Struct, frozen=True, kw_only=True):
-    """There is a new record with these values; other fields may have any value."""
+    """There is a new record with these values."""
 
     table: str
     fields: Mapping[str, str]
@@ -79,14 +96,14 @@ class ScreenInFront(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Permit(msgspec.Struct, frozen=True, kw_only=True):
-    """A permission such as ``"maps location"`` has this value; other permissions may change."""
+    """A permission such as ``"maps location"`` has this value."""
 
     key: str
     value: Literal["ask", "allow", "deny"]
 
 
 class Dismiss(msgspec.Struct, frozen=True, kw_only=True):
-    """A notification is dismissed; all notifications without this condition must stay."""
+    """A notification is dismissed."""
 
     notice: int
 
@@ -95,7 +112,7 @@ Want = Create | Change | Delete | Configure | AppInFront | ScreenInFront | Permi
 
 
 class Goal(msgspec.Struct, frozen=True, kw_only=True):
-    """The end state of a task. Everything without a condition must be unchanged."""
+    """The end state of a task."""
 
     words: Mapping[str, str]
     """Values for the placeholders of the goal text."""

@@ -26,7 +26,8 @@ from swarm_ui.environments.phone.tasks.template import extended_apps
 
 def _record(sampler: Sampler, device: Device, **fields: str) -> Goal:
     words = {"name": sampler.title()}
-    wanted, tap = {"kind": "recording", **words, **fields}, SaveCapture("recording")
+    wanted = {"kind": "recording", "folder": "recordings", **words, **fields}
+    tap = SaveCapture("recording")
     want = Create(table="file", fields=wanted, path=RECORDING_PATH, tap=tap, form=words)
     return Goal(words=words, wants=(want,))
 
@@ -64,12 +65,12 @@ _trash = with_record(
     ("name",),
     lambda key, row: Delete(table="file", row=key, via="recorder"),
 )
-_save = with_record(
+save_place = with_record(
     partial(_add_place, saved="off"),
     ("place",),
     lambda key, row: Change(table="place", row=key, fields={"saved": "on"}),
 )
-_directions = with_record(
+directions = with_record(
     _add_place, ("place",), lambda key, row: ScreenInFront(path=route_path(key))
 )
 _RECORD = (
@@ -97,7 +98,7 @@ TEMPLATES = (
     extended_apps("recorder-rename", _rename, 6, "recorder", "edit").phrased(
         "rename the recording {name} to {new}", "in the recorder change the name of {name} to {new}"
     ),
-    extended_apps("maps-save", _save, 5, "maps", "toggle search").phrased(
+    extended_apps("maps-save", save_place, 5, "maps", "toggle search").phrased(
         "turn on saved for {place} in maps", "save the place {place} in maps"
     ),
     extended_apps("maps-fact", _fact, 5, "maps", "answer search").phrased(
@@ -108,7 +109,7 @@ TEMPLATES = (
         "how long does it take to {place} by {way}",
         "get directions to {place} in maps and answer with the time by {way}",
     ),
-    extended_apps("maps-directions", _directions, 6, "maps", "open search permission").phrased(
+    extended_apps("maps-directions", directions, 6, "maps", "open search permission").phrased(
         "show directions to {place} in maps", "open the way to {place} in maps"
     ),
     extended_apps("maps-missing", _no_place, 4, "maps", "infeasible search").phrased(

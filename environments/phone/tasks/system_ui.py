@@ -62,7 +62,7 @@ def interrupted(
     return msgspec.structs.replace(base, make=make, steps=base.steps + 2, tags=tags)
 
 
-def _open_hidden(sampler: Sampler, device: Device) -> Goal:
+def open_hidden(sampler: Sampler, device: Device) -> Goal:
     """Open an app that is only in the drawer."""
     favorites = system_of(device).favorites
     app = sampler.pick([name for name in device.installed if name not in favorites])
@@ -132,7 +132,7 @@ def _saver(sampler: Sampler, device: Device) -> Goal:
 
 
 TEMPLATES = (
-    extended_train("drawer-open", _open_hidden, 2, "", "open drawer").phrased(
+    extended_train("drawer-open", open_hidden, 2, "", "open drawer").phrased(
         "open the {app} app", "find {app} among all apps and open it"
     ),
     extended_train("drawer-missing", _no_app, 1, "", "infeasible drawer").phrased(

@@ -21,9 +21,11 @@ TemplateSplit = Literal[
     "extended_validation",
     "extended_templates",
     "extended_apps",
+    "twins",
+    "extended_twins",
 ]
 """The first four are the core templates of the published study, on the core device; the extended
-ones run on the full device."""
+ones run on the full device. The twins of infeasible tasks are in no other split."""
 Make = Callable[[Sampler, Device], Goal]
 """Draws parameters, stores what the task needs on the device, and returns the goal."""
 

@@ -24,7 +24,7 @@ from swarm_ui.environments.phone import (
 )
 from swarm_ui.environments.phone.assignment import assign
 from swarm_ui.environments.phone.parameters import owner
-from swarm_ui.environments.phone.tasks import CORE, TEMPLATES
+from swarm_ui.environments.phone.tasks import CORE, EXTENDED, TEMPLATES, TWINS
 from swarm_ui.environments.phone.tasks.template import TemplateSplit
 from swarm_ui.errors import ConfigError
 
@@ -35,16 +35,17 @@ EXTENDED_SPLITS: tuple[TemplateSplit, ...] = (
     "extended_templates",
     "extended_apps",
 )
+TWIN_SPLITS: tuple[TemplateSplit, ...] = ("twins", "extended_twins")
 CLOSED = {"day", "category", "servings", "folder", "kind", "was", "lens", "flash"}
 """Fields whose values are closed choices."""
 
 
 def test_every_template_is_in_exactly_one_split() -> None:
-    both = (*SPLITS, *EXTENDED_SPLITS)
+    both = (*SPLITS, *EXTENDED_SPLITS, *TWIN_SPLITS)
     counts = Counter(name for split in both for name in tasks(split))
     assert set(counts) == set(TEMPLATES) == set(PhoneEnvironment().tasks)
     assert set(counts.values()) == {1}
-    for split, least in zip(both, (24, 3, 6, 6, 24, 6, 10, 10), strict=True):
+    for split, least in zip(both, (24, 3, 6, 6, 24, 6, 10, 10, 4, 4), strict=True):
         assert len(tasks(split)) >= least, split
     assert {name for split in SPLITS for name in tasks(split)} == set(CORE)
     assert len(TEMPLATES) >= 80
@@ -58,6 +59,8 @@ def test_test_apps_are_nowhere_in_training() -> None:
             assert opened <= held_out
         elif template.split == "extended_apps":
             assert opened & held_out
+        elif template.split in TWIN_SPLITS:
+            assert template.apps == TEMPLATES[template.name.replace("present", "missing")].apps
         else:
             assert opened <= set(EXTENDED_TRAIN_APPS if template.full_device else TRAIN_APPS)
             for seed in range(10):
@@ -154,9 +157,22 @@ def test_vocabulary_covers_training_screens_and_leaves_held_out_words_out() -> N
 
 
 def test_every_template_has_two_or_three_phrasings_that_name_its_parameters() -> None:
-    for template in TEMPLATES.values():
+    for template in (*CORE.values(), *EXTENDED.values()):
         assert 2 <= len(template.goals) <= 3, template.name
         words = assign(template.name, 1).goal.words
         for goal in template.goals:
             text = goal.format_map(words)
             assert all(value in text for value in words.values()), (template.name, goal)
+
+
+def test_twins_have_the_goal_texts_of_the_tasks_that_cannot_be_done() -> None:
+    missing = [t for t in TEMPLATES.values() if "infeasible" in t.tags]
+    assert {t.name.replace("missing", "present") for t in missing} == set(TWINS)
+    for template in missing:
+        twin = TWINS[template.name.replace("missing", "present")]
+        assert twin.full_device == template.full_device
+        for seed in range(20):
+            task = assign(twin.name, seed)
+            assert not task.goal.infeasible
+            texts = {goal.format_map(task.goal.words) for goal in template.goals}
+            assert task.text in texts

@@ -1,0 +1,80 @@
+"""Twins of the tasks that cannot be done: the same goal texts, where the thing exists.
+
+Declaring a ``*-missing`` task infeasible at once is right by definition. A policy that always does
+so fails every twin, so the two together tell whether an agent looks. The twin of ``x-missing`` is ``x-present``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from swarm_ui.environments.phone.apps.record_apps import CONTACT, EVENT, RECIPE
+from swarm_ui.environments.phone.apps.settings import SWITCHES
+from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.schema import Table
+from swarm_ui.environments.phone.parameters import Sampler
+from swarm_ui.environments.phone.tasks import (
+    camera_browser,
+    files_gallery,
+    recorder_maps,
+    records,
+    settings,
+    system_ui,
+)
+from swarm_ui.environments.phone.tasks.goal import Delete, Goal
+from swarm_ui.environments.phone.tasks.task_kinds import add_record, switch
+from swarm_ui.environments.phone.tasks.template import Make, Template
+
+_MISSING: Mapping[str, Template] = {
+    template.name: template
+    for module in (records, settings, system_ui, files_gallery, camera_browser, recorder_maps)
+    for template in module.TEMPLATES
+    if "infeasible" in template.tags
+}
+
+
+def _deleted(table: Table) -> Make:
+    """Delete one more record, whose values are drawn like those of the missing one."""
+
+    def make(sampler: Sampler, device: Device) -> Goal:
+        key, row = add_record(table, sampler, device)
+        return Goal(
+            words={table.title: row[table.title]}, wants=(Delete(table=table.name, row=key),)
+        )
+
+    return make
+
+
+def _twin(missing: str, steps: int, *makes: Make) -> Template:
+    """The twin of a template; ``makes``: one for all its goal texts, or one for each of them."""
+    base = _MISSING[missing]
+
+    def make(sampler: Sampler, device: Device) -> Goal:
+        at = int(sampler.rng.random() * len(base.goals))
+        goal = makes[at % len(makes)](sampler, device)
+        text = base.goals[at].format_map(goal.words)
+        return msgspec.structs.replace(goal, words={**goal.words, "text": text})
+
+    return msgspec.structs.replace(
+        base,
+        name=missing.replace("missing", "present"),
+        split="extended_twins" if base.full_device else "twins",
+        make=make,
+        steps=steps,
+        tags=(*(tag for tag in base.tags if tag != "infeasible"), "twin"),
+        goals=("{text}",),
+    )
+
+
+TEMPLATES = (
+    _twin("contacts-delete-missing", 4, _deleted(CONTACT)),
+    _twin("calendar-delete-missing", 4, _deleted(EVENT)),
+    _twin("recipes-discard-missing", 4, _deleted(RECIPE)),
+    _twin("settings-missing", 3, switch("", "twins", SWITCHES["network"]).make),
+    _twin("drawer-missing", 2, system_ui.open_hidden),
+    _twin("files-trash-missing", 6, files_gallery.trash("files", "downloads", "name", "folder")),
+    _twin("browser-missing", 5, camera_browser.bookmark("on"), camera_browser.save_file),
+    _twin("maps-missing", 6, recorder_maps.save_place, recorder_maps.directions),
+)

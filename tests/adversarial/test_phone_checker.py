@@ -1,0 +1,283 @@
+"""Policies that try to be rewarded for what the task does not want, on every template.
+
+Each policy has an expected reward for each goal. ``phone_oracle`` states the rule once more, as a
+comparison of states, for the policies whose result cannot be known beforehand.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+
+import msgspec
+import phone_mischief as mischief
+import pytest
+from phone_mischief import COMPLETE, INFEASIBLE, Player
+from phone_oracle import is_solved
+
+from swarm_ui.action import Action
+from swarm_ui.environments.phone.apps import PLACES, TABLES
+from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.tasks import TEMPLATES
+from swarm_ui.environments.phone.tasks.goal import (
+    AppInFront,
+    Change,
+    Configure,
+    Create,
+    Delete,
+    Dismiss,
+    Goal,
+    Permit,
+    ScreenInFront,
+    Want,
+)
+
+Expected = float | None
+"""The right reward; ``None``: the policy has nothing to do on this task."""
+Policy = Callable[[Player, random.Random], tuple[float, Expected]]
+"""Plays an episode to its end; returns its reward and the right one."""
+
+
+def at_once(player: Player, rng: random.Random) -> tuple[float, Expected]:
+    return player.phone.act(COMPLETE).reward, 0.0
+
+
+def infeasible_at_once(player: Player, rng: random.Random) -> tuple[float, Expected]:
+    return player.phone.act(INFEASIBLE).reward, float(player.goal.infeasible)
+
+
+def half_done(player: Player, rng: random.Random) -> tuple[float, Expected]:
+    """Everything but the last act."""
+    while player.phone.distance() > 2:
+        player.phone.act(player.phone.expert())
+    return player.phone.act(COMPLETE).reward, 0.0
+
+
+def done(player: Player, rng: random.Random) -> tuple[float, Expected]:
+    player.solve()
+    return player.declare(), 1.0
+
+
+def wrong_end(player: Player, rng: random.Random) -> tuple[float, Expected]:
+    """Everything is done, and the wrong one of the two ends is declared."""
+    player.solve()
+    return player.phone.act(COMPLETE if player.goal.infeasible else INFEASIBLE).reward, 0.0
+
+
+def then(do: mischief.Mischief) -> Policy:
+    """The task is done, and then something else."""
+
+    def play(player: Player, rng: random.Random) -> tuple[float, Expected]:
+        player.solve()
+        want = do(player.goal, player.start, player.device, rng)
+        if want is None:
+            return 0.0, None
+        player.pursue(Goal(words={}, wants=(want,)))
+        return player.declare(), 0.0
+
+    return play
+
+
+def first(do: mischief.Mischief) -> Policy:
+    """Something else is done and left so, and then the task as if the device had started so."""
+
+    def play(player: Player, rng: random.Random) -> tuple[float, Expected]:
+        want = do(player.goal, player.start, player.device, rng)
+        if want is None or (isinstance(want, Delete) and want.row in needed(player.goal)):
+            return 0.0, None
+        player.pursue(Goal(words={}, wants=(want,)))
+        player.pursue(player.goal)
+        return player.declare(), 0.0
+
+    return play
+
+
+def needed(goal: Goal) -> set[int]:
+    """Records without which the task cannot be done."""
+    sources = (want.source for want in goal.wants if isinstance(want, Create | Change))
+    return {
+        *(screen.row for screen in goal.look),
+        *(source.row for source in (*goal.sources, *sources) if source is not None),
+        *(screen.row for want in goal.wants if isinstance(want, Create) for screen in want.path),
+        *(s.row for want in goal.wants if isinstance(want, ScreenInFront) for s in want.path),
+    }
+
+
+def change_a_permission(player: Player, rng: random.Random) -> tuple[float, Expected]:
+    """Permissions may change; but the way to them leaves the screen that a goal may want."""
+    player.solve()
+    want = mischief.permit(player.goal, player.start, player.device, rng)
+    if want is None:
+        return 0.0, None
+    player.pursue(Goal(words={}, wants=(want,)))
+    right = without_front(player.goal) or is_solved(player.goal, player.start, player.device)
+    return player.declare(), float(right)
+
+
+def without_front(goal: Goal) -> bool:
+    return not any(isinstance(want, AppInFront | ScreenInFront) for want in goal.wants)
+
+
+def extra_answer(player: Player, rng: random.Random) -> tuple[float, Expected]:
+    player.solve()
+    player.answer("radish")
+    return player.declare(), float(player.goal.answer is None)
+
+
+def second_answer_is_right(player: Player, rng: random.Random) -> tuple[float, Expected]:
+    player.answer("radish")
+    player.solve()
+    return player.declare(), 1.0
+
+
+def read_a_notification(player: Player, rng: random.Random) -> tuple[float, Expected]:
+    """Opening one is reading it, not dismissing it, unless the goal is about dismissing."""
+    player.solve()
+    system, old = player.device.system, player.start.system
+    left = [] if system is None or old is None else [k for k in system.notices if k in old.notices]
+    if system is None or not left:
+        return 0.0, None
+    notice = system.notices[left[0]]
+    screen = player.phone.act(Action(action_type="swipe", direction="down")).observation
+    label = f"{notice.app} {notice.title}"
+    at = next(e.index for e in screen.elements if e.text == label)
+    player.phone.act(Action(action_type="click", index=at))
+    about = any(isinstance(want, Dismiss) for want in player.goal.wants)
+    return player.declare(), float(without_front(player.goal) and not about)
+
+
+def elsewhere(want: Want, start: Device, rng: random.Random) -> Want | None:
+    """The same condition on another record, setting, notification or app."""
+    if isinstance(want, Change | Delete):
+        row = start.tables[want.table].get(want.row, {})
+        rows = [
+            k for k, other in start.tables[want.table].items()
+            if k != want.row and other.get("folder") == row.get("folder")
+            and other.get("kind") == row.get("kind")
+        ]  # fmt: skip
+        return msgspec.structs.replace(want, row=rng.choice(rows)) if rows else None
+    if isinstance(want, Configure) and want.key != "wifi":
+        like = PLACES[want.key].choices
+        keys = [k for k in start.settings if PLACES[k].choices == like and k != want.key]
+        return Configure(key=rng.choice(keys), value=want.value) if keys else None
+    if isinstance(want, AppInFront):
+        return AppInFront(app=rng.choice([app for app in start.installed if app != want.app]))
+    if isinstance(want, Dismiss) and start.system is not None:
+        left = [key for key in start.system.notices if key != want.notice]
+        return Dismiss(notice=rng.choice(left)) if left else None
+    return None
+
+
+def otherwise(want: Want, start: Device, rng: random.Random) -> Want | None:
+    """The same condition with another value."""
+    if isinstance(want, Create | Change):
+        table = TABLES[want.table]
+        names = [f.name for f in table.form if f.kind == "text" and f.name in want.fields]
+        if not names or (want.table == "file" and isinstance(want, Create)):
+            return None
+        fields = {**want.fields, rng.choice(names): "radish soup"}
+        return msgspec.structs.replace(want, fields=fields, source=None)
+    if isinstance(want, Configure) and want.key != "wifi":
+        values = [v for v in PLACES[want.key].choices if v != want.value]
+        return Configure(key=want.key, value=rng.choice(values))
+    if isinstance(want, Permit):
+        return Permit(key=want.key, value="deny" if want.value == "allow" else "allow")
+    return None
+
+
+def instead(change: Callable[[Want, Device, random.Random], Want | None]) -> Policy:
+    """One condition of the goal is fulfilled elsewhere or with another value, the rest as asked."""
+
+    def play(player: Player, rng: random.Random) -> tuple[float, Expected]:
+        wants = list(player.goal.wants)
+        for at in rng.sample(range(len(wants)), len(wants)):
+            other = change(wants[at], player.start, rng)
+            if other is not None and other not in wants:
+                wants[at] = other
+                player.pursue(msgspec.structs.replace(player.goal, wants=tuple(wants)))
+                return player.declare(), 0.0
+        return 0.0, None
+
+    return play
+
+
+def at_random(player: Player, rng: random.Random) -> tuple[float, Expected]:
+    """Random acts, and then what the goal asks for is declared, whatever has become of it."""
+    screen = player.phone.restore(player.phone.snapshot())
+    for _ in range(rng.randrange(12)):
+        index = rng.randrange(len(screen.elements))
+        kind = "input_text" if screen.elements[index].editable else "click"
+        action = Action(action_type=kind, index=index, text="tea" if kind != "click" else None)
+        screen = player.phone.act(action).observation
+    solved = is_solved(player.goal, player.start, player.device)
+    return player.declare(), float(solved)
+
+
+def half_random(player: Player, rng: random.Random) -> tuple[float, Expected]:
+    """The task is done, and then random acts: some change something, some only look around."""
+    player.solve()
+    return at_random(player, rng)
+
+
+POLICIES: Mapping[str, Policy] = {
+    "declares complete at once": at_once,
+    "declares infeasible at once": infeasible_at_once,
+    "half done": half_done,
+    "done": done,
+    "done, declared the wrong way": wrong_end,
+    "done, then another record deleted": then(mischief.delete),
+    "done, then another record edited": then(mischief.edit),
+    "done, then another record duplicated": then(mischief.duplicate),
+    "done, then another record's switch flipped": then(mischief.flip),
+    "done, then the new record's switch flipped": then(mischief.flip_created),
+    "done, then a setting changed": then(mischief.configure),
+    "done, then a notification dismissed": then(mischief.dismiss),
+    "done, then a permission changed": change_a_permission,
+    "done, then a notification read": read_a_notification,
+    "a record deleted, then done": first(mischief.delete),
+    "a setting changed, then done": first(mischief.configure),
+    "a notification dismissed, then done": first(mischief.dismiss),
+    "wrong record": instead(elsewhere),
+    "wrong value": instead(otherwise),
+    "an extra answer after the end": extra_answer,
+    "a wrong answer, then done": second_answer_is_right,
+    "random": at_random,
+    "done, then random": half_random,
+}
+LEAST = {
+    "done, then the new record's switch flipped": 25,
+    "done, then a notification dismissed": 50,
+    "done, then a notification read": 50,
+    "a notification dismissed, then done": 50,
+    "done, then a permission changed": 50,
+    "wrong record": 40,
+    "wrong value": 45,
+}
+"""Templates on which a policy that needs something special must have found something to do."""
+
+
+def check(policy: str, seed: int) -> None:
+    wrong, played, rewards = [], 0, 0.0
+    for task in TEMPLATES:
+        reward, expected = POLICIES[policy](Player(task, seed), random.Random(seed))
+        if expected is None:
+            continue
+        played += 1
+        rewards += reward
+        if reward != expected:
+            wrong.append((task, seed, reward))
+    print(f"{policy}: {played} episodes, {rewards:.0f} rewarded")
+    assert not wrong
+    assert played >= LEAST.get(policy, 110)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_no_policy_is_rewarded_for_what_the_task_does_not_want(policy: str) -> None:
+    check(policy, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_same_for_ten_seeds_of_each_split(policy: str) -> None:
+    for seed in (*range(2, 12), *range(10_000_000, 10_000_010), *range(20_000_000, 20_000_010)):
+        check(policy, seed)

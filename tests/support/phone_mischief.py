@@ -1,0 +1,161 @@
+"""What a policy can do to the phone besides its task, through the screen as any agent would."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from swarm_ui.action import Action
+from swarm_ui.environments.phone import PhoneEnvironment
+from swarm_ui.environments.phone.apps import PLACES, TABLES
+from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.tasks.goal import (
+    Change,
+    Configure,
+    Create,
+    Delete,
+    Dismiss,
+    Goal,
+    Permit,
+    Want,
+)
+
+COMPLETE = Action(action_type="status", goal_status="complete")
+INFEASIBLE = Action(action_type="status", goal_status="infeasible")
+NO_DELETE = ("page", "place")
+"""Tables whose records no screen deletes."""
+Mischief = Callable[[Goal, Device, Device, random.Random], Want | None]
+"""From the goal, the start, the present device and a generator: what to do; ``None``: nothing."""
+
+
+class Player:
+    """Plays one episode with the reference solver, and turns it to other ends on the way."""
+
+    def __init__(self, task: str, seed: int) -> None:
+        self.phone = PhoneEnvironment(patience=9)
+        self.phone.begin(task, seed)
+        assignment = self.phone.snapshot().assignment
+        self.goal, self.start = assignment.goal, assignment.start
+
+    @property
+    def device(self) -> Device:
+        return self.phone.snapshot().device
+
+    def solve(self) -> None:
+        """Do the task, without the declaration."""
+        while (action := self.phone.expert()).action_type != "status":
+            assert not self.phone.act(action).ended
+
+    def pursue(self, goal: Goal) -> None:
+        """Do what ``goal`` says as if it were the task of the episode."""
+        state = self.phone.snapshot()
+        task = state.assignment
+        state.assignment = msgspec.structs.replace(task, goal=goal, start=state.device.clone())
+        self.phone.restore(state)
+        self.solve()
+        state = self.phone.snapshot()
+        state.assignment = task
+        self.phone.restore(state)
+
+    def answer(self, text: str) -> None:
+        self.phone.act(Action(action_type="answer", text=text))
+
+    def declare(self) -> float:
+        return self.phone.act(INFEASIBLE if self.goal.infeasible else COMPLETE).reward
+
+
+def touched(goal: Goal) -> set[tuple[str, int]]:
+    """The existing records that the goal is about."""
+    return {(w.table, w.row) for w in goal.wants if isinstance(w, Change | Delete)}
+
+
+def others(goal: Goal, start: Device, now: Device) -> Iterator[tuple[str, int]]:
+    """Records of the start that the goal says nothing about and that are still there."""
+    for table, rows in start.tables.items():
+        for row in rows:
+            if (table, row) not in touched(goal) and now.tables[table][row].get("was", "") == "":
+                yield table, row
+
+
+def _pick(
+    goal: Goal, start: Device, now: Device, rng: random.Random, fits: Callable[[str], bool]
+) -> tuple[str, int] | None:
+    found = [(table, row) for table, row in others(goal, start, now) if fits(table)]
+    return rng.choice(found) if found else None
+
+
+def delete(goal: Goal, start: Device, now: Device, rng: random.Random) -> Want | None:
+    found = _pick(goal, start, now, rng, lambda table: table not in NO_DELETE)
+    return None if found is None else Delete(table=found[0], row=found[1])
+
+
+def edit(goal: Goal, start: Device, now: Device, rng: random.Random) -> Want | None:
+    found = _pick(goal, start, now, rng, lambda t: bool(TABLES[t].edit) and t not in NO_DELETE)
+    if found is None:
+        return None
+    table, row = found
+    return Change(table=table, row=row, fields={TABLES[table].title: "something else"})
+
+
+def duplicate(goal: Goal, start: Device, now: Device, rng: random.Random) -> Want | None:
+    found = _pick(goal, start, now, rng, lambda table: table not in (*NO_DELETE, "file"))
+    if found is None:
+        return None
+    table, row = found
+    record = now.tables[table][row]
+    return Create(table=table, fields={f.name: record[f.name] for f in TABLES[table].form})
+
+
+def flip(goal: Goal, start: Device, now: Device, rng: random.Random) -> Want | None:
+    found = _pick(goal, start, now, rng, lambda table: bool(TABLES[table].switches))
+    return None if found is None else _flipped(now, *found)
+
+
+def flip_created(goal: Goal, start: Device, now: Device, rng: random.Random) -> Want | None:
+    """The switch of a record that the task created, unless the goal names it."""
+    named = {name for want in goal.wants if isinstance(want, Create) for name in want.fields}
+    created = [
+        (table, row)
+        for table, rows in now.tables.items()
+        for row in rows
+        if row not in start.tables[table] and TABLES[table].switches
+        and TABLES[table].switches[0].name not in named
+    ]  # fmt: skip
+    return _flipped(now, *rng.choice(created)) if created else None
+
+
+def _flipped(now: Device, table: str, row: int) -> Change:
+    name = TABLES[table].switches[0].name
+    value = "off" if now.tables[table][row][name] == "on" else "on"
+    return Change(table=table, row=row, fields={name: value})
+
+
+def configure(goal: Goal, start: Device, now: Device, rng: random.Random) -> Want | None:
+    wanted = {want.key for want in goal.wants if isinstance(want, Configure)}
+    keys = [key for key in now.settings if key not in wanted]
+    if not keys:
+        return None
+    key = rng.choice(keys)
+    value = rng.choice([v for v in PLACES[key].choices if v != now.settings[key]])
+    return Configure(key=key, value=value)
+
+
+def dismiss(goal: Goal, start: Device, now: Device, rng: random.Random) -> Want | None:
+    if now.system is None or start.system is None:
+        return None
+    wanted = {want.notice for want in goal.wants if isinstance(want, Dismiss)}
+    left = [k for k in start.system.notices if k in now.system.notices and k not in wanted]
+    return Dismiss(notice=rng.choice(left)) if left else None
+
+
+def permit(goal: Goal, start: Device, now: Device, rng: random.Random) -> Want | None:
+    if now.system is None:
+        return None
+    wanted = {want.key for want in goal.wants if isinstance(want, Permit)}
+    keys = [key for key in now.system.grants if key not in wanted]
+    if not keys:
+        return None
+    key = rng.choice(keys)
+    return Permit(key=key, value="allow" if now.system.grants[key] == "deny" else "deny")
