@@ -23,7 +23,7 @@ from swarm_ui.trace.jsonl import decoded, payload, write_jsonl
 from swarm_ui.trace.reader import OpenEpisode
 
 EDITS = 8
-QUICK, SLOW = 100, 26_000
+QUICK, SLOW = 100, 25_600
 NASTY = [
     b"", b"null", b"true", b"0", b"-0.0", b"-1", b"1e999", b"1e-999", b"NaN", b"1" * 400,
     b"1" * 5000, b'""', b'"\\ud83d"', b'"\\u0000"', b'"x"', b"[]", b"[[]]", b"{}", b"[" * 3000,
@@ -105,7 +105,7 @@ def outcome(read: Any) -> Any:
         found = read()
         return found.load() if isinstance(found, OpenEpisode) else found
     except TraceError as error:
-        assert 0 < len(str(error)) < 2000
+        assert 0 < len(str(error)) < 1000  # it must not quote the file at any length
         return None
 
 
