@@ -108,8 +108,8 @@ class RunDirectory:
         version = run._document("config.json").get("run_version")
         if version != RUN_VERSION:
             raise ConfigError(
-                f"the run '{path}' has version {version!r}, this library reads {RUN_VERSION}; "
-                "open it with the swarm-ui that wrote it"
+                f"the run '{path}' has version {str(version)[:40]}, this library reads "
+                f"{RUN_VERSION}; open it with the swarm-ui that wrote it"
             )
         for folder in _FOLDERS:
             (path / folder).mkdir(exist_ok=True)

@@ -109,8 +109,8 @@ class Past:
                 )
             except UNREADABLE as error:
                 raise TraceError(
-                    f"{where}, line {number}: not a call of a run: {brief(error)}. Take this line and "
-                    "those after it away, and their calls are made again; or delete the run"
+                    f"{where}, line {number}: not a call of a run: {brief(error)}. Take this line "
+                    "and those after it away, and their calls are made again; or delete the run"
                 ) from error
             self.finished = False
             # Remove and insert again, so that the order is that of the last write.
