@@ -194,6 +194,13 @@ class TraceError(SwarmError):
 UNREADABLE = (ValueError, RecursionError)
 """What decoding JSON may raise: no JSON, no UTF-8, other fields, or nested too deep."""
 
+
+def brief(error: BaseException, most: int = 400) -> str:
+    """The text of an error, cut in its middle: it may quote a value of a file at any length."""
+    text = str(error)
+    return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"
+
+
 _KINDS: dict[str, FailureKind] = {
     **{kind.__name__: kind.kind for kind in (
         BudgetExceeded, ConfigError, EnvironmentFault, GraphError, LearningError, MissingExtra,

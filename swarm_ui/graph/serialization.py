@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from swarm_ui.errors import UNREADABLE, GraphError
+from swarm_ui.errors import UNREADABLE, GraphError, brief
 from swarm_ui.graph.dag import Dag
 from swarm_ui.graph.topology import Edge
 from swarm_ui.graph.validation import Otherwise
@@ -126,7 +126,7 @@ def from_json(
             raise GraphError(f"a graph structure of version {version}; this release reads 1")
         found = msgspec.json.decode(text, type=Structure)
     except UNREADABLE as error:
-        raise GraphError(f"not the structure of a graph: {error}") from error
+        raise GraphError(f"not the structure of a graph: {brief(error)}") from error
     missing = list(_missing(found.nodes, nodes, ""))
     if missing:
         raise GraphError(f"no node given for: {', '.join(missing)}")

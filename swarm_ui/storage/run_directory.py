@@ -27,7 +27,7 @@ from pathlib import Path
 
 import msgspec
 
-from swarm_ui.errors import UNREADABLE, ConfigError, TraceError
+from swarm_ui.errors import UNREADABLE, ConfigError, TraceError, brief
 from swarm_ui.storage.durable import append_line as append_line
 from swarm_ui.storage.durable import whole_lines
 from swarm_ui.storage.durable import write_atomic as write_atomic
@@ -108,8 +108,8 @@ class RunDirectory:
         version = run._document("config.json").get("run_version")
         if version != RUN_VERSION:
             raise ConfigError(
-                f"the run '{path}' has version {version!r}, this library reads {RUN_VERSION}; "
-                "open it with the swarm-ui that wrote it"
+                f"the run '{path}' has version {str(version)[:40]}, this library reads "
+                f"{RUN_VERSION}; open it with the swarm-ui that wrote it"
             )
         for folder in _FOLDERS:
             (path / folder).mkdir(exist_ok=True)
@@ -152,7 +152,9 @@ class RunDirectory:
         try:
             return msgspec.json.decode(path.read_bytes(), type=dict[str, object])
         except (OSError, *UNREADABLE) as error:
-            raise ConfigError(f"'{path}' cannot be read as a JSON object: {error}") from error
+            raise ConfigError(
+                f"'{path}' cannot be read as a JSON object: {brief(error)}"
+            ) from error
 
 
 def without_secrets(config: Mapping[str, object]) -> dict[str, object]:
@@ -203,4 +205,6 @@ def _record(path: Path, line: bytes) -> dict[str, object]:
     try:
         return msgspec.json.decode(line, type=dict[str, object])
     except UNREADABLE as error:
-        raise TraceError(f"'{path}' holds a line that is not a JSON object: {error}") from error
+        raise TraceError(
+            f"'{path}' holds a line that is not a JSON object: {brief(error)}"
+        ) from error

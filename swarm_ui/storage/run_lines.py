@@ -22,7 +22,7 @@ from zlib import crc32
 
 import msgspec
 
-from swarm_ui.errors import UNREADABLE, ConfigError, TraceError
+from swarm_ui.errors import UNREADABLE, ConfigError, TraceError, brief
 from swarm_ui.message import Message
 from swarm_ui.observation import Observation
 from swarm_ui.storage.protocol import Head, Spoken
@@ -109,8 +109,8 @@ class Past:
                 )
             except UNREADABLE as error:
                 raise TraceError(
-                    f"{where}, line {number}: not a call of a run: {error}. Take this line and "
-                    "those after it away, and their calls are made again; or delete the run"
+                    f"{where}, line {number}: not a call of a run: {brief(error)}. Take this line "
+                    "and those after it away, and their calls are made again; or delete the run"
                 ) from error
             self.finished = False
             # Remove and insert again, so that the order is that of the last write.
@@ -236,7 +236,7 @@ def _read(line: bytes, type: type[T], where: str) -> T:
             return _decode(line, type)
     except UNREADABLE as error:
         raise TraceError(
-            f"{where}, line 1: not the head of a run: {error}. Nothing after it can be used "
+            f"{where}, line 1: not the head of a run: {brief(error)}. Nothing after it can be used "
             "without it: put it back from a copy, or take the run away"
         ) from error
     raise TraceError(

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
-from swarm_ui.errors import UNREADABLE, TraceError
+from swarm_ui.errors import UNREADABLE, TraceError, brief
 from swarm_ui.storage.durable import LineFile, replacing, whole_size
 from swarm_ui.trace.canonical_json import Unwritable, encoded
 from swarm_ui.trace.records import TRACE_VERSION, Episode, StepRecord, Trace
@@ -144,7 +144,7 @@ def payload(line: bytes | memoryview, kind: type[Episode | Trace], where: str) -
     try:
         found = _LINES.decode(line)
     except UNREADABLE as error:
-        raise TraceError(f"{where}: not {_WHAT[kind]}: {error}") from error
+        raise TraceError(f"{where}: not {_WHAT[kind]}: {brief(error)}") from error
     if found.version != TRACE_VERSION:
         raise TraceError(
             f"{where}: version {found.version}; this release reads version {TRACE_VERSION}"
@@ -171,7 +171,7 @@ def decoded(
     try:
         return decoder.decode(raw)
     except UNREADABLE as error:
-        raise TraceError(f"{where}: not {_WHAT[kind]}: {error}") from error
+        raise TraceError(f"{where}: not {_WHAT[kind]}: {brief(error)}") from error
 
 
 def cannot_open(path: Path, error: OSError) -> TraceError:
