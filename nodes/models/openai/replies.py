@@ -148,7 +148,7 @@ async def limit_body(response: Any) -> None:
 
 
 @functools.cache
-def _limited(stream: type) -> type:
+def _limited(stream: Any) -> Any:
     # openai 1 and 2 use httpx, openai 3 uses httpx2, so neither is imported here.
     base = next(c for c in stream.__mro__ if c.__name__ == "AsyncByteStream")
     return type("Limited", (_Limited, base), {})
