@@ -144,7 +144,7 @@ async def limit_body(response: Any) -> None:
     encoding = response.headers.get("content-encoding", "").lower()
     if encoding not in ("", "identity"):
         raise MalformedReply(f"a reply with the encoding '{encoding}', which was not accepted")
-    response.stream = _limited(type(response.stream))(response.stream)
+    response.stream = _limited(response.stream.__class__)(response.stream)
 
 
 @functools.cache
