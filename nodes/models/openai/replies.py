@@ -7,6 +7,7 @@ fields that are used here are checked.
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import math
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -140,12 +141,17 @@ def check_length(characters: int, most: int) -> None:
 
 async def limit_body(response: Any) -> None:
     """Make a response of httpx raise :class:`MalformedReply` when its body becomes too large."""
-    encoding = response.headers.get("content-encoding", "identity")
-    if encoding != "identity":
+    encoding = response.headers.get("content-encoding", "").lower()
+    if encoding not in ("", "identity"):
         raise MalformedReply(f"a reply with the encoding '{encoding}', which was not accepted")
+    response.stream = _limited(response.stream.__class__)(response.stream)
+
+
+@functools.cache
+def _limited(stream: Any) -> Any:
     # openai 1 and 2 use httpx, openai 3 uses httpx2, so neither is imported here.
-    base = next(c for c in type(response.stream).__mro__ if c.__name__ == "AsyncByteStream")
-    response.stream = type("Limited", (_Limited, base), {})(response.stream)
+    base = next(c for c in stream.__mro__ if c.__name__ == "AsyncByteStream")
+    return type("Limited", (_Limited, base), {})
 
 
 class _Limited:
