@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +12,6 @@ import pytest
 import torch
 from learning_fakes import TinyModel
 from learning_run import CONFIG, run
-from warm_python import run_warm
 
 from swarm_ui.errors import ConfigError, LearningError
 from swarm_ui.optim.callbacks import Callbacks
@@ -30,42 +27,6 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def weights(model: TinyModel) -> list[torch.Tensor]:
     return [p.detach() for name in model.adapters for p in model.adapter_parameters(name)]
-
-
-def killed(folder: Path, phase: str, iteration: int) -> None:
-    script = ROOT / "tests" / "support" / "learning_run.py"
-    env = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/tests/support", "OMP_NUM_THREADS": "1"}
-    words = [str(script), str(folder), phase, str(iteration)]
-    process = run_warm(words, cwd=folder.parent, env=env, timeout=120)
-    assert process.returncode == -signal.SIGKILL, process.stderr
-
-
-def test_killed_twice_and_resumed_equals_never_killed(tmp_path: Path) -> None:
-    whole = TinyModel()
-    expected = run(whole, tmp_path / "whole")
-
-    folder = tmp_path / "killed"
-    killed(folder, "update", 1)
-    assert [p.name for p in (folder / "checkpoints").iterdir()] == ["iteration-0001"]
-    killed(folder, "rename", 2)
-    parts = sorted(p.name for p in (folder / "checkpoints").iterdir())
-    assert parts[0].startswith(".part-")
-    assert parts[1:] == ["iteration-0001"]
-
-    model = TinyModel()
-    result = run(model, folder, resume=True)
-    assert model.adapters == whole.adapters == ("agent_0", "agent_1", "agent_2")
-    assert model.versions == whole.versions
-    for ours, theirs in zip(weights(model), weights(whole), strict=True):
-        assert torch.equal(ours, theirs)
-    assert torch.equal(result.edges.logits, expected.edges.logits)
-    assert torch.equal(result.edges.scores, expected.edges.scores)
-    assert [m.success for m in result.history] == [m.success for m in expected.history]
-
-    lines = (folder / "metrics.jsonl").read_text().splitlines()
-    assert [json.loads(line)["iteration"] for line in lines] == [0, 1, 2]
-    left = sorted(p.name for p in (folder / "checkpoints").iterdir())
-    assert left == ["iteration-0002", "iteration-0003"]
 
 
 def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(tmp_path: Path) -> None:

@@ -42,7 +42,8 @@ def equal(ours: Sequence[torch.Tensor], theirs: Sequence[torch.Tensor]) -> bool:
 
 @pytest.mark.parametrize("method", ["dpo", "rft"])
 def test_a_critic_without_weight_is_learning_without_a_critic(method: Any) -> None:
-    config = replace(LEARNED, update=replace(CONFIG.update, method=method))
+    update = replace(CONFIG.update, method=method)
+    config = replace(LEARNED, update=update, iterations=2, episodes=16)
     without, _ = trained(config=config, critic=None)
     distrusted, history = trained(config=config, critic=turned())
     assert {m.critic_weights for m in history} == {(0.0, 0.0)}

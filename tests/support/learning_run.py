@@ -1,7 +1,4 @@
-"""A small training run. As a script it kills itself (SIGKILL) at the point it is told:
-
-python tests/support/learning_run.py FOLDER rollout 1
-"""
+"""A small training run, which can be made to kill itself (SIGKILL) at a given point."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import asyncio
 import os
 import random
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -61,8 +57,8 @@ def killer(phase: str, iteration: int) -> Callable[[Progress], None]:
     return report
 
 
-def main() -> None:
-    folder, phase, iteration = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+def run_until(folder: Path, phase: str, iteration: int) -> None:
+    """Train in the folder until this phase of this iteration, and die there."""
     if phase == "rename":  # everything is written, the checkpoint is not yet committed
         rename = os.rename
 
@@ -73,7 +69,3 @@ def main() -> None:
 
         os.rename = dying
     run(TinyModel(), folder, resume=True, callbacks=Callbacks(on_progress=killer(phase, iteration)))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,11 +1,7 @@
-"""Training runs in processes that are made to be killed:
+"""Training runs in forked processes that are made to be killed.
 
-python tests/support/trainer_child.py
-
-Reads lines from its input. ``run SEED FOLDER OUT BYTES`` forks a child that trains the small team
-of that seed in FOLDER, from wherever it stands, and leaves the adapters in OUT; no file may grow
-over BYTES (0: any size). ``kill`` kills that child with SIGKILL, ``wait`` waits for it; both answer
-with how it ended. A child costs milliseconds because torch is imported already.
+The process of the tests is forked itself: torch is imported there already, so that a child costs
+milliseconds.
 """
 
 from __future__ import annotations
@@ -15,15 +11,48 @@ import os
 import resource
 import signal
 import sys
-import tempfile
+import traceback
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 
-import torch
 from learning_fakes import TinyModel
 from learning_run import CONFIG, run
 
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.update.adapter_trainer import UpdateConfig
+
+
+class Child:
+    """A process that does one thing, and what became of it."""
+
+    def __init__(self, work: Callable[[], None], stderr: Path | None = None) -> None:
+        """``stderr``: the file for what the child says of an error; default: nowhere."""
+        with warnings.catch_warnings():
+            # Later Pythons warn because a thread of the test runner may hold a lock. The child
+            # shares no lock with it: it trains and ends without running anything of the runner's.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._id = os.fork()
+        if self._id == 0:
+            status = 1
+            try:
+                sys.stderr = (stderr or Path(os.devnull)).open("w")
+                work()
+                status = 0
+            finally:
+                if status:
+                    traceback.print_exc()
+                    sys.stderr.flush()
+                os._exit(status)
+
+    def kill(self) -> int:
+        """Kill it with SIGKILL; returns how it ended, which may be otherwise and before."""
+        os.kill(self._id, signal.SIGKILL)  # not waited for yet, so the number is still its own
+        return self.wait()
+
+    def wait(self) -> int:
+        """Wait for its end; returns its exit code, or minus the signal that ended it."""
+        return os.waitstatus_to_exitcode(os.waitpid(self._id, 0)[1])
 
 
 def config(seed: int) -> TeamConfig:
@@ -34,43 +63,15 @@ def config(seed: int) -> TeamConfig:
     )  # fmt: skip
 
 
-def train(seed: int, folder: Path, out: Path) -> None:
-    """Train, or go on; ``out`` is there once all is done."""
+def train(seed: int, folder: Path, largest: int = 0) -> None:
+    """Train the team of a seed in ``folder/run``, from wherever it stands.
+
+    ``folder/adapters`` is there once all is done. No file may grow over ``largest`` bytes, as on a
+    disk that is full (0: any size).
+    """
+    if largest:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
     model = TinyModel()
-    run(model, folder, resume=True, config=config(seed))
-    beside = out.with_suffix(".part")
-    model.save_adapters(beside)
-    beside.rename(out)
-
-
-def main() -> None:
-    torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as folder:  # the first update loads half of torch
-        run(TinyModel(), Path(folder), config=dataclasses.replace(config(0), iterations=1))
-    child = 0
-    for line in sys.stdin:
-        command, *arguments = line.split()
-        if command == "run":
-            seed, folder, out, most = arguments
-            child = os.fork()
-            if child == 0:
-                status = 1
-                try:
-                    if int(most):  # a write beyond it fails, as on a disk that is full
-                        resource.setrlimit(resource.RLIMIT_FSIZE, (int(most), int(most)))
-                    train(int(seed), Path(folder), Path(out))
-                    status = 0
-                finally:
-                    if status:
-                        sys.excepthook(*sys.exc_info())
-                        sys.stderr.flush()
-                    os._exit(status)
-            print("started", flush=True)
-            continue
-        if command == "kill":
-            os.kill(child, signal.SIGKILL)  # not waited for yet, so the number is still its own
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-
-
-if __name__ == "__main__":
-    main()
+    run(model, folder / "run", resume=True, config=config(seed))
+    model.save_adapters(folder / "adapters.part")
+    (folder / "adapters.part").rename(folder / "adapters")
