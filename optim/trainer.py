@@ -13,6 +13,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,6 +47,7 @@ from swarm_ui.optim.training_progress import ProgressReporter
 from swarm_ui.optim.update.adapter_groups import adapters_by_agent, with_adapters
 from swarm_ui.optim.update.team_update import Rehearse, update_team
 from swarm_ui.rollout.episodes import MakeEnvironment
+from swarm_ui.storage.run_lock import only_writer
 from swarm_ui.trace.records import Episode
 
 
@@ -136,20 +138,22 @@ class TeamTrainer:
             LearningError: a loss or a gradient was not a number. The last checkpoint is kept. Run
                 again with a lower rate in another folder.
         """
-        state = self._start(resume)
-        progress = ProgressReporter(self.config.iterations, self._callbacks.on_progress)
-        for iteration in range(state.iteration, self.config.iterations):
-            progress.start_iteration()
-            metrics = await self._iterate(iteration, progress)
-            state.iteration = iteration + 1
-            state.history.append(metrics)
-            progress.report(iteration, "checkpoint", 0, 1)
-            if self._store is not None:
-                self._store.save(state, self.model, self.edges, self._collector.trust)
-            if self._callbacks.on_iteration is not None:
-                self._callbacks.on_iteration(metrics)
-            progress.finish_iteration(iteration)
-        return TeamResult(tuple(state.history), self.edges.distribution)
+        folder = self._folder
+        with nullcontext() if folder is None else only_writer(folder, "training"):
+            state = self._start(resume)
+            progress = ProgressReporter(self.config.iterations, self._callbacks.on_progress)
+            for iteration in range(state.iteration, self.config.iterations):
+                progress.start_iteration()
+                metrics = await self._iterate(iteration, progress)
+                state.iteration = iteration + 1
+                state.history.append(metrics)
+                progress.report(iteration, "checkpoint", 0, 1)
+                if self._store is not None:
+                    self._store.save(state, self.model, self.edges, self._collector.trust)
+                if self._callbacks.on_iteration is not None:
+                    self._callbacks.on_iteration(metrics)
+                progress.finish_iteration(iteration)
+            return TeamResult(tuple(state.history), self.edges.distribution)
 
     def _start(self, resume: bool) -> TeamState:
         """The state of the last checkpoint or of a new run, with all adapters in the model."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from swarm_ui import deprecation, notebook
+from swarm_ui import deprecation
 from swarm_ui.action import Abstain, Action, Unparsed, parse_action
 from swarm_ui.agent_view import View, Window, windows
 from swarm_ui.budget import Budget, Price
@@ -74,7 +74,7 @@ from swarm_ui.trace.jsonl import (
     write_jsonl,
 )
 from swarm_ui.trace.reader import open_jsonl
-from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
+from swarm_ui.trace.records import DRAW, Call, Episode, StepRecord, Trace
 
 if TYPE_CHECKING:
     from swarm_ui.nodes import AgentNode, MajorityVote, ProbabilityVote, function_node
@@ -82,88 +82,20 @@ if TYPE_CHECKING:
 _FROM_NODES = ("AgentNode", "MajorityVote", "ProbabilityVote", "function_node")
 
 __all__ = [
-    "Abstain",
-    "Action",
-    "AgentNode",
-    "Budget",
-    "BudgetExceeded",
-    "Call",
-    "Cascade",
-    "ChatMessage",
-    "ChatModel",
-    "CollabGraph",
-    "Completion",
-    "ConfigError",
-    "CreditAssigner",
-    "CreditTable",
-    "Decision",
-    "DirectoryStore",
-    "Element",
-    "Environment",
-    "EnvironmentFault",
-    "EnvironmentPool",
-    "Episode",
-    "Graded",
-    "GraphError",
-    "GraphPolicy",
-    "Heard",
-    "Intervention",
-    "KeptRun",
-    "LearningError",
-    "Limits",
-    "LoopEscapePolicy",
-    "MajorityVote",
-    "Message",
-    "MissingExtra",
-    "ModelError",
-    "Node",
-    "NodeContext",
-    "NodeError",
-    "NodeReply",
-    "NodeTimeout",
-    "Observation",
-    "Policy",
-    "Price",
-    "ProbabilityVote",
-    "Request",
-    "Restarts",
-    "Restorable",
-    "RunRecord",
-    "SQLiteStore",
-    "SamplingModel",
-    "ScoringModel",
-    "SlidingWindowPolicy",
-    "Step",
-    "StepRecord",
-    "StreamingModel",
-    "SwarmError",
-    "TeamSpec",
-    "Trace",
-    "TraceError",
-    "Unparsed",
-    "Usage",
-    "VersionedModel",
-    "View",
-    "Window",
-    "append_jsonl",
-    "chat_of",
-    "execute",
-    "function_node",
-    "iter_jsonl",
-    "open_jsonl",
-    "parse_action",
-    "random_dag",
-    "read_jsonl",
-    "render",
-    "repair_jsonl",
-    "rollout_many",
-    "rollout_stream",
-    "shapes",
-    "trace_schema",
-    "transcript",
-    "windows",
-    "write_jsonl",
-]
+    "Abstain", "Action", "AgentNode", "Budget", "BudgetExceeded", "Call", "Cascade",
+    "ChatMessage", "ChatModel", "CollabGraph", "Completion", "ConfigError", "CreditAssigner",
+    "CreditTable", "Decision", "DirectoryStore", "Element", "Environment", "EnvironmentFault",
+    "EnvironmentPool", "Episode", "Graded", "GraphError", "GraphPolicy", "Heard",
+    "Intervention", "KeptRun", "LearningError", "Limits", "LoopEscapePolicy", "MajorityVote",
+    "Message", "MissingExtra", "ModelError", "Node", "NodeContext", "NodeError", "NodeReply",
+    "NodeTimeout", "Observation", "Policy", "Price", "ProbabilityVote", "Request", "Restarts",
+    "Restorable", "RunRecord", "SQLiteStore", "SamplingModel", "ScoringModel",
+    "SlidingWindowPolicy", "Step", "StepRecord", "StreamingModel", "SwarmError", "TeamSpec",
+    "Trace", "TraceError", "Unparsed", "Usage", "VersionedModel", "View", "Window",
+    "append_jsonl", "chat_of", "execute", "function_node", "iter_jsonl", "open_jsonl",
+    "parse_action", "random_dag", "read_jsonl", "render", "repair_jsonl", "rollout_many",
+    "rollout_stream", "shapes", "trace_schema", "transcript", "windows", "write_jsonl",
+]  # fmt: skip
 
 
 def _trace_svg(trace: Trace) -> str:
@@ -179,7 +111,7 @@ def _trace_html(trace: Trace) -> str:
     return scrolling(_trace_svg(trace))
 
 
-notebook.register(Trace, _trace_svg, _trace_html)
+DRAW.update(svg=_trace_svg, html=_trace_html)
 deprecation.install()
 _renamed = deprecation.renamed_names(__name__)
 

@@ -15,27 +15,20 @@ from swarm_ui.deprecation import renamed_names
 from swarm_ui.json_text import last_object
 
 ActionType = Literal[
-    "click",
-    "double_tap",
-    "long_press",
-    "input_text",
-    "select",
-    "scroll",
-    "swipe",
-    "navigate_home",
-    "navigate_back",
-    "keyboard_enter",
-    "open_app",
-    "wait",
-    "answer",
-    "status",
-]
+    "click", "double_tap", "long_press", "input_text", "select", "scroll", "swipe",
+    "navigate_home", "navigate_back", "keyboard_enter", "open_app", "wait", "answer", "status",
+]  # fmt: skip
 Direction = Literal["up", "down", "left", "right"]
 GoalStatus = Literal["complete", "infeasible"]
 
 ACTION_TYPES: tuple[str, ...] = get_args(ActionType)
 _POINTING = frozenset({"click", "double_tap", "long_press", "input_text", "select"})
 _NEEDS_TEXT = frozenset({"input_text", "select", "answer"})
+
+LARGEST_NUMBER = 2**31 - 1
+"""Bound of the indices and pixels of an action that may reach an environment."""
+LONGEST_TEXT = 10_000
+"""Most characters in a text of an action that may reach an environment."""
 
 ActionKey = tuple[str | int | None, ...]
 
@@ -103,21 +96,12 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def key(self) -> ActionKey:
         """Equal for equal actions: all fields but ``target``, ignoring the case of texts."""
-        fold = (self.text or "").casefold() if self.text is not None else None
+        fold = None if self.text is None else self.text.casefold()
         app = self.app_name.casefold() if self.app_name else None
+        where = (self.action_type, self.index, self.x, self.y)
         drag = (self.to_index, self.to_x, self.to_y)
-        return (
-            self.action_type,
-            self.index,
-            self.x,
-            self.y,
-            fold,
-            self.direction,
-            self.goal_status,
-            app,
-            self.keycode,
-            *(drag if drag != (None, None, None) else ()),
-        )
+        key = (*where, fold, self.direction, self.goal_status, app, self.keycode)
+        return key if drag == (None, None, None) else (*key, *drag)
 
     def json(self) -> str:
         """The action as one line of JSON, fields in the order of the class, unset ones left out."""
@@ -185,6 +169,22 @@ def parse_action(reply: str) -> Action | Unparsed:
         return msgspec.convert(fields, Action, strict=False)
     except (msgspec.ValidationError, ValueError) as error:
         return Unparsed(reason=str(error), text=reply)
+
+
+def unfit(action: Action) -> str | None:
+    """Why an action must not reach an environment; ``None`` if it may.
+
+    The bounds are far beyond any screen and any text that a person types.
+    """
+    for name in ("index", "x", "y", "to_index", "to_x", "to_y"):
+        value = getattr(action, name)
+        if value is not None and not -LARGEST_NUMBER <= value <= LARGEST_NUMBER:
+            return f"'{name}' must lie within ±{LARGEST_NUMBER}"
+    for name in ("text", "target", "app_name", "keycode"):
+        length = len(getattr(action, name) or "")
+        if length > LONGEST_TEXT:
+            return f"'{name}' has {length} characters; at most {LONGEST_TEXT} are allowed"
+    return None
 
 
 def _sound(value: object) -> object:

@@ -100,9 +100,3 @@ def credited(episode: Episode, tables: Sequence[CreditTable]) -> Episode:
 
 def _half(value: float | None, shift: float) -> float | None:
     return None if value is None else shift + value / 2
-
-
-def mean_credit(tables: Sequence[CreditTable]) -> float | None:
-    """Mean over all scored messages; ``None`` if none was scored."""
-    scored = [v for t in tables for row in t.values for v in row if v is not None]
-    return sum(scored) / len(scored) if scored else None

@@ -8,7 +8,8 @@ SwarmError
 │   └── NodeTimeout    the node or the run exceeded its time limit
 ├── ModelError         a language model could not answer
 │   ├── BudgetExceeded the calls or tokens you allowed are used up
-│   └── ModelUnavailable no answer at present; the same request may succeed later
+│   ├── ModelUnavailable no answer at present; the same request may succeed later
+│   └── ReplyError     it answered, but what it said cannot be used
 ├── EnvironmentFault   the environment failed (never a reward of 0)
 ├── LearningError      training cannot continue: a loss is not a number
 └── TraceError         a trace file cannot be read
@@ -26,11 +27,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 FailureKind = Literal[
-    "budget", "cancelled", "environment", "learning", "model", "node", "timeout", "unavailable",
-    "usage",
+    "budget", "cancelled", "environment", "learning", "model", "node", "reply", "timeout",
+    "unavailable", "usage",
 ]  # fmt: skip
 """What failed. ``unavailable``: a model that may answer later; ``node``: a node raised an exception
-that this library does not define; ``usage``: an argument or a file of the user is wrong."""
+that this library does not define; ``reply``: a model said what cannot be used; ``usage``: an
+argument or a file of the user is wrong. Only ``reply`` is the policy's own failure and counts
+against it; every other kind masks an episode."""
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -45,6 +48,11 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
 
     def __str__(self) -> str:
         return f"{self.error}: {self.message}" if self.error else self.message
+
+    @property
+    def by_model(self) -> bool:
+        """Whether a model caused it by what it said, so that it counts and masks nothing."""
+        return self.kind == "reply"
 
     @classmethod
     def of(cls, error: BaseException, *, node: str = "") -> Failure:
@@ -155,6 +163,15 @@ class ModelUnavailable(ModelError):
     kind: FailureKind = "unavailable"
 
 
+class ReplyError(ModelError):
+    """A model answered, but what it said cannot be used.
+
+    This is the model's failure: the step is lost and counts, and the episode is never masked.
+    """
+
+    kind: FailureKind = "reply"
+
+
 class EnvironmentFault(SwarmError):
     """The environment failed. The episode is masked and never scored 0."""
 
@@ -174,10 +191,13 @@ class TraceError(SwarmError):
     """A trace cannot be read: truncated, of another version, or not a trace."""
 
 
+UNREADABLE = (ValueError, RecursionError)
+"""What decoding JSON may raise: no JSON, no UTF-8, other fields, or nested too deep."""
+
 _KINDS: dict[str, FailureKind] = {
     **{kind.__name__: kind.kind for kind in (
         BudgetExceeded, ConfigError, EnvironmentFault, GraphError, LearningError, MissingExtra,
-        ModelError, ModelUnavailable, NodeError, NodeTimeout, TraceError,
+        ModelError, ModelUnavailable, NodeError, NodeTimeout, ReplyError, TraceError,
     )},
     "Refused": "model",  # an endpoint's answer, in files of version 0.1
 }  # fmt: skip

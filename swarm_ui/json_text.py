@@ -26,7 +26,7 @@ def objects(text: str) -> Iterator[Found]:
     while at != -1:
         try:
             value, end = decoder.raw_decode(text, at)
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):  # also an integer of too many digits
             at = text.find("{", at + 1)
             continue
         yield Found(value, at, end)

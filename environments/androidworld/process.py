@@ -170,8 +170,8 @@ class AndroidWorldProcess:
                 f"{self.name}: the process ended in '{call.do}' (exit code {code}); its output "
                 f"is {f'in {self._log}' if self._log else 'lost: give a log file'}"
             ) from error
-        except BaseException:
-            await self._kill()  # cancelled: the next call would read this call's answer
+        except BaseException:  # re-raised: if cancelled, the next call would read this answer
+            await self._kill()
             raise
         if answer.refused:
             raise ConfigError(answer.refused)

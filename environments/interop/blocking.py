@@ -36,7 +36,7 @@ class BlockingEnvironment:
 
         try:
             self.env = self._wait(made())
-        except BaseException:
+        except BaseException:  # re-raised: the thread ends first, also on Ctrl-C
             self._end()
             raise
 
@@ -74,7 +74,7 @@ class BlockingEnvironment:
         future = asyncio.run_coroutine_threadsafe(doing, self._loop)
         try:
             return future.result()
-        except BaseException:  # also Ctrl-C while waiting
+        except BaseException:  # re-raised: also Ctrl-C while waiting
             future.cancel()
             raise
 

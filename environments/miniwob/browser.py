@@ -131,7 +131,7 @@ class Browser:
         browser = cls(process, home, lock, draws_on_request=_is_shell(binary))
         try:
             await browser._connect(binary, said[0], to[1])
-        except BaseException:
+        except BaseException:  # re-raised: a cancelled start leaves no process behind
             browser.kill()
             raise
         return browser

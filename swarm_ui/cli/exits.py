@@ -31,6 +31,7 @@ _CODES: dict[FailureKind, int] = {
     "learning": LEARNING,
     "model": MODEL,
     "node": MODEL,
+    "reply": MODEL,
     "timeout": MODEL,
     "unavailable": MODEL,
     "usage": WRONG,

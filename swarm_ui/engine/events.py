@@ -1,7 +1,6 @@
 """Events of a run, as :meth:`CollabGraph.stream` yields them.
 
-Times are seconds since the start of the run. Every event contains the name of its run. Events of a
-call also contain the id of its message (``id``), its node and its round.
+Times are seconds since the start of the run. Every event contains the name of its run.
 """
 
 from __future__ import annotations
@@ -18,24 +17,25 @@ from swarm_ui.message import Message
 from swarm_ui.trace.records import Call, Trace
 
 
-class CallStarted(msgspec.Struct, frozen=True, kw_only=True, tag="call_started"):
-    """A node was called, after all its messages had arrived."""
+class CallEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """What every event of a call has; ``id`` is that of its message."""
 
     run: str
     id: str
     node: str
     round: int
+
+
+class CallStarted(CallEvent, frozen=True, kw_only=True, tag="call_started"):
+    """A node was called, after all its messages had arrived."""
+
     heard: tuple[str, ...]
     at: float
 
 
-class Token(msgspec.Struct, frozen=True, kw_only=True, tag="token"):
+class Token(CallEvent, frozen=True, kw_only=True, tag="token"):
     """A piece of a reply, from models that stream."""
 
-    run: str
-    id: str
-    node: str
-    round: int
     text: str
 
 
@@ -47,23 +47,14 @@ class Spoken(msgspec.Struct, frozen=True, kw_only=True, tag="message"):
     call: Call
 
 
-class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="error"):
+class Failed(CallEvent, frozen=True, kw_only=True, tag="error"):
     """A node failed. A tombstone, the answer of its fallback or the end of the run follows."""
 
-    run: str
-    id: str
-    node: str
-    round: int
     error: Failure
 
 
-class Skipped(msgspec.Struct, frozen=True, kw_only=True, tag="skipped"):
+class Skipped(CallEvent, frozen=True, kw_only=True, tag="skipped"):
     """A node was skipped, because none of its edges delivered a message."""
-
-    run: str
-    id: str
-    node: str
-    round: int
 
 
 class Voted(msgspec.Struct, frozen=True, kw_only=True, tag="vote"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from swarm_ui.engine.events import Aborted, Finished, OnEvent
 from swarm_ui.engine.limits import Limits
@@ -27,6 +27,18 @@ from swarm_ui.storage.protocol import Head, Spoken, Store
 from swarm_ui.trace.records import Trace
 
 T = TypeVar("T")
+
+
+class RunOptions(TypedDict, total=False):
+    """Keyword arguments of :func:`execute` that every way to run a graph takes."""
+
+    seed: int
+    run_id: str
+    edge_logprob: float | None
+    limits: Limits | None
+    cached: Trace | None
+    store: Store | None
+    on_event: OnEvent | None
 
 
 async def execute(
@@ -91,34 +103,28 @@ async def _finish(
         await current.finish()
         if session.journal is not None:
             await session.journal.finish()
-    except BaseException as error:
+    except BaseException as error:  # re-raised: listeners hear how the run ended
         if isinstance(error, SwarmError):
             error.partial = current.trace(edge_logprob)
         if session.on_event is not None:
-            session.on_event(_aborted(error, session))
+            at = session.clock() - session.start
+            session.on_event(Aborted(run=session.run, error=Failure.of(error), at=at))
         raise
     finally:
         session.deadlines.stop()
         session.release(held)
 
 
-def _aborted(error: BaseException, session: RunContext) -> Aborted:
-    """The last event of a run that raised this error."""
-    return Aborted(run=session.run, error=Failure.of(error), at=session.clock() - session.start)
-
-
 def _given(trace: Trace, seed: int, observation: Observation) -> dict[str, Spoken]:
-    for what, got, expected in (
-        ("seed", trace.seed, seed),
-        ("screen", trace.observation, observation),
-    ):
-        if got != expected:
-            told = f": {got} instead of {expected}" if what == "seed" else ""
-            raise ConfigError(
-                f"the given trace '{trace.run}' was made with another {what}{told}; "
-                f"run with the trace's own {what}, or without it"
-            )
-    return recorded(trace)
+    if trace.seed == seed and trace.observation == observation:
+        return recorded(trace)
+    what, told = "screen", ""
+    if trace.seed != seed:
+        what, told = "seed", f": {trace.seed} instead of {seed}"
+    raise ConfigError(
+        f"the given trace '{trace.run}' was made with another {what}{told}; "
+        f"run with the trace's own {what}, or without it"
+    )
 
 
 def recorded(trace: Trace) -> dict[str, Spoken]:
@@ -144,17 +150,17 @@ async def nested(graph: Dag, inbox: Sequence[Message], context: NodeContext) -> 
     )
     await inner.finish()
     answer, ballot = inner.answer(), inner.ballot()
-    skipped = tuple([id for k in sorted(inner.skipped) for id in inner.skipped[k]])
+    calls, skipped = tuple(inner.spoken()), inner.skipped_ids()
     if answer is None:
         nobody = f"nothing reached the output '{graph.output}' of '{context.node}'"
-        return NodeReply(error=nobody, inner=tuple(inner.spoken()), skipped=skipped)
+        return NodeReply(error=nobody, inner=calls, skipped=skipped)
     return NodeReply(
         content=answer.content,
         action=answer.action,
         error=answer.error,
         logprob=answer.logprob,
         ballot=ballot or None,
-        inner=tuple(inner.spoken()),
+        inner=calls,
         skipped=skipped,
     )
 

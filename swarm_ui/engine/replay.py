@@ -40,25 +40,9 @@ async def replay(
     samples: Mapping[str, int] | None = None,
     limits: Limits | None = None,
 ) -> Trace:
-    """The run of a trace once more; with nothing changed, the same trace and not one call.
+    """See :meth:`swarm_ui.graph.graph.CollabGraph.replay`.
 
-    Args:
-        graph: the graph that ran, or one with other edges.
-        trace: of one decision, with the calls inside nested graphs.
-        messages: replacements of recorded messages, by id; a string replaces only the content.
-        without: ids of messages that are not delivered.
-        prompts: by message id, another prompt for that call; see :data:`Prompt`.
-        nodes: by name (``"team/agent_0"`` inside a nested graph), another node or the same one
-            with another model; all its calls are made again.
-        again: ids of calls to make again as they were.
-        samples: by message id, which sample of that call to draw; 0 is the recorded one's seed.
-        limits: as of any run.
-
-    Returns:
-        the new trace, under the same run name and seed.
-
-    Raises:
-        ConfigError: an id or a name is not in the trace.
+    ``samples`` says, by message id, which sample of a call to draw; 0 is the recorded one's seed.
     """
     again = frozenset(again)
     for name, node in (nodes or {}).items():
@@ -92,16 +76,7 @@ async def replay(
 async def resample(
     graph: Dag, trace: Trace, id: str, k: int, *, limits: Limits | None = None
 ) -> list[Trace]:
-    """``k`` traces, in each of which one call was sampled again.
-
-    Each trace makes that call with a different seed, and repeats only the calls that receive a
-    difference. An agent at temperature 0 answers the same every time; give it another temperature
-    with ``nodes=`` of :func:`replay` first.
-
-    Args:
-        id: of the message to sample again.
-        k: how many samples, at least 1; sample ``i`` is the same in every call of this function.
-    """
+    """See :meth:`swarm_ui.graph.graph.CollabGraph.resample`."""
     if k < 1:
         raise ConfigError(f"resample: k must be at least 1, got {k}")
     draws = range(1, k + 1)

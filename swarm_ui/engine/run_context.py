@@ -82,7 +82,7 @@ class RunContext:
                 version = model.lease(adapter)
                 held.append((model, version))
                 self.pins[id(model), adapter] = version
-        except BaseException:
+        except BaseException:  # re-raised: no adapter version stays leased
             self.release(held)
             raise
         return held

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -102,8 +103,12 @@ class RunState:
         if not session.past or not self._recorded(k, id, inbox):
             context = self._context(k, id)
             if session.on_event is not None:
-                self._tell_start(context, inbox, started)
-            answer = self._edited(id) if error is None else _tombstone(error)
+                heard = tuple([m.id for m in inbox])
+                self._tell(CallStarted, k, id, heard=heard, at=started)
+            edited = session.edits.messages.get(id)
+            answer: _Answer | None = None if edited is None else (edited, None, None)
+            if error is not None:
+                answer = _tombstone(error)
             if answer is None:
                 try:
                     if session.journal is not None and self._plan.nested[k]:
@@ -147,11 +152,6 @@ class RunState:
             self,
         )
 
-    def _edited(self, id: str) -> _Answer | None:
-        """The message that an edit substitutes for the call's own message, if there is one."""
-        edited = self._session.edits.messages
-        return (edited[id], None, None) if id in edited else None
-
     async def _write(self, k: int, journal: Journal) -> None:
         """Write a call to the store before its message is delivered, unless already written."""
         message, call = self._said[k], self._calls[k]
@@ -184,7 +184,7 @@ class RunState:
         if fallback is None or isinstance(failure, _FOR_THE_USER):
             return _tombstone(self._failed(k, id, failure))
         reason = _reason(failure, context.node)
-        self._tell_failure(k, id, reason)
+        self._tell(Failed, k, id, error=reason)
         try:
             reply = await ask(fallback, self._plan, k, inbox, context, task)
         except Exception as second:
@@ -208,11 +208,7 @@ class RunState:
                 closed = True
         if closed and not arrived:
             self.skipped[k] = (id,)
-            if self._session.on_event is not None:
-                name = self._path + plan.names[k]
-                self._session.on_event(
-                    Skipped(run=self._session.run, id=id, node=name, round=plan.rounds[k])
-                )
+            self._tell(Skipped, k, id)
             return None
         return inbox
 
@@ -252,7 +248,7 @@ class RunState:
         """The reason for the failure, for the tombstone; raises if the run must end."""
         name = self._path + self._plan.names[k]
         reason = _reason(failure, name)
-        self._tell_failure(k, id, reason)
+        self._tell(Failed, k, id, error=reason)
         abort = self._session.limits.on_failure == "abort"
         if isinstance(failure, _FOR_THE_USER) or (abort and isinstance(failure, NodeError)):
             raise failure
@@ -301,26 +297,14 @@ class RunState:
             return message, call
         return found if hears_the_same(found[1], inbox, self._session.past) else (message, call)
 
-    # -- events -------------------------------------------------------------------------------
-
-    def _tell_start(self, context: NodeContext, inbox: list[Message], at: float) -> None:
-        assert self._session.on_event is not None
-        self._session.on_event(
-            CallStarted(
-                run=self._session.run,
-                id=context.message_id,
-                node=context.node,
-                round=context.round,
-                heard=tuple([m.id for m in inbox]),
-                at=at,
-            )
-        )
-
-    def _tell_failure(self, k: int, id: str, error: Failure) -> None:
+    def _tell(
+        self, kind: type[CallStarted | Failed | Skipped], k: int, id: str, **more: Any
+    ) -> None:
+        """Report an event of a call."""
         if self._session.on_event is not None:
             name, round = self._path + self._plan.names[k], self._plan.rounds[k]
             self._session.on_event(
-                Failed(run=self._session.run, id=id, node=name, round=round, error=error)
+                kind(run=self._session.run, id=id, node=name, round=round, **more)
             )
 
     # -- messages and the trace ---------------------------------------------------------------
@@ -363,6 +347,10 @@ class RunState:
         call = self._calls[self._plan.final]
         return {} if call is None or call.ballot is None else call.ballot
 
+    def skipped_ids(self) -> tuple[str, ...]:
+        """Ids of the skipped calls, by call number."""
+        return tuple([id for k in sorted(self.skipped) for id in self.skipped[k]])
+
     def trace(self, edge_logprob: float | None) -> Trace:
         """The trace of the run so far."""
         pairs = self.spoken()
@@ -377,7 +365,7 @@ class RunState:
             edge_logprob=edge_logprob,
             messages=tuple([message for message, _ in pairs]),
             calls=tuple([call for _, call in pairs]),
-            skipped=tuple([id for k in sorted(self.skipped) for id in self.skipped[k]]),
+            skipped=self.skipped_ids(),
             ballot=self.ballot(),
             action=None if answer is None else answer.action,
         )

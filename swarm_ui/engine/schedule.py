@@ -30,49 +30,45 @@ class Schedule:
         places += [(name, graph.rounds - 1) for name in closing]
         number = {place: k for k, place in enumerate(places)}
         self.size = len(places)
-        self.names: tuple[str, ...] = tuple(name for name, _ in places)
-        self.rounds: tuple[int, ...] = tuple(r for _, r in places)
-        self.ids: tuple[str, ...] = tuple(f"{name}:{r}" for name, r in places)
-        self.nodes: tuple[Node, ...] = tuple(graph.nodes[name] for name in self.names)
+        self.names = tuple(name for name, _ in places)
+        self.rounds = tuple(r for _, r in places)
+        self.ids = tuple(f"{name}:{r}" for name, r in places)
+        self.nodes = tuple(graph.nodes[name] for name in self.names)
         self.final = number[graph.output, graph.rounds - 1]
         self.timeouts: tuple[float | None, ...] = tuple(
             getattr(node, "timeout", None) for node in self.nodes
         )
         last = frozenset(closing)
         #: made once, after the last round
-        self.closes: tuple[bool, ...] = tuple(name in last for name in self.names)
+        self.closes = tuple(name in last for name in self.names)
         #: is a graph itself
-        self.nested: tuple[bool, ...] = tuple(isinstance(n, Dag) for n in self.nodes)
+        self.nested = tuple(isinstance(n, Dag) for n in self.nodes)
         self.fallbacks: tuple[Node | None, ...] = tuple(
             graph.fallbacks.get(name) for name in self.names
         )
-        self.leases: tuple[Lease, ...] = _leases(graph)
+        self.leases = _leases(graph)
         repeats = frozenset(team)
-        self.own: tuple[int, ...] = tuple(
-            number[name, r - 1] if r and name in repeats else -1 for name, r in places
-        )
+        self.own = tuple(number[name, r - 1] if r and name in repeats else -1 for name, r in places)
         heard = graph.predecessors
-        self.inputs: tuple[tuple[int, ...], ...] = tuple(
+        self.inputs = tuple(
             _inputs(graph, name, r, own, heard[name], number)
             for (name, r), own in zip(places, self.own, strict=True)
         )
         #: ids of the inputs
-        self.heard: tuple[tuple[str, ...], ...] = tuple(
-            tuple([self.ids[j] for j in inputs]) for inputs in self.inputs
-        )
+        self.heard = tuple(tuple([self.ids[j] for j in inputs]) for inputs in self.inputs)
         #: for each input, which of its messages are received; ``None``: all of all inputs
         self.conditions: tuple[tuple[Condition | None, ...] | None, ...] = tuple(
             self._conditions(graph, k) for k in range(self.size)
         )
         self.conditional = bool(graph.when)
         #: calls without an incoming edge: in a nested graph they receive the messages from outside
-        self.open: tuple[bool, ...] = tuple(not heard[name] for name, _ in places)
+        self.open = tuple(not heard[name] for name, _ in places)
         successors: list[list[int]] = [[] for _ in places]
         for k, inputs in enumerate(self.inputs):
             for j in inputs:
                 successors[j].append(k)
-        self.successors: tuple[tuple[int, ...], ...] = tuple(map(tuple, successors))
-        self.waiting: tuple[int, ...] = tuple(map(len, self.inputs))
+        self.successors = tuple(map(tuple, successors))
+        self.waiting = tuple(map(len, self.inputs))
 
     def _conditions(self, graph: Dag, k: int) -> tuple[Condition | None, ...] | None:
         if not graph.when:

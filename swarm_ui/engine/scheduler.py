@@ -46,7 +46,7 @@ class Scheduler:
         self._hired = 0
         self._relaying = False
         self._tasks: set[asyncio.Task[None]] = set()
-        self._failures: dict[int, Exception] = {}
+        self._failures: dict[int, BaseException] = {}
         self._loop = asyncio.get_running_loop()
         self._over: asyncio.Future[None] = self._loop.create_future()
 
@@ -54,7 +54,7 @@ class Scheduler:
         """Run every job. No task is left when this returns or raises.
 
         Raises:
-            Exception: what a job raised; if several did, that of the lowest number.
+            BaseException: what a job raised; if several did, that of the lowest number.
         """
         try:
             self._hire(1)
@@ -102,14 +102,16 @@ class Scheduler:
                 self._left -= 1
             if not self._left and not self._over.done():
                 self._over.set_result(None)
-        except Exception as failure:
-            self._failures[k] = failure
-            if not self._over.done():
-                self._over.set_result(None)
         except asyncio.CancelledError:
             # Only this task was cancelled, from outside, so the run cannot continue.
             self._over.cancel()
             raise
+        except BaseException as failure:  # raised by finish(): no exception may leave it waiting
+            self._failures[k] = failure
+            if not self._over.done():
+                self._over.set_result(None)
+            if isinstance(failure, KeyboardInterrupt | SystemExit):
+                raise  # it ends the event loop too
         self._tasks.discard(task)
 
     async def _dismiss(self) -> None:

@@ -104,7 +104,8 @@ class Spans:
             case Token() if event.id not in self._streamed:
                 self._streamed.add(event.id)
                 waited = self._now() - self._begun[event.id]
-                _set(self._spans[event.id], {"gen_ai.response.time_to_first_chunk": waited})
+                span = self._spans[event.id]
+                span.set_attribute("gen_ai.response.time_to_first_chunk", waited)
             case Failed():
                 self._failures[event.id] = event.error
             case Skipped():
@@ -154,14 +155,11 @@ class Spans:
         if trace.undecided is not None:
             found["swarm_ui.undecided"] = trace.undecided
         if self._content:
-            found["gen_ai.input.messages"] = _messages(
-                [ChatMessage("user", trace.observation.goal)]
-            )
+            goal = [ChatMessage("user", trace.observation.goal)]
+            found["gen_ai.input.messages"] = _messages(goal)
             if trace.action is not None:
                 found["gen_ai.output.messages"] = _answer(trace.action.json())
-        assert self._root is not None
-        _set(self._root, found)
-        self._close(self._now())
+        self._close(found, self._now())
 
     def _abort(self, event: Aborted) -> None:
         for id, span in self._spans.items():
@@ -170,12 +168,13 @@ class Spans:
                 span.end(self._wall(event.at))
         assert self._root is not None
         _fail(self._root, event.error)
-        self._close(event.at)
+        self._close({}, event.at)
 
-    def _close(self, at: float) -> None:
+    def _close(self, found: dict[str, _Value], at: float) -> None:
         assert self._root is not None
         if self._skipped:
-            _set(self._root, {"swarm_ui.skipped": self._skipped})
+            found["swarm_ui.skipped"] = self._skipped
+        self._root.set_attributes(found)
         self._root.end(self._wall(at))
         self._over = True
 
@@ -206,15 +205,10 @@ class Spans:
 
     def _end(self, message: Message, call: Call) -> None:
         span = self._spans[message.id]
-        _set(span, _described(message, call))
+        span.set_attributes(_described(message, call))
         if self._content and call.prompt:
-            _set(
-                span,
-                {
-                    "gen_ai.input.messages": _messages(_turns(call.prompt)),
-                    "gen_ai.output.messages": _answer(call.reply),
-                },
-            )
+            span.set_attribute("gen_ai.input.messages", _messages(_turns(call.prompt)))
+            span.set_attribute("gen_ai.output.messages", _answer(call.reply))
         if call.error is not None:
             _fail(span, call.error)
         # The call's own times may come from a record, for example in a replayed nested graph.
@@ -250,11 +244,6 @@ def _described(message: Message, call: Call) -> dict[str, _Value]:
     if call.rescued is not None:
         found["swarm_ui.rescued"] = str(call.rescued)
     return found
-
-
-def _set(span: Span, attributes: dict[str, _Value]) -> None:
-    for key, value in attributes.items():
-        span.set_attribute(key, value)
 
 
 def _fail(span: Span, failure: Failure) -> None:

@@ -22,6 +22,7 @@ from swarm_ui.rollout.episodes import Intervene, rollout_stream
 from swarm_ui.rollout.policy import Policy
 from swarm_ui.rollout.pool import EnvironmentPool, Job, MakeEnvironment, Restarts
 from swarm_ui.storage.run_directory import RunDirectory
+from swarm_ui.storage.run_lock import only_writer
 from swarm_ui.trace.jsonl import append_jsonl, iter_jsonl, repair_jsonl, write_jsonl
 from swarm_ui.trace.records import Episode
 
@@ -80,22 +81,23 @@ class Evaluator:
             max_steps: truncates episodes.
             score: computes the benchmark's own measures.
         """
-        kept = finished_episodes(self._run, trial)
-        left = list((Counter(trial.jobs) - Counter((e.task, e.seed) for e in kept)).elements())
-        if left:
-            pool = EnvironmentPool(
-                make_environment, min(concurrency, len(left)), restarts=Restarts(retries=1)
-            )
-            stream = rollout_stream(
-                pool, policy, left, intervention=intervention, max_steps=max_steps
-            )
-            await self._play(trial, kept, pool, stream)
-        episodes = in_order(trial.jobs, _saved(self._run, trial))
-        result = _result(trial, episodes, Cost.of_episodes(episodes))
-        if score is not None:
-            result = replace(result, measures=score(episodes))
-        self.results.put(result)
-        self.results.save(self._run.path)
+        with only_writer(self._run.path, "episodes"):
+            kept = finished_episodes(self._run, trial)
+            left = list((Counter(trial.jobs) - Counter((e.task, e.seed) for e in kept)).elements())
+            if left:
+                pool = EnvironmentPool(
+                    make_environment, min(concurrency, len(left)), restarts=Restarts(retries=1)
+                )
+                stream = rollout_stream(
+                    pool, policy, left, intervention=intervention, max_steps=max_steps
+                )
+                await self._play(trial, kept, pool, stream)
+            episodes = in_order(trial.jobs, _saved(self._run, trial))
+            result = _result(trial, episodes, Cost.of_episodes(episodes))
+            if score is not None:
+                result = replace(result, measures=score(episodes))
+            self.results.put(result)
+            self.results.save(self._run.path)
 
     async def _play(
         self,

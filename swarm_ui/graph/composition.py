@@ -43,7 +43,7 @@ class OpenGraph(Generic[G]):
     if not TYPE_CHECKING:  # type checkers detect that a fan is not a graph
 
         def __getattr__(self, name: str) -> NoReturn:
-            if name.startswith("_") or not hasattr(type(self._graph), name):
+            if name.startswith("_") or not hasattr(self._graph, name):
                 raise AttributeError(f"'OpenGraph' object has no attribute '{name}'")
             raise GraphError(
                 f"no '{name}' yet: '{self._graph.name}' has open ends ({', '.join(self.ends)}). "

@@ -35,6 +35,21 @@ class Dag(GraphNode):
     :class:`~swarm_ui.graph.graph.CollabGraph` adds the operations.
     """
 
+    id: str
+    name: str
+    nodes: Mapping[str, Node]
+    """Nodes by name, in the order given."""
+    edges: tuple[Edge, ...]
+    """All (sender, listener) pairs, in order; those into closing nodes too."""
+    when: Mapping[Edge, Condition]
+    """Conditions of those edges that have one."""
+    fallbacks: Mapping[str, Node]
+    """Nodes that answer in place of a node that failed, by its name."""
+    output: str
+    rounds: int
+    predecessors: Mapping[str, tuple[str, ...]]
+    """The senders of the messages that each node receives, in edge order."""
+
     def __init__(
         self,
         nodes: Iterable[Node] | Mapping[str, Node],
@@ -65,78 +80,42 @@ class Dag(GraphNode):
         if rounds < 1:
             raise GraphError(f"rounds must be at least 1, got {rounds}")
         check_name(name)
-        self._nodes: Mapping[str, Node] = MappingProxyType(members)
-        self._edges = electorate(members, checked_edges(members, edges))
-        self._when = check_conditions(self._edges, when)
-        self._fallbacks = check_fallbacks(members, fallbacks)
-        self._rounds = rounds
-        self._name = name
-        self._heard = MappingProxyType(predecessors(members, self._edges))
-        topological(self._heard)
-        self._output = only_sink(members, self._edges) if output is None else output
-        if self._output not in members:
-            raise GraphError(unknown("output", self._output, members))
+        self.id = self.name = name
+        self.nodes = MappingProxyType(members)
+        self.edges = electorate(members, checked_edges(members, edges))
+        self.when = check_conditions(self.edges, when)
+        self.fallbacks = check_fallbacks(members, fallbacks)
+        self.rounds = rounds
+        self.predecessors = MappingProxyType(predecessors(members, self.edges))
+        topological(self.predecessors)
+        self.output = only_sink(members, self.edges) if output is None else output
+        if self.output not in members:
+            raise GraphError(unknown("output", self.output, members))
 
-    @property
-    def id(self) -> str:
-        return self._name
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def nodes(self) -> Mapping[str, Node]:
-        """Nodes by name, in the order given."""
-        return self._nodes
-
-    @property
-    def edges(self) -> tuple[Edge, ...]:
-        """All (sender, listener) pairs, in order; those into closing nodes too."""
-        return self._edges
-
-    @property
-    def when(self) -> Mapping[Edge, Condition]:
-        """Conditions of those edges that have one."""
-        return self._when
-
-    @property
-    def fallbacks(self) -> Mapping[str, Node]:
-        """Nodes that answer in place of a node that failed, by its name."""
-        return self._fallbacks
-
-    @property
-    def output(self) -> str:
-        return self._output
-
-    @property
-    def rounds(self) -> int:
-        return self._rounds
-
-    @property
-    def predecessors(self) -> Mapping[str, tuple[str, ...]]:
-        """The senders of the messages that each node receives, in edge order."""
-        return self._heard
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in self.__dict__:
+            raise AttributeError(f"a graph is immutable: '{name}' cannot be set; make another one")
+        super().__setattr__(name, value)
 
     heard = renamed_property("heard", "predecessors")
 
     @cached_property
     def closing(self) -> tuple[str, ...]:
         """Nodes that are called once, after the last round: votes and their successors."""
-        after = descendants((n for n, node in self._nodes.items() if closes(node)), self._edges)
-        return tuple(name for name in self._nodes if name in after)
+        after = descendants((n for n, node in self.nodes.items() if closes(node)), self.edges)
+        return tuple(name for name in self.nodes if name in after)
 
     @cached_property
     def agents(self) -> tuple[str, ...]:
         """Nodes that are called in every round."""
         after = frozenset(self.closing)
-        return tuple(name for name in self._nodes if name not in after)
+        return tuple(name for name in self.nodes if name not in after)
 
     @cached_property
     def talk(self) -> tuple[Edge, ...]:
         """Edges among agents, which messages travel over every round: what can be learned."""
         after = frozenset(self.closing)
-        return tuple(edge for edge in self._edges if edge[1] not in after)
+        return tuple(edge for edge in self.edges if edge[1] not in after)
 
     # -- other graphs from this one -----------------------------------------------------------
 
@@ -145,7 +124,7 @@ class Dag(GraphNode):
         after = frozenset(self.closing)
         new = tuple(edges)
         spoken_to = {listener for _, listener in new}
-        kept = [e for e in self._edges if e[1] in after and e[1] not in spoken_to]
+        kept = [e for e in self.edges if e[1] in after and e[1] not in spoken_to]
         return self._with(edges=[*new, *kept])
 
     def with_edge(self, sender: str, listener: str, *, when: Condition | None = None) -> Self:
@@ -154,13 +133,13 @@ class Dag(GraphNode):
         ``when``: which of the sender's messages travel over it; ``None``: all.
         """
         edge = (sender, listener)
-        if edge in self._edges:
+        if edge in self.edges:
             raise GraphError(
                 f"there is an edge {sender} -> {listener} already; "
                 f"with_route('{sender}', {{'{listener}': condition}}) gives it a condition"
             )
         new = {} if when is None else {edge: when}
-        return self._with(edges=[*self._edges, edge], when={**self._when, **new})
+        return self._with(edges=[*self.edges, edge], when={**self.when, **new})
 
     def with_route(
         self, sender: str, routes: Mapping[str, Condition], *, otherwise: str | None = None
@@ -183,12 +162,12 @@ class Dag(GraphNode):
                 raise GraphError(f"'{otherwise}' has a condition and cannot be 'otherwise' too")
             ways[otherwise] = Otherwise(tuple(routes.values()))
         conditions = {(sender, listener): condition for listener, condition in ways.items()}
-        new = [edge for edge in conditions if edge not in self._edges]
-        return self._with(edges=[*self._edges, *new], when={**self._when, **conditions})
+        new = [edge for edge in conditions if edge not in self.edges]
+        return self._with(edges=[*self.edges, *new], when={**self.when, **conditions})
 
     def with_fallback(self, name: str, node: Node) -> Self:
         """``node`` answers in place of ``name`` when that one fails; the failure is recorded."""
-        return self._with(fallbacks={**self._fallbacks, name: node})
+        return self._with(fallbacks={**self.fallbacks, name: node})
 
     def without_edge(self, sender: str, listener: str) -> Self:
         return self.without_edges([(sender, listener)])
@@ -200,12 +179,12 @@ class Dag(GraphNode):
             GraphError: there is no such edge, or a vote would have no incoming edge left.
         """
         gone = dict.fromkeys(edges)
-        there = frozenset(self._edges)
+        there = frozenset(self.edges)
         for edge in gone:
             if edge not in there:
                 raise GraphError(no_edge(edge, "remove", there))
-        left = [e for e in self._edges if e not in gone]
-        check_heard(self._nodes, left)
+        left = [e for e in self.edges if e not in gone]
+        check_heard(self.nodes, left)
         return self._with(edges=left)
 
     def with_node(
@@ -219,16 +198,16 @@ class Dag(GraphNode):
         """One more node (which may be a graph), or another one under a name already there."""
         label = node.id if name is None else name
         new = [(sender, label) for sender in hears] + [(label, other) for other in heard_by]
-        return self._with(nodes={**self._nodes, label: node}, edges=[*self._edges, *new])
+        return self._with(nodes={**self.nodes, label: node}, edges=[*self.edges, *new])
 
     def without_node(self, name: str) -> Self:
         """Without one node, its edges and its vote."""
-        if name not in self._nodes:
-            raise GraphError(unknown("node", name, self._nodes))
-        if name == self._output:
+        if name not in self.nodes:
+            raise GraphError(unknown("node", name, self.nodes))
+        if name == self.output:
             raise GraphError(f"'{name}' is the output; make another node the output first")
-        nodes = {label: node for label, node in self._nodes.items() if label != name}
-        edges = [edge for edge in self._edges if name not in edge]
+        nodes = {label: node for label, node in self.nodes.items() if label != name}
+        edges = [edge for edge in self.edges if name not in edge]
         check_heard(nodes, edges)
         return self._with(nodes=nodes, edges=edges)
 
@@ -249,16 +228,16 @@ class Dag(GraphNode):
             return names.get(edge[0], edge[0]), names.get(edge[1], edge[1])
 
         for old in names:
-            if old not in self._nodes:
-                raise GraphError(unknown("node", old, self._nodes))
-        new = [names.get(name, name) for name in self._nodes]
+            if old not in self.nodes:
+                raise GraphError(unknown("node", old, self.nodes))
+        new = [names.get(name, name) for name in self.nodes]
         check_unique(new)
         return self._with(
-            nodes=dict(zip(new, self._nodes.values(), strict=True)),
-            edges=[pair(edge) for edge in self._edges],
-            output=names.get(self._output, self._output),
-            when={pair(edge): condition for edge, condition in self._when.items()},
-            fallbacks={names.get(n, n): node for n, node in self._fallbacks.items()},
+            nodes=dict(zip(new, self.nodes.values(), strict=True)),
+            edges=[pair(edge) for edge in self.edges],
+            output=names.get(self.output, self.output),
+            when={pair(edge): condition for edge, condition in self.when.items()},
+            fallbacks={names.get(n, n): node for n, node in self.fallbacks.items()},
         )
 
     def _with(
@@ -273,17 +252,17 @@ class Dag(GraphNode):
         fallbacks: Mapping[str, Node] | None = None,
     ) -> Self:
         """What is not given stays; conditions and fallbacks go with their edge or node."""
-        members = self._nodes if nodes is None else nodes
-        pairs = self._edges if edges is None else tuple(edges)
-        kept = self._when if when is None else when
-        instead = self._fallbacks if fallbacks is None else fallbacks
+        members = self.nodes if nodes is None else nodes
+        pairs = self.edges if edges is None else tuple(edges)
+        kept = self.when if when is None else when
+        instead = self.fallbacks if fallbacks is None else fallbacks
         left = frozenset(pairs)
         return type(self)(
             members,
             pairs,
-            output=self._output if output is None else output,
-            rounds=self._rounds if rounds is None else rounds,
-            name=self._name if name is None else name,
+            output=self.output if output is None else output,
+            rounds=self.rounds if rounds is None else rounds,
+            name=self.name if name is None else name,
             when={e: c for e, c in kept.items() if when is not None or e in left},
             fallbacks={n: f for n, f in instead.items() if fallbacks is not None or n in members},
         )

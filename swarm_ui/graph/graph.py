@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from functools import partial
+from random import Random
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from swarm_ui.agent_view import AgentView
 from swarm_ui.deprecation import renamed_keywords
 from swarm_ui.engine.events import OnEvent, call_all
-from swarm_ui.engine.executor import execute, nested, run_blocking
+from swarm_ui.engine.executor import RunOptions, execute, nested, run_blocking
 from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.replay import Prompt, replay, resample
 from swarm_ui.engine.stream import RunStream
 from swarm_ui.graph import diagrams, serialization, shapes
 from swarm_ui.graph.composition import OpenGraph, Part, start, then
 from swarm_ui.graph.dag import Dag
-from swarm_ui.graph.shapes import Nodes
+from swarm_ui.graph.shapes import Nodes, Shape, ShapeOptions
 from swarm_ui.graph.team_spec import TeamOptions, TeamSpec
 from swarm_ui.graph.team_spec import Views as Views
 from swarm_ui.graph.team_spec import VoteRule as VoteRule
-from swarm_ui.graph.topology import Edge
+from swarm_ui.graph.topology import Edge, random_dag
+from swarm_ui.graph.validation import named
 from swarm_ui.message import Message
 from swarm_ui.model import ChatModel
 from swarm_ui.node import Condition, Node, NodeContext, NodeReply
 from swarm_ui.observation import Observation
-from swarm_ui.storage.protocol import Store
 from swarm_ui.trace.records import Trace
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class CollabGraph(Dag):
 
     def compose(self, other: Dag | Node) -> Self:
         """Both graphs as one: the other's first nodes receive this one's output (``>>``)."""
-        return then(self, (self._output,), other)
+        return then(self, (self.output,), other)
 
     @overload
     def __rshift__(self, other: Sequence[Part] | OpenGraph[Any]) -> OpenGraph[Self]: ...
@@ -65,7 +66,7 @@ class CollabGraph(Dag):
     def __rshift__(self, other: Dag | Node) -> Self: ...
     def __rshift__(self, other: Part | Sequence[Part]) -> Self | OpenGraph[Self]:
         """:meth:`compose`; a list fans out: ``graph >> [a, b] >> c`` gives ``c`` both messages."""
-        return then(self, (self._output,), other)
+        return then(self, (self.output,), other)
 
     def __rrshift__(self, other: Node | Sequence[Part]) -> Self:
         return then(*start(self, other), self)
@@ -73,73 +74,33 @@ class CollabGraph(Dag):
     # -- running ------------------------------------------------------------------------------
 
     @renamed_keywords(run="run_id", given="cached", tell="on_event")
-    async def run(
-        self,
-        observation: Observation | str,
-        *,
-        seed: int = 0,
-        run_id: str = "",
-        edge_logprob: float | None = None,
-        limits: Limits | None = None,
-        cached: Trace | None = None,
-        store: Store | None = None,
-        on_event: OnEvent | None = None,
-    ) -> Trace:
+    async def run(self, observation: Observation | str, **options: Unpack[RunOptions]) -> Trace:
         """Decide once; see :func:`swarm_ui.engine.executor.execute`.
 
-        A string is a goal on no screen.
+        Args:
+            observation: the screen; a string is a goal on no screen.
+            options: the keyword arguments of ``execute``, such as ``seed=7, run_id="monday"``.
         """
-        return await execute(
-            self,
-            _screen(observation),
-            seed=seed,
-            run_id=run_id,
-            edge_logprob=edge_logprob,
-            limits=limits,
-            cached=cached,
-            store=store,
-            on_event=on_event,
-        )
+        if isinstance(observation, str):
+            observation = Observation(goal=observation, elements=())
+        return await execute(self, observation, **options)
 
-    @renamed_keywords(run="run_id", tell="on_event")
-    def run_sync(
-        self,
-        observation: Observation | str,
-        *,
-        seed: int = 0,
-        run_id: str = "",
-        limits: Limits | None = None,
-        store: Store | None = None,
-        on_event: OnEvent | None = None,
-    ) -> Trace:
+    @renamed_keywords(run="run_id", given="cached", tell="on_event")
+    def run_sync(self, observation: Observation | str, **options: Unpack[RunOptions]) -> Trace:
         """:meth:`run` for scripts and notebooks; works inside a running event loop too."""
-        return run_blocking(
-            self.run(
-                observation, seed=seed, run_id=run_id, limits=limits, store=store, on_event=on_event
-            )
-        )
+        return run_blocking(self.run(observation, **options))
 
-    @renamed_keywords(run="run_id", tell="on_event")
-    def stream(
-        self,
-        observation: Observation | str,
-        *,
-        seed: int = 0,
-        run_id: str = "",
-        limits: Limits | None = None,
-        store: Store | None = None,
-        on_event: OnEvent | None = None,
-    ) -> RunStream:
+    @renamed_keywords(run="run_id", given="cached", tell="on_event")
+    def stream(self, observation: Observation | str, **options: Unpack[RunOptions]) -> RunStream:
         """The events of a run while it is running (``async for event in team.stream(screen)``).
 
         ``on_event`` is called with them too.
         """
+        listener = options.pop("on_event", None)
 
         def begin(queue: OnEvent) -> Coroutine[Any, Any, Trace]:
-            both = queue if on_event is None else call_all(on_event, queue)
-            return self.run(
-                observation, seed=seed, run_id=run_id, limits=limits, store=store, on_event=both
-            )
+            options["on_event"] = queue if listener is None else call_all(listener, queue)
+            return self.run(observation, **options)
 
         return RunStream(begin)
 
@@ -163,8 +124,16 @@ class CollabGraph(Dag):
             messages: replacements of recorded messages, by id; a string replaces only the content.
             without: ids of messages that are not delivered.
             prompts: by message id, another prompt text, or a function that changes the request.
-            nodes: by name, another node, or the same with another model.
-            again: ids of calls to make again.
+            nodes: by name (``"team/agent_0"`` inside a nested graph), another node, or the same
+                with another model; all its calls are made again.
+            again: ids of calls to make again as they were.
+            limits: as of any run.
+
+        Returns:
+            the new trace, under the same run name and seed.
+
+        Raises:
+            ConfigError: an id or a name is not in the trace.
         """
         return await replay(
             self,
@@ -180,9 +149,15 @@ class CollabGraph(Dag):
     async def resample(
         self, trace: Trace, message: str, k: int, *, limits: Limits | None = None
     ) -> list[Trace]:
-        """``k`` traces in which one message (by id) was sampled again, with its consequences.
+        """``k`` traces, in each of which one call was sampled again, with its consequences.
 
-        See :func:`swarm_ui.engine.replay.resample`.
+        Each trace makes that call with a different seed, and repeats only the calls that receive a
+        difference. An agent at temperature 0 answers the same every time; give it another
+        temperature with ``nodes=`` of :meth:`replay` first.
+
+        Args:
+            message: id of the message to sample again.
+            k: how many samples, at least 1; sample ``i`` is the same in every call.
         """
         return await resample(self, trace, message, k, limits=limits)
 
@@ -237,65 +212,46 @@ class CollabGraph(Dag):
         return solo(cls, model, adapter, temperature, view, max_tokens, timeout)
 
     @classmethod
-    def chain(
-        cls, nodes: Nodes, *, vote: Node | None = None, rounds: int = 1, name: str = "chain"
-    ) -> Self:
+    def _shaped(cls, nodes: Nodes, shape: Shape, default_name: str, options: ShapeOptions) -> Self:
+        members, edges, output = shapes.shaped(nodes, shape, options.get("vote"))
+        name = options.get("name", default_name)
+        return cls(members, edges, output, options.get("rounds", 1), name)
+
+    @classmethod
+    def chain(cls, nodes: Nodes, **options: Unpack[ShapeOptions]) -> Self:
         """Each node receives from the one before; the last answers.
 
         As in all shapes, a ``vote`` (or another node) at the end receives from all of them and
         answers instead. ``CollabGraph.chain([...]) >> node`` adds a node that receives only the
         answer.
         """
-        return cls(*shapes.shaped(nodes, shapes.chain, vote), rounds=rounds, name=name)
+        return cls._shaped(nodes, shapes.chain, "chain", options)
 
     @classmethod
-    def star(
-        cls,
-        hub: Node,
-        spokes: Iterable[Node],
-        *,
-        vote: Node | None = None,
-        rounds: int = 1,
-        name: str = "star",
-    ) -> Self:
+    def star(cls, hub: Node, spokes: Iterable[Node], **options: Unpack[ShapeOptions]) -> Self:
         """The hub receives from all others and answers.
 
         For the opposite direction use ``hub >> [a, b] >> node``.
         """
-        return cls(*shapes.shaped([hub, *spokes], shapes.star, vote), rounds=rounds, name=name)
+        return cls._shaped([hub, *spokes], shapes.star, "star", options)
 
     @classmethod
-    def debate(
-        cls, nodes: Nodes, *, vote: Node | None = None, rounds: int = 1, name: str = "debate"
-    ) -> Self:
+    def debate(cls, nodes: Nodes, **options: Unpack[ShapeOptions]) -> Self:
         """Each node receives from all nodes before it in the given order."""
-        return cls(*shapes.shaped(nodes, shapes.debate, vote), rounds=rounds, name=name)
+        return cls._shaped(nodes, shapes.debate, "debate", options)
 
     @classmethod
-    def layered(
-        cls,
-        layers: Iterable[Iterable[Node]],
-        *,
-        vote: Node | None = None,
-        rounds: int = 1,
-        name: str = "layered",
-    ) -> Self:
+    def layered(cls, layers: Iterable[Iterable[Node]], **options: Unpack[ShapeOptions]) -> Self:
         """Each node receives from the whole previous layer: ``[[a], [b, c], [d]]``."""
-        return cls(*shapes.shaped_layers(layers, vote), rounds=rounds, name=name)
+        rows = shapes.rows(layers)
+        names = [list(named(row)) for row in rows]
+        nodes = [node for row in rows for node in row]
+        return cls._shaped(nodes, lambda _: shapes.layered(names), "layered", options)
 
     @classmethod
-    def tree(
-        cls,
-        nodes: Nodes,
-        *,
-        branching: int = 2,
-        vote: Node | None = None,
-        rounds: int = 1,
-        name: str = "tree",
-    ) -> Self:
+    def tree(cls, nodes: Nodes, *, branching: int = 2, **options: Unpack[ShapeOptions]) -> Self:
         """Each node receives from its children; the first node is the root and answers."""
-        shape = partial(shapes.tree, branching=branching)
-        return cls(*shapes.shaped(nodes, shape, vote), rounds=rounds, name=name)
+        return cls._shaped(nodes, partial(shapes.tree, branching=branching), "tree", options)
 
     @classmethod
     def random(
@@ -304,12 +260,12 @@ class CollabGraph(Dag):
         *,
         density: float = 0.5,
         seed: int = 0,
-        vote: Node | None = None,
-        rounds: int = 1,
-        name: str = "random",
+        **options: Unpack[ShapeOptions],
     ) -> Self:
         """A random DAG. Without a vote, its last node receives from all without successors."""
-        return cls(*shapes.shaped_randomly(nodes, density, seed, vote), rounds=rounds, name=name)
+        draw = shapes.converging if options.get("vote") is None else random_dag
+        shape = partial(draw, density=density, rng=Random(seed))
+        return cls._shaped(nodes, shape, "random", options)
 
     # -- other forms --------------------------------------------------------------------------
 
@@ -386,17 +342,10 @@ class CollabGraph(Dag):
         return scrolling(self._repr_svg_())
 
     def __repr__(self) -> str:
-        names = list(self._nodes)
+        names = list(self.nodes)
         told = ", ".join(names if len(names) < 8 else [*names[:6], f"... {len(names) - 6} more"])
-        ways = f", {len(self._when)} of them conditional" if self._when else ""
+        ways = f", {len(self.when)} of them conditional" if self.when else ""
         return (
-            f"CollabGraph('{self._name}': {told}; {len(self._edges)} edges{ways}; "
-            f"output '{self._output}', {self._rounds} round{'s' * (self._rounds > 1)})"
+            f"CollabGraph('{self.name}': {told}; {len(self.edges)} edges{ways}; "
+            f"output '{self.output}', {self.rounds} round{'s' * (self.rounds > 1)})"
         )
-
-
-def _screen(observation: Observation | str) -> Observation:
-    """A string is a goal on no screen."""
-    return (
-        Observation(goal=observation, elements=()) if isinstance(observation, str) else observation
-    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from swarm_ui.errors import GraphError
+from swarm_ui.errors import UNREADABLE, GraphError
 from swarm_ui.graph.dag import Dag
 from swarm_ui.graph.topology import Edge
 from swarm_ui.graph.validation import Otherwise
@@ -76,38 +76,29 @@ class ConditionNames:
 def structure(graph: Dag, names: ConditionNames | None = None) -> Structure:
     """What a graph is made of, nested graphs inside."""
     names = names or ConditionNames()
+
+    def entry(name: str, node: Node) -> NodeEntry:
+        inside = structure(node, names) if isinstance(node, Dag) else None
+        return NodeEntry(id=name, kind=type(node).__name__, inside=inside)
+
+    def condition(edge: Edge, found: Condition) -> ConditionEntry:
+        others = found.conditions if isinstance(found, Otherwise) else ()
+        name = names.of(found)
+        return ConditionEntry(edge=edge, name=name, none_of=tuple([names.of(o) for o in others]))
+
+    nodes = [entry(name, node) for name, node in graph.nodes.items()]
+    when = [condition(edge, graph.when[edge]) for edge in graph.edges if edge in graph.when]
+    fallbacks = [entry(n, graph.fallbacks[n]) for n in graph.nodes if n in graph.fallbacks]
     return Structure(
         version=1,
         name=graph.name,
-        nodes=tuple([_entry(name, node, names) for name, node in graph.nodes.items()]),
+        nodes=tuple(nodes),
         edges=graph.edges,
         output=graph.output,
         rounds=graph.rounds,
-        when=tuple(
-            [
-                ConditionEntry(edge=edge, name=names.of(found), none_of=_others(found, names))
-                for edge in graph.edges
-                if (found := graph.when.get(edge)) is not None
-            ]
-        ),
-        fallbacks=tuple(
-            [
-                _entry(name, graph.fallbacks[name], names)
-                for name in graph.nodes
-                if name in graph.fallbacks
-            ]
-        ),
+        when=tuple(when),
+        fallbacks=tuple(fallbacks),
     )
-
-
-def _entry(name: str, node: Node, names: ConditionNames) -> NodeEntry:
-    inside = structure(node, names) if isinstance(node, Dag) else None
-    return NodeEntry(id=name, kind=type(node).__name__, inside=inside)
-
-
-def _others(condition: Condition, names: ConditionNames) -> tuple[str, ...]:
-    others = condition.conditions if isinstance(condition, Otherwise) else ()
-    return tuple([names.of(other) for other in others])
 
 
 def to_json(graph: Dag) -> str:
@@ -134,13 +125,14 @@ def from_json(
         if version != 1:
             raise GraphError(f"a graph structure of version {version}; this release reads 1")
         found = msgspec.json.decode(text, type=Structure)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise GraphError(f"not the structure of a graph: {error}") from error
     missing = list(_missing(found.nodes, nodes, ""))
     if missing:
         raise GraphError(f"no node given for: {', '.join(missing)}")
-    _check_meant(found, when, fallbacks)
-    read: W = _Reader(graph, nodes, when, fallbacks).graph(found, "")
+    reader = _Reader(graph, nodes, when, fallbacks)
+    reader.check(found)
+    read: W = reader.graph(found)
     return read
 
 
@@ -155,30 +147,12 @@ def _missing(entries: Iterable[NodeEntry], given: Mapping[str, Node], path: str)
             yield full
 
 
-def _check_meant(
-    found: Structure,
-    when: Mapping[str, Condition] | Mapping[Edge, Condition],
-    fallbacks: Mapping[str, Node],
-) -> None:
-    """Nothing is given for an edge or a node that has no condition or no fallback."""
-    edges: set[Edge] = set()
-    names: set[str] = set()
-    for path, inner in _all(found, ""):
-        edges |= {(path + e.edge[0], path + e.edge[1]) for e in inner.when}
-        names |= {path + e.id for e in inner.fallbacks}
-    for edge in when:
-        if not isinstance(edge, str) and edge not in edges:
-            raise GraphError(f"no condition is written for an edge {' -> '.join(edge)}")
-    for name in fallbacks:
-        if name not in names:
-            raise GraphError(f"no fallback is written for '{name}'")
-
-
-def _all(found: Structure, path: str) -> Iterator[tuple[str, Structure]]:
+def _nested(found: Structure, path: str = "") -> Iterator[tuple[str, Structure]]:
+    """A structure and all inside it, each with the names around it, ``"team/"``."""
     yield path, found
     for entry in found.nodes:
         if entry.inside is not None:
-            yield from _all(entry.inside, f"{path}{entry.id}/")
+            yield from _nested(entry.inside, f"{path}{entry.id}/")
 
 
 class _Reader:
@@ -195,32 +169,37 @@ class _Reader:
         self._named = {key: found for key, found in when.items() if isinstance(key, str)}
         self._placed = {key: found for key, found in when.items() if not isinstance(key, str)}
 
-    def graph(self, found: Structure, path: str) -> Any:
-        nodes = {entry.id: self._node(entry, path) for entry in found.nodes}
-        fallbacks = {entry.id: self._fallback(entry, path) for entry in found.fallbacks}
+    def check(self, found: Structure) -> None:
+        """Nothing is given for an edge or a node that has no condition or no fallback."""
+        parts = list(_nested(found))
+        edges = {(path + e.edge[0], path + e.edge[1]) for path, s in parts for e in s.when}
+        names = {path + entry.id for path, s in parts for entry in s.fallbacks}
+        for edge in self._placed:
+            if edge not in edges:
+                raise GraphError(f"no condition is written for an edge {' -> '.join(edge)}")
+        for name in self._fallbacks:
+            if name not in names:
+                raise GraphError(f"no fallback is written for '{name}'")
+
+    def graph(self, found: Structure, path: str = "") -> Any:
+        nodes = {entry.id: self._node(entry, path + entry.id) for entry in found.nodes}
+        fallbacks = {entry.id: self._fallback(entry, path + entry.id) for entry in found.fallbacks}
         when = self._conditions(found.when, path)
         try:
             return self._kind(
-                nodes,
-                found.edges,
-                output=found.output,
-                rounds=found.rounds,
-                name=found.name,
-                when=when,
-                fallbacks=fallbacks,
-            )
+                nodes, found.edges, found.output, found.rounds, found.name,
+                when=when, fallbacks=fallbacks,
+            )  # fmt: skip
         except GraphError as error:
             raise GraphError(f"inside '{path[:-1]}': {error}" if path else str(error)) from error
 
-    def _node(self, entry: NodeEntry, path: str) -> Node:
-        full = path + entry.id
+    def _node(self, entry: NodeEntry, full: str) -> Node:
         if full in self._nodes or entry.inside is None:
             return self._nodes[full]
         found: Node = self.graph(entry.inside, full + "/")
         return found
 
-    def _fallback(self, entry: NodeEntry, path: str) -> Node:
-        full = path + entry.id
+    def _fallback(self, entry: NodeEntry, full: str) -> Node:
         if full not in self._fallbacks:
             raise GraphError(
                 f"'{full}' has a fallback, a {entry.kind}: give one as fallbacks={{'{full}': ...}}"
@@ -228,21 +207,18 @@ class _Reader:
         return self._fallbacks[full]
 
     def _conditions(self, entries: Iterable[ConditionEntry], path: str) -> dict[Edge, Condition]:
-        known = dict(self._named)
-        found: dict[Edge, Condition] = {}
-        for entry in entries:
-            placed = self._placed.get((path + entry.edge[0], path + entry.edge[1]))
-            if placed is not None:
-                found[entry.edge] = placed
-                known.setdefault(entry.name, placed)
+        places = {e.edge: (path + e.edge[0], path + e.edge[1]) for e in entries}
+        found = {edge: self._placed[at] for edge, at in places.items() if at in self._placed}
+        known = {e.name: found[e.edge] for e in reversed([*entries]) if e.edge in found}
+        known |= self._named
         for entry in entries:
             if entry.edge in found:
                 continue
             for name in entry.none_of or (entry.name,):
                 if name not in known:
                     raise GraphError(
-                        f"edge {path}{entry.edge[0]} -> {path}{entry.edge[1]} has the condition "
-                        f"'{name}': give the function as when={{'{name}': ...}}"
+                        f"edge {' -> '.join(places[entry.edge])} has the condition '{name}': "
+                        f"give the function as when={{'{name}': ...}}"
                     )
             others = tuple([known[name] for name in entry.none_of])
             found[entry.edge] = Otherwise(others) if others else known[entry.name]

@@ -12,10 +12,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TypeVar
+from typing import TypedDict, TypeVar
 
 from swarm_ui.errors import GraphError
-from swarm_ui.graph.topology import Edge, forward_edges, random_dag, shuffled
+from swarm_ui.graph.topology import Edge, forward_edges, shuffled
 from swarm_ui.graph.validation import check_unique, named
 from swarm_ui.node import Node
 
@@ -25,6 +25,17 @@ Shape = Callable[[Sequence[str]], Iterable[Edge]]
 
 Nodes = Iterable[Node] | Mapping[str, Node]
 """Nodes under their own names, or under those a mapping gives."""
+
+
+class ShapeOptions(TypedDict, total=False):
+    """The keyword arguments of every shape of :class:`~swarm_ui.graph.graph.CollabGraph`."""
+
+    vote: Node | None
+    """Receives from all nodes and answers, such as ``MajorityVote()``; default: none."""
+    rounds: int
+    """How often each agent is called; default: 1."""
+    name: str
+    """Of the graph; default: that of the shape."""
 
 
 def chain(names: Sequence[str]) -> tuple[Edge, ...]:
@@ -62,9 +73,9 @@ def tree(names: Sequence[str], branching: int = 2) -> tuple[Edge, ...]:
 
 def layered(layers: Iterable[Sequence[str]]) -> tuple[Edge, ...]:
     """Each receives from the whole previous layer: ``[["a"], ["b", "c"], ["d"]]``."""
-    rows = _rows(layers)
-    _distinct("layered graph", [name for row in rows for name in row])
-    return tuple((s, listener) for low, high in pairwise(rows) for listener in high for s in low)
+    levels = rows(layers)
+    _distinct("layered graph", [name for level in levels for name in level])
+    return tuple((s, listener) for low, high in pairwise(levels) for listener in high for s in low)
 
 
 def converging(names: Sequence[str], density: float, rng: random.Random) -> tuple[Edge, ...]:
@@ -95,33 +106,16 @@ def shaped(
     return {**members, name: vote}, edges + tuple((n, name) for n in members), name
 
 
-def shaped_layers(
-    layers: Iterable[Iterable[Node]], vote: Node | None
-) -> tuple[dict[str, Node], tuple[Edge, ...], str | None]:
-    """:func:`shaped` for nodes layer by layer."""
-    rows = _rows(layers)
-    names = [list(named(row)) for row in rows]
-    return shaped([node for row in rows for node in row], lambda _: layered(names), vote)
-
-
-def shaped_randomly(
-    nodes: Nodes, density: float, seed: int, vote: Node | None
-) -> tuple[dict[str, Node], tuple[Edge, ...], str | None]:
-    """:func:`shaped` at random; without a vote all paths lead to one node."""
-    draw = converging if vote is None else random_dag
-    return shaped(nodes, lambda names: draw(names, density, random.Random(seed)), vote)
-
-
-def _rows(layers: Iterable[Iterable[T]]) -> list[list[T]]:
+def rows(layers: Iterable[Iterable[T]]) -> list[list[T]]:
     """The layers as lists, none of them empty or a single thing."""
-    rows: list[list[T]] = []
+    found: list[list[T]] = []
     for k, layer in enumerate(layers):
         if isinstance(layer, str) or not isinstance(layer, Iterable):
             raise GraphError(f"layer {k} must be a list, got {layer!r}: write [[a], [b, c], [d]]")
-        rows.append(list(layer))
-        if not rows[-1]:
+        found.append(list(layer))
+        if not found[-1]:
             raise GraphError(f"layer {k} is empty")
-    return rows
+    return found
 
 
 def _distinct(what: str, names: Sequence[str]) -> list[str]:

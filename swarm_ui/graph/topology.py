@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 
 from swarm_ui.errors import GraphError
 
@@ -63,11 +64,14 @@ def topological(heard: Mapping[str, Sequence[str]]) -> list[str]:
             if waiting[listener] == 0:
                 order.append(listener)
     if len(order) < len(waiting):
-        cycle = find_cycle({n: s for n, s in heard.items() if waiting[n] > 0}, waiting)
-        raise GraphError(
-            f"the edges form a cycle: {path(cycle)}. Messages within a round must flow one way; "
-            "remove one of these edges (a node receives its own message of the last round anyway)"
-        )
+        try:
+            TopologicalSorter(heard).prepare()
+        except CycleError as error:
+            raise GraphError(
+                f"the edges form a cycle: {path(error.args[1])}. Messages within a round must flow "
+                "one way; remove one of these edges (a node receives its own message of the last "
+                "round anyway)"
+            ) from None
     return order
 
 
@@ -76,20 +80,6 @@ def path(names: Sequence[str]) -> str:
     if len(names) > 12:
         names = [*names[:6], f"({len(names) - 11} more)", *names[-5:]]
     return " -> ".join(names)
-
-
-def find_cycle(heard: Mapping[str, Sequence[str]], waiting: Mapping[str, int]) -> list[str]:
-    """One cycle among names each of which waits for another; the first name is repeated last."""
-    trail: list[str] = []
-    place: dict[str, int] = {}
-    name = next(iter(heard))
-    while name not in place:
-        place[name] = len(trail)
-        trail.append(name)
-        name = next(sender for sender in heard[name] if waiting[sender] > 0)
-    cycle = trail[place[name] :]
-    cycle.reverse()
-    return [*cycle, cycle[0]]
 
 
 def descendants(starts: Iterable[str], edges: Iterable[Edge]) -> set[str]:

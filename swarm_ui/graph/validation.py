@@ -17,9 +17,7 @@ from swarm_ui.node import Condition, Node, scope_of
 class GraphNode:
     """A node that is a graph itself; :class:`~swarm_ui.graph.dag.Dag` is the one there is."""
 
-    @property
-    def nodes(self) -> Mapping[str, Node]:
-        raise NotImplementedError
+    nodes: Mapping[str, Node]
 
 
 def closes(node: Node) -> bool:

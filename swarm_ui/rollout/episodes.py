@@ -1,8 +1,10 @@
 """Plays episodes: a policy acts in an environment until the end; many run concurrently.
 
 If the environment or the endpoint of the model fails, the episode has ``success=None`` and the
-reason; this is never a reward of 0. Errors of the user (:class:`ConfigError`) and exhausted budgets
-(:class:`BudgetExceeded`, with the episodes so far) are raised.
+reason; this is never a reward of 0. What a model causes by what it says (:class:`ReplyError`, an
+action outside all bounds) is a lost step or a failed episode; it never masks one. Errors of the
+user (:class:`ConfigError`) and exhausted budgets (:class:`BudgetExceeded`, with the episodes so
+far) are raised.
 """
 
 from __future__ import annotations
@@ -10,11 +12,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Literal, Protocol, TypeVar
 
 import msgspec
 
-from swarm_ui.action import Action
+from swarm_ui.action import Action, unfit
 from swarm_ui.deprecation import renamed_keywords
 from swarm_ui.environment import Environment
 from swarm_ui.errors import (
@@ -24,6 +27,7 @@ from swarm_ui.errors import (
     Failure,
     ModelError,
     NodeError,
+    SwarmError,
 )
 from swarm_ui.node import derive
 from swarm_ui.rollout.policy import Policy
@@ -101,15 +105,20 @@ async def rollout(
         )
     except BudgetExceeded as error:
         spent, fault = error, Failure.of(error)
-    except (EnvironmentFault, ModelError, NodeError) as error:
+    except (EnvironmentFault, ModelError, NodeError, msgspec.MsgspecError) as error:
         fault = Failure.of(error)
+        if fault.by_model:
+            if isinstance(error, SwarmError) and isinstance(error.partial, Trace):
+                lost = StepRecord(trace=error.partial, truncated=True, note=str(fault))
+                steps.append(lost)
+            fault = None
     episode = Episode(
         environment=environment.name,
         task=task,
         seed=seed,
         policy=policy.name,
         steps=tuple(steps),
-        success=None if fault is not None else steps[-1].reward >= SOLVED,
+        success=None if fault is not None else bool(steps) and steps[-1].reward >= SOLVED,
         fault=fault,
         seconds=clock() - started,
     )
@@ -140,9 +149,11 @@ async def _play(
         if broken is not None:
             return broken
         guidance = None if intervention is None else await intervention(index, trace, environment)
-        if guidance is None:
-            guidance = Intervention()
+        guidance = guidance or Intervention()
         executed = guidance.execute or trace.action or WAIT
+        refused = unfit(executed)
+        if refused is not None:
+            executed = WAIT
         step = await _timed(lap, "step", environment.step(executed))
         full = max_steps is not None and index + 1 >= max_steps and not step.terminated
         record = StepRecord(
@@ -151,7 +162,7 @@ async def _play(
             reward=step.reward,
             terminated=step.terminated,
             truncated=step.truncated or full,
-            note=step.note,
+            note=step.note if refused is None else f"not executed: {refused}",
             credit=guidance.credit,
             credit_source=guidance.credit_source,
             rationale=guidance.rationale,
@@ -167,31 +178,38 @@ async def _play(
 
 
 async def _timed(lap: Lap | None, what: Literal["reset", "step"], doing: Awaitable[T]) -> T:
-    """Report the duration of an operation of the environment, also if it failed."""
-    if lap is None:
-        return await doing
+    """Report the duration of an operation of the environment, also if it failed.
+
+    Raises:
+        EnvironmentFault: the environment failed, or exchanged records that are not valid.
+    """
     clock = asyncio.get_running_loop().time
     began = clock()
     try:
         return await doing
+    except msgspec.MsgspecError as error:
+        raise EnvironmentFault(f"the environment's '{what}' failed: {error}") from error
     finally:
-        lap(what, clock() - began)
+        if lap is not None:
+            lap(what, clock() - began)
 
 
 def no_decision(trace: Trace) -> Failure | None:
     """The technical reason why there is no decision; ``None`` if there is one.
 
     If no agent gives a valid reply, the episode counts as usual. If all agents failed to answer, or
-    the vote failed, that is a fault: an unreachable endpoint does not make a policy bad.
+    the vote failed, that is a fault: an unreachable endpoint does not make a policy bad. A failure
+    that a model caused by what it said is an answer like any other without a valid action.
     """
     if trace.action is not None:
         return None
     agents = frozenset(trace.agents)
     asked = [call for call in trace.calls if call.node in agents]
-    others = [c for c in trace.calls if c.node not in agents and "/" not in c.node and c.error]
-    if others:
-        return _lost(others[0], f"'{others[0].node}' failed")
-    if asked and all(call.error for call in asked):
+    others = [c for c in trace.calls if c.node not in agents and "/" not in c.node]
+    for call in others:
+        if call.error is not None and not call.error.by_model:
+            return _lost(call, f"'{call.node}' failed")
+    if asked and all(call.error is not None and not call.error.by_model for call in asked):
         return _lost(asked[0], f"no agent answered; '{asked[0].node}'")
     return None
 
@@ -275,15 +293,5 @@ async def rollout_many(
 
 
 def _attempt(policy: Policy, intervention: Intervene | None, max_steps: int | None) -> Attempt:
-    async def attempt(environment: Environment, task: str, seed: int, lap: Lap) -> Episode:
-        return await rollout(
-            environment,
-            policy,
-            task=task,
-            seed=seed,
-            intervention=intervention,
-            max_steps=max_steps,
-            lap=lap,
-        )
-
-    return attempt
+    play = partial(rollout, policy=policy, intervention=intervention, max_steps=max_steps)
+    return lambda environment, task, seed, lap: play(environment, task=task, seed=seed, lap=lap)

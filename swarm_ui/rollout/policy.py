@@ -44,11 +44,7 @@ class GraphPolicy:
         """``graph``: a graph, or a function that draws one for an episode."""
         self._graph = graph
         self._limits = limits
-        self._name = name or (graph.name if isinstance(graph, CollabGraph) else "drawn team")
-
-    @property
-    def name(self) -> str:
-        return self._name
+        self.name = name or (graph.name if isinstance(graph, CollabGraph) else "drawn team")
 
     def begin(self, *, task: str, seed: int) -> Decide:
         source = self._graph
@@ -79,7 +75,7 @@ class LoopEscapePolicy:
         limits: Limits | None = None,
     ) -> None:
         self._usual, self._stuck = usual, stuck
-        self._name, self._limits = name, limits
+        self.name, self._limits = name, limits
 
     @classmethod
     def greedy(
@@ -89,10 +85,6 @@ class LoopEscapePolicy:
         usual = CollabGraph.solo(model, adapter=adapter, max_tokens=max_tokens)
         stuck = CollabGraph.solo(model, adapter=adapter, max_tokens=max_tokens, view="shuffle")
         return cls(usual, stuck, name="greedy, loop guard")
-
-    @property
-    def name(self) -> str:
-        return self._name
 
     def begin(self, *, task: str, seed: int) -> Decide:
         seen: set[tuple[object, ...]] = set()
@@ -129,11 +121,7 @@ class SlidingWindowPolicy:
             CollabGraph.solo(model, adapter=adapter, view=window, max_tokens=max_tokens)
             for window in windows(parts)
         ]
-        self._name, self._limits = name, limits
-
-    @property
-    def name(self) -> str:
-        return self._name
+        self.name, self._limits = name, limits
 
     def begin(self, *, task: str, seed: int) -> Decide:
         at = 0
@@ -180,11 +168,7 @@ class Cascade:
             )
         self._team, self._threshold = team, threshold
         self._solo = CollabGraph({self._first: team.nodes[self._first]}, name="solo")
-        self._name, self._limits = name, limits
-
-    @property
-    def name(self) -> str:
-        return self._name
+        self.name, self._limits = name, limits
 
     def begin(self, *, task: str, seed: int) -> Decide:
         async def decide(observation: Observation, seed: int, run: str) -> Trace:

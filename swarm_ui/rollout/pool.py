@@ -13,9 +13,8 @@ from collections.abc import (
     Awaitable,
     Callable,
     Iterable,
-    Iterator,
 )
-from types import TracebackType
+from itertools import count
 from typing import Literal, Self
 
 import msgspec
@@ -180,12 +179,7 @@ class EnvironmentPool:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
         # An exception from the block takes precedence over a failure to close.
         with contextlib.suppress(*(() if error is None else (EnvironmentFault,))):
             await self.close()
@@ -209,8 +203,12 @@ class EnvironmentPool:
                     break
                 number, (task, seed) = numbered
                 await ready.put((number, await seat.play(attempt, task, seed, actor)))
-        except Exception as error:
+        except BaseException as error:  # raised by the stream: no job is lost in silence
+            if isinstance(error, asyncio.CancelledError) and not self._tasks:
+                raise  # the stream has ended and stops its workers
             await ready.put(error)
+            if not isinstance(error, Exception):
+                raise
         else:
             await ready.put(None)
 
@@ -225,28 +223,17 @@ class _Source:
     """Numbers the jobs and hands them out one at a time to several places."""
 
     def __init__(self, jobs: Iterable[Job] | AsyncIterable[Job]) -> None:
-        self._plain: Iterator[Job] | None = None
-        self._slow: AsyncIterator[Job] | None = None
-        if isinstance(jobs, AsyncIterable):
-            self._slow = aiter(jobs)
-        else:
-            self._plain = iter(jobs)
-        self._taken = 0
+        self._jobs = aiter(jobs) if isinstance(jobs, AsyncIterable) else iter(jobs)
+        self._numbers = count()
         self._turn = asyncio.Lock()
 
     async def next(self) -> tuple[int, Job] | None:
         async with self._turn:
-            job = await self._job()
-            if job is None:
-                return None
-            self._taken += 1
-            return self._taken - 1, job
-
-    async def _job(self) -> Job | None:
-        if self._plain is not None:
-            return next(self._plain, None)
-        assert self._slow is not None
-        return await anext(self._slow, None)
+            if isinstance(self._jobs, AsyncIterator):
+                job = await anext(self._jobs, None)
+            else:
+                job = next(self._jobs, None)
+            return None if job is None else (next(self._numbers), job)
 
 
 class _Seat:

@@ -2,42 +2,32 @@
 
 from __future__ import annotations
 
-import datetime
 import os
-import threading
 import weakref
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from swarm_ui.errors import ConfigError, TraceError
 from swarm_ui.storage.durable import LineFile, sync_folder
-from swarm_ui.storage.journal import (
-    LineJournal,
-    check_name,
+from swarm_ui.storage.line_store import LineJournal, LineStore, Written, now
+from swarm_ui.storage.protocol import Head, KeptRun
+from swarm_ui.storage.run_lines import (
+    Past,
     check_same,
-    is_closed,
-    is_open,
-    no_run,
-    not_kept,
-    now,
-    opened,
+    first_line,
+    is_end,
+    may_begin,
+    read_first,
+    read_name,
 )
-from swarm_ui.storage.protocol import Head, Journal, KeptRun, RunRecord
-from swarm_ui.storage.run_lines import Past, first_line, is_end, may_begin, read_first, read_name
-from swarm_ui.storage.run_lock import claim, file_name
+from swarm_ui.storage.run_lock import file_name
 from swarm_ui.storage.write_batches import Batches
 
-_THREADS = (
-    16  # number of runs that wait for the disk concurrently; file systems commit them together
-)
+_THREADS = 16  # runs that wait for the disk at the same time; file systems commit them together
 
 
-class DirectoryStore:
+class DirectoryStore(LineStore):
     """Keeps each run in a separate file, ``<name>-<hash>.jsonl``, to which lines are appended.
 
     A call that was written survives ``kill -9`` at any moment. With ``fsync`` it also survives a
@@ -67,156 +57,73 @@ class DirectoryStore:
         Raises:
             ConfigError: the folder cannot be created.
         """
-        self._folder = Path(folder)
+        super().__init__(folder, _THREADS)
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            self._path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise ConfigError(f"cannot create the store '{self._folder}': {error}") from error
+            raise ConfigError(f"cannot create the store '{self._path}': {error}") from error
         self._fsync = fsync
-        self._lock = threading.Lock()
-        self._open: set[str] = set()
-        self._closed = False
-        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="swarm-ui-store")
         weakref.finalize(self, self._pool.shutdown, wait=False)
-
-    async def open(self, head: Head) -> Journal:
-        """The journal of a run; see :class:`~swarm_ui.storage.protocol.Store`."""
-        check_name(head.run)
-        if self._closed:
-            raise is_closed(str(self._folder))
-        return await opened(self._pool, self._take_up, head)
 
     def runs(self) -> list[KeptRun]:
         """All runs, the oldest first. Raises ``TraceError`` if a file is not a run's."""
-        found = [run for path in self._folder.glob("*.jsonl") if (run := _summary(path))]
+        found = [run for path in self._path.glob("*.jsonl") if (run := _summary(path))]
         return sorted(found, key=lambda run: (run.begun, run.name))
-
-    def read(self, run: str) -> RunRecord:
-        """Read a run without executing it, also while it is running.
-
-        Raises:
-            ConfigError: there is no run of that name.
-            TraceError: its file is damaged.
-        """
-        path = self._path(run)
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            data = b""
-        lines = data.split(b"\n")[:-1]
-        if not lines:
-            raise no_run(run, str(self._folder))
-        head = read_first(lines[0], str(path)).head
-        past = Past()
-        past.read(lines[1:], str(path), 2)
-        return RunRecord(head=head, calls=tuple(past.spoken.values()), finished=past.finished)
 
     def delete(self, run: str) -> None:
         """Delete a run. Raises ``ConfigError`` if there is no run of that name, or it is open."""
-        path = self._path(run)
+        path = self._lock_file(run)
         if not path.exists():
-            raise no_run(run, str(self._folder))
+            raise self._no_run(run)
         with self._claimed(run) as file:
             if os.name == "nt":
                 file.close()  # what is open cannot be deleted there
             path.unlink()
             file.close()
 
-    def close(self) -> None:
-        """Finish pending writes. A run that is still active fails at its next call."""
-        self._closed = True
-        self._pool.shutdown()
+    def _lock_file(self, run: str) -> Path:
+        return self._path / f"{file_name(run)}.jsonl"
 
-    def __enter__(self) -> Self:
-        return self
+    def _where(self, run: str) -> str:
+        return str(self._lock_file(run))
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def _path(self, run: str) -> Path:
-        return self._folder / f"{file_name(run)}.jsonl"
-
-    @contextmanager
-    def _claimed(self, run: str) -> Iterator[FileIO]:
-        """The locked file of a run; it is unlocked if the block raises or closes it."""
-        path, name = self._path(run), file_name(run)
-        with self._lock:
-            if name in self._open:
-                raise is_open(run, str(path))
-            self._open.add(name)
-        file = None
+    def _lines(self, run: str) -> tuple[bytes, list[bytes]] | None:
         try:
-            file = claim(path)
-            if file is None:
-                raise is_open(run, str(path))
-            yield file
-        except BaseException:
-            if file is not None:
-                file.close()
-            raise
-        finally:
-            if file is None or file.closed:
-                self._open.discard(name)
+            lines = self._lock_file(run).read_bytes().split(b"\n")[:-1]
+        except FileNotFoundError:
+            return None
+        return (lines[0], lines[1:]) if lines else None
 
     def _take_up(self, head: Head) -> LineJournal:
-        """Open and read a run's file, or create it."""
-        where = str(self._path(head.run))
         first = first_line(head, now())
-        try:
-            with self._claimed(head.run) as file:
-                size, past = _load(file, head, where)
-                lines = _File(self, file, file_name(head.run), where, size)
-                if size == 0:
-                    lines.put([first])
-                    if self._fsync:
-                        sync_folder(self._folder)
-                return LineJournal(past, lines)
-        except OSError as error:
-            raise not_kept(where, error) from error
+        with self._claimed(head.run) as file:
+            size, past = _load(file, head, self._where(head.run))
+            lines = _RunFile(file, end=size, fsync=self._fsync)
+            if size == 0:
+                lines.write([first])
+                if self._fsync:
+                    sync_folder(self._path)
+            put = Batches(self._pool, lines.write).add if self._fsync else lines.put
+            return LineJournal(self, head.run, past, file, put)
 
 
-class _File:
-    """Writes the lines of one run to its file."""
+class _RunFile(LineFile):
+    """The file of one run. After a write that failed every later one fails too."""
 
-    def __init__(self, store: DirectoryStore, file: FileIO, name: str, where: str, size: int):
-        self._store, self._name, self._where = store, name, where
-        self._lines = LineFile(file, end=size, fsync=store._fsync)
-        self._broken: Exception | None = None
-        self._last: threading.Event | None = None
-        self._batches = Batches(store._pool, self.put) if store._fsync else None
+    _broken: OSError | None = None
 
-    async def append(self, line: bytes) -> None:
-        if self._store._closed:
-            raise is_closed(self._where)
-        try:
-            if self._batches is None:
-                self.put([line])
-            else:
-                written, self._last = self._batches.add(line)
-                await written
-        except OSError as error:
-            raise not_kept(self._where, error) from error
+    def put(self, line: bytes) -> Written | None:
+        self.write([line])
+        return None
 
-    def put(self, lines: list[bytes]) -> None:
-        """Write all of these lines or none. After an ``OSError`` every later call fails too."""
+    def write(self, lines: list[bytes]) -> None:
         if self._broken is not None:
             raise self._broken
         try:
-            self._lines.extend(lines)
+            self.extend(lines)
         except OSError as error:
             self._broken = error
             raise
-
-    def close(self) -> None:
-        if self._last is not None:
-            self._last.wait()
-        self._lines.close()
-        self._store._open.discard(self._name)
 
 
 def _load(file: FileIO, head: Head, where: str) -> tuple[int, Past]:
@@ -249,5 +156,5 @@ def _summary(path: Path) -> KeptRun | None:
     except FileNotFoundError:
         return None
     name, begun = read_name(first, str(path))
-    at = datetime.datetime.fromtimestamp(written, datetime.UTC)
+    at = datetime.fromtimestamp(written, UTC)
     return KeptRun(name=name, calls=calls, finished=finished, begun=begun, written=at)

@@ -27,7 +27,7 @@ from pathlib import Path
 
 import msgspec
 
-from swarm_ui.errors import ConfigError, TraceError
+from swarm_ui.errors import UNREADABLE, ConfigError, TraceError
 from swarm_ui.storage.durable import append_line as append_line
 from swarm_ui.storage.durable import whole_lines
 from swarm_ui.storage.durable import write_atomic as write_atomic
@@ -52,6 +52,7 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.traces, self.adapters, self.edges, self.plots = (path / f for f in _FOLDERS)
 
     @classmethod
     def create(
@@ -114,22 +115,6 @@ class RunDirectory:
             (path / folder).mkdir(exist_ok=True)
         return run
 
-    @property
-    def traces(self) -> Path:
-        return self.path / "traces"
-
-    @property
-    def adapters(self) -> Path:
-        return self.path / "adapters"
-
-    @property
-    def edges(self) -> Path:
-        return self.path / "edges"
-
-    @property
-    def plots(self) -> Path:
-        return self.path / "plots"
-
     def config(self) -> dict[str, object]:
         """The settings the run was created with. Raises ``ConfigError`` if unreadable."""
         settings = self._document("config.json").get("config", {})
@@ -166,7 +151,7 @@ class RunDirectory:
         path = self.path / name
         try:
             return msgspec.json.decode(path.read_bytes(), type=dict[str, object])
-        except (OSError, msgspec.DecodeError, RecursionError) as error:
+        except (OSError, *UNREADABLE) as error:
             raise ConfigError(f"'{path}' cannot be read as a JSON object: {error}") from error
 
 
@@ -217,5 +202,5 @@ def _pretty(document: Mapping[str, object]) -> bytes:
 def _record(path: Path, line: bytes) -> dict[str, object]:
     try:
         return msgspec.json.decode(line, type=dict[str, object])
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise TraceError(f"'{path}' holds a line that is not a JSON object: {error}") from error

@@ -1,9 +1,10 @@
 """The file format of a run: one line of JSON for its head, one for each call, one for its end.
 
-    {"swarm_ui_run":1,"begun":"2025-01-31T14:25:30Z","head":{...}}
-    {"message":{...},"call":{...}}
-    {"finished":"2025-01-31T14:26:02Z"}
+    {"swarm_ui_run":1,"begun":"2025-01-31T14:25:30Z","head":{...},"crc":"5d41402a"}
+    {"message":{...},"call":{...},"crc":"bc4b2a76"}
+    {"finished":"2025-01-31T14:26:02Z","crc":"b9719d91"}
 
+``crc`` is the CRC-32 of the bytes before it. Lines of older releases have none and are read too.
 Reading returns exactly what was written. JSON cannot represent lone surrogates (a truncated emoji
 in a model's reply) and numbers that are not finite (the log-probability of an impossible reply). A
 line that contains one begins with ``{"escaped":true,``: there a backslash in a string is
@@ -17,11 +18,13 @@ import math
 import re
 from collections.abc import Iterable
 from typing import Any, TypeVar
+from zlib import crc32
 
 import msgspec
 
-from swarm_ui.errors import ConfigError, TraceError
+from swarm_ui.errors import UNREADABLE, ConfigError, TraceError
 from swarm_ui.message import Message
+from swarm_ui.observation import Observation
 from swarm_ui.storage.protocol import Head, Spoken
 from swarm_ui.trace.records import Call
 
@@ -35,6 +38,8 @@ _END = b'{"finished":'
 _SPECIAL = re.compile(r"[\\\ud800-\udfff]")
 _ESCAPE = re.compile(r"\\(?:\\|u([0-9a-f]{4}))")
 _NUMBERS = {"\\inf": math.inf, "\\-inf": -math.inf, "\\nan": math.nan}
+
+_SUM = re.compile(rb',"crc":"([0-9a-f]{8})"}\Z')
 
 _encode = msgspec.json.Encoder().encode
 
@@ -92,6 +97,7 @@ class Past:
         """
         for number, line in enumerate(lines, start):
             try:
+                check_sum(line)
                 if line.startswith(_END):
                     msgspec.json.decode(line, type=_End)
                     self.finished = True
@@ -101,7 +107,7 @@ class Past:
                     if line[:1] == b"{" and line[:9] != _ESCAPED[:9]
                     else (_decode(line, _Said))
                 )
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            except UNREADABLE as error:
                 raise TraceError(
                     f"{where}, line {number}: not a call of a run: {error}. Take this line and "
                     "those after it away, and their calls are made again; or delete the run"
@@ -131,7 +137,7 @@ def call_line(message: Message, call: Call) -> bytes:
 
 
 def end_line(finished: datetime.datetime) -> bytes:
-    return _encode(_End(finished))
+    return _summed(_encode(_End(finished)))
 
 
 def is_end(line: bytes) -> bool:
@@ -155,9 +161,61 @@ def read_name(line: bytes, where: str) -> tuple[str, datetime.datetime]:
     return found.head.run, found.begun
 
 
-def plain(head: Head) -> Head:
-    """A head as it is read back: lists become tuples, 1 becomes 1.0 where a float belongs."""
-    return _decode(_written(head), Head)
+def check_same(old: Head, new: Head, where: str) -> None:
+    """Raises ``ConfigError`` that names the difference, if these are two different runs."""
+    new = _decode(_written(new), Head)  # as it is read back: lists become tuples
+    if old == new:
+        return
+    differences = [f"the name {old.run!r} instead of {new.run!r}"] if old.run != new.run else []
+    if old.seed != new.seed:
+        differences.append(f"the seed {old.seed} instead of {new.seed}")
+    if old.graph != new.graph:
+        differences.append(f"another graph ({_graphs(old.graph, new.graph)})")
+    if old.observation != new.observation:
+        differences.append(f"another screen ({_screens(old.observation, new.observation)})")
+    if old.version != new.version:
+        differences.append(f"version {old.version} instead of {new.version}")
+    raise ConfigError(
+        f"the run {new.run!r} in {where} was started with {', '.join(differences)}. "
+        f"Use the original arguments, choose another name, or delete({new.run!r}) it"
+    )
+
+
+def _graphs(old: str, new: str) -> str:
+    try:
+        was, now = (msgspec.json.decode(text, type=dict[str, Any]) for text in (old, new))
+    except UNREADABLE:
+        return "the one in the store cannot be read"
+    parts = []
+    for key in {**was, **now}:
+        before, after = was.get(key), now.get(key)
+        if before == after:
+            continue
+        if not isinstance(before, list) or not isinstance(after, list):
+            parts.append(f"{key} {before!r} instead of {after!r}")
+            continue
+        gone = [_short(each) for each in before if each not in after]
+        added = [_short(each) for each in after if each not in before]
+        parts.append(
+            f"{key} with {', '.join(gone) or 'nothing more'} instead of "
+            f"{', '.join(added) or 'nothing more'}"
+            if gone or added
+            else f"{key} in another order"
+        )
+    return "; ".join(parts)
+
+
+def _short(part: Any) -> str:
+    if isinstance(part, dict):
+        return f"{part.get('id')} ({part.get('kind')})"
+    return " -> ".join(map(str, part)) if isinstance(part, list) else str(part)
+
+
+def _screens(old: Observation, new: Observation) -> str:
+    if old.goal != new.goal:
+        return f"the goal {old.goal!r} instead of {new.goal!r}"
+    fields = [f for f in old.__struct_fields__ if getattr(old, f) != getattr(new, f)]
+    return f"other {', '.join(fields)}"
 
 
 def escape(text: str) -> str:
@@ -172,10 +230,11 @@ def unescape(text: str) -> str:
 
 def _read(line: bytes, type: type[T], where: str) -> T:
     try:
+        check_sum(line)
         version = _decode(line, _Version).swarm_ui_run
         if version == LINES_VERSION:
             return _decode(line, type)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise TraceError(
             f"{where}, line 1: not the head of a run: {error}. Nothing after it can be used "
             "without it: put it back from a copy, or take the run away"
@@ -196,7 +255,19 @@ def _checked(value: Any, type: type[T], what: str) -> bytes:
         _decode(line, type)
     except (TypeError, ValueError, OverflowError, msgspec.ValidationError) as error:
         raise ConfigError(f"{what} cannot be kept in a store: {error}") from error
-    return line
+    return _summed(line)
+
+
+def _summed(line: bytes) -> bytes:
+    """A line with its checksum as the last field; releases that know none ignore it."""
+    return b'%b,"crc":"%08x"}' % (line[:-1], crc32(line[:-1]))
+
+
+def check_sum(line: bytes) -> None:
+    """Raises ``ValueError`` if a line is not what was written; old lines have no checksum."""
+    found = _SUM.search(line)
+    if found is not None and int(found[1], 16) != crc32(line[: found.start()]):
+        raise ValueError("its checksum is wrong, so it was changed after it was written")
 
 
 def _written(value: Any) -> bytes:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from io import FileIO
 from pathlib import Path
+
+from swarm_ui.errors import ConfigError
 
 try:
     import fcntl
@@ -14,7 +18,9 @@ except ImportError:  # not a POSIX system
 
 
 def claim(path: Path) -> FileIO | None:
-    """Open a file to read and append, made if missing, so that no other process can claim it.
+    """Open a file to read and append so that no other process can claim it.
+
+    The file and its folder are made if they are missing.
 
     Closing the file gives it free, and so does the end of the process, ``kill -9`` too; a process
     forked from it holds it as well. Without ``fcntl`` (Windows) there is no lock.
@@ -25,6 +31,7 @@ def claim(path: Path) -> FileIO | None:
     Raises:
         OSError: it cannot be opened.
     """
+    path.parent.mkdir(parents=True, exist_ok=True)
     while True:
         file = FileIO(path, "a+")
         try:
@@ -36,10 +43,35 @@ def claim(path: Path) -> FileIO | None:
                     return None
             if _is_at(file, path):
                 return file
-        except BaseException:
+        except BaseException:  # re-raised: an interrupt must not leave the file locked
             file.close()
             raise
         file.close()  # deleted between opening and locking: the path now has another file
+
+
+@contextmanager
+def only_writer(folder: Path, part: str) -> Iterator[None]:
+    """Keep others from writing a part of a run's folder while the block runs.
+
+    Raises:
+        ConfigError: another process (or task) is writing it; nothing was changed.
+    """
+    path = folder / f".{part}.lock"
+    try:
+        file = claim(path)
+    except OSError as error:
+        raise ConfigError(f"'{folder}' cannot be written: {error}") from error
+    if file is None:
+        raise ConfigError(
+            f"the run '{folder}' is open in another process ({part}); wait until "
+            "it is over, or stop it (a process that was killed holds nothing)"
+        )
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # deleted while it is ours: who waits for it takes a new one
+            path.unlink()
+        file.close()
 
 
 def _is_at(file: FileIO, path: Path) -> bool:

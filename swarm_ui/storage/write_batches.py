@@ -73,10 +73,10 @@ class Batches(Generic[T]):
                     continue
 
     def _settle(self, batch: _Batch[T]) -> None:
-        error: Exception | None = None
+        error: BaseException | None = None
         try:
             self._commit(batch.items)
-        except Exception as failure:
+        except BaseException as failure:  # raised by all who wait, who would else wait for ever
             error = failure
         batch.done.set()
         waiting: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
@@ -89,7 +89,7 @@ class Batches(Generic[T]):
                 continue
 
 
-def _tell(futures: list[asyncio.Future[None]], error: Exception | None) -> None:
+def _tell(futures: list[asyncio.Future[None]], error: BaseException | None) -> None:
     for future in futures:
         if future.done():
             continue

@@ -12,36 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, overload
 
 import msgspec
-from msgspec.structs import force_setattr
 
-from swarm_ui.errors import Failure, MaybeFailure
 from swarm_ui.storage.mapped_lines import MappedLines
 from swarm_ui.trace.jsonl import Anywhere, cannot_open, decoded, payload
-from swarm_ui.trace.records import TRACE_VERSION, Episode, StepRecord, Trace
+from swarm_ui.trace.records import Episode, StepRecord, Trace
 
 T_co = TypeVar("T_co", covariant=True)
 
 
-class _Unread(msgspec.Struct, frozen=True, kw_only=True):
+class _Unread(Episode, frozen=True, kw_only=True):
     """An episode with its steps as they are stored in the file."""
 
-    version: int = TRACE_VERSION
-    environment: str
-    task: str
-    seed: int
-    policy: str = ""
-    steps: tuple[msgspec.Raw, ...] = ()
-    success: bool | None = None
-    fault: MaybeFailure = None
-    seconds: float = 0.0
-
-    def __post_init__(self) -> None:
-        if isinstance(self.fault, str):
-            force_setattr(self, "fault", Failure.read(self.fault, "environment"))
+    steps: tuple[msgspec.Raw, ...] = ()  # type: ignore[assignment]
 
 
 _EPISODES = msgspec.json.Decoder(_Unread)
@@ -76,23 +61,18 @@ class Steps(Sequence[StepRecord]):
         return f"Steps({len(self._raw)}, {self._where})"
 
 
-class OpenEpisode(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """An episode in a file: as :class:`~swarm_ui.trace.records.Episode`, its steps still there."""
+class OpenEpisode(Episode, frozen=True, kw_only=True, eq=False):
+    """An :class:`~swarm_ui.trace.records.Episode` in a file, its steps still there."""
 
-    version: int
-    environment: str
-    task: str
-    seed: int
-    policy: str
-    steps: Steps
-    success: bool | None
-    fault: Failure | None
-    seconds: float
+    steps: Steps  # type: ignore[assignment]
 
     def load(self) -> Episode:
         """The episode with all its steps."""
-        fields = {name: getattr(self, name) for name in self.__struct_fields__}
-        return Episode(**{**fields, "steps": tuple(self.steps)})
+        return Episode(**{**_fields(self), "steps": tuple(self.steps)})
+
+
+def _fields(episode: Episode) -> dict[str, Any]:
+    return {name: getattr(episode, name) for name in episode.__struct_fields__}
 
 
 class RecordFile(Sequence[T_co], Generic[T_co]):
@@ -146,12 +126,7 @@ class RecordFile(Sequence[T_co], Generic[T_co]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -179,8 +154,7 @@ def open_jsonl(path: Anywhere, kind: type[Any] = Episode) -> RecordFile[Any]:
 
 def _episode(raw: msgspec.Raw, where: str) -> OpenEpisode:
     unread = decoded(_EPISODES, raw, where, Episode)
-    fields: dict[str, Any] = {name: getattr(unread, name) for name in unread.__struct_fields__}
-    return OpenEpisode(**{**fields, "steps": Steps(unread.steps, where)})
+    return OpenEpisode(**{**_fields(unread), "steps": Steps(unread.steps, where)})
 
 
 def _trace(raw: msgspec.Raw, where: str) -> Trace:

@@ -7,10 +7,11 @@ the order in which its agent saw the elements.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 from msgspec.structs import force_setattr
 
-from swarm_ui import notebook
 from swarm_ui.action import Action
 from swarm_ui.agent_view import View, identity
 from swarm_ui.errors import Failure, MaybeFailure
@@ -139,10 +140,14 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return Decision(observation=view.observation, heard=heard, partial=view.partial)
 
     def _repr_svg_(self) -> str:
-        return notebook.svg(self)
+        return DRAW["svg"](self)
 
     def _repr_html_(self) -> str:
-        return notebook.html(self)
+        return DRAW["html"](self)
+
+
+DRAW: dict[str, Callable[[Trace], str]] = {}
+"""What draws traces in notebooks. Drawing imports the records, so ``swarm_ui`` puts it here."""
 
 
 class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -38,7 +38,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stores]:
 
 def again(store: Stores) -> Stores:
     """Another store object on the same files."""
-    where = store._folder if hasattr(store, "_folder") else store._path
+    where = store._path
     return type(store)(where, fsync=False)
 
 

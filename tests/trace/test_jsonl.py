@@ -33,11 +33,11 @@ from swarm_ui import (
 )
 from swarm_ui.errors import Failure
 from swarm_ui.observation import Past
-from swarm_ui.trace import jsonl
 from swarm_ui.trace.canonical_json import Unwritable, encoded
 from swarm_ui.trace.jsonl import trace_schema
 from swarm_ui.trace.reader import open_jsonl
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "trace_format.md"
 text = st.text(max_size=8)
 number = st.floats(allow_nan=False, allow_infinity=False)
 count = st.integers(0, 2**53)
@@ -320,8 +320,7 @@ KINDS = (
 
 def table() -> dict[str, dict[str, tuple[str, str]]]:
     """Fields by record, with type and default, as the table says."""
-    doc = jsonl.__doc__ or ""
-    lines = doc.split("meaning\n")[1].splitlines()
+    lines = PAGE.read_text().split("meaning\n")[1].splitlines()
     names = {kind.__name__ for kind in KINDS}
     found: dict[str, dict[str, tuple[str, str]]] = {}
     for line in lines:

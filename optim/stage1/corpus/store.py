@@ -106,7 +106,7 @@ class Corpus:
         try:
             for sample in _samples(folder, end):
                 self._deduplicator.remember(sample)
-        except BaseException:
+        except BaseException:  # re-raised: a folder that cannot be read leaves no file open
             self.close()
             raise
 

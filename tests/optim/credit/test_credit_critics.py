@@ -6,7 +6,7 @@ import pytest
 from learning_fakes import click, decided, screen
 
 from swarm_ui.action import Action
-from swarm_ui.credit import CreditAssigner, CreditTable, mean_credit
+from swarm_ui.credit import CreditAssigner
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Observation
 from swarm_ui.optim.credit.assigners.critic import OutcomeCredit, ScriptedCritic
@@ -61,8 +61,6 @@ async def test_words_without_an_action_are_wrong_but_a_failed_node_is_unscored()
     assert table.rationale == ("agent_0: nearer to success; agent_1: no valid action",)
     (turned,) = (await ScriptedCritic(OneRightButton, flips=1.0).assign(trace, 0)).rationale
     assert turned == "agent_0: nearer to success, turned round; agent_1: no valid action"
-    assert mean_credit([table]) == 0.5
-    assert mean_credit([CreditTable(values=((None,),), source="x")]) is None
 
 
 async def test_flips_have_their_share_and_stay_the_same() -> None:

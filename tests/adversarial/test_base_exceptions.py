@@ -1,0 +1,163 @@
+"""A node that raises what is no ``Exception`` ends its run; nothing waits for it for ever."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from graph_fakes import BLANK, FixedModel, Sleeper, in_virtual_time
+
+from swarm_ui import (
+    Action,
+    CollabGraph,
+    DirectoryStore,
+    GraphPolicy,
+    Limits,
+    Message,
+    NodeContext,
+    NodeReply,
+    SQLiteStore,
+    Step,
+    rollout_many,
+)
+from swarm_ui.engine.events import Aborted, Event
+from swarm_ui.environments.phone import PhoneEnvironment
+from swarm_ui.storage.write_batches import Batches
+
+
+class Odd(BaseException):
+    """Of somebody else's library."""
+
+
+OUTCOME = pytest.fail.Exception
+KINDS: list[type[BaseException]] = [Odd, OUTCOME, GeneratorExit, SystemExit, KeyboardInterrupt]
+
+
+class Raises:
+    def __init__(self, id: str, kind: type[BaseException], seconds: float = 0.0) -> None:
+        self.id, self.kind, self.seconds = id, kind, seconds
+
+    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+        if self.seconds:
+            await asyncio.sleep(self.seconds)
+        raise self.kind("out")
+
+
+def first(kind: type[BaseException], seconds: float) -> CollabGraph:
+    return CollabGraph([Raises("a", kind, seconds), Sleeper("b")], [("a", "b")])
+
+
+def among(kind: type[BaseException], seconds: float) -> CollabGraph:
+    others = [Sleeper(f"n{k}", 1.0 + k) for k in range(5)]
+    nodes = [*others[:2], Raises("a", kind, seconds), *others[2:], Sleeper("end", 1)]
+    return CollabGraph(nodes, [(n.id, "end") for n in nodes[:-1]], rounds=3)
+
+
+def nested(kind: type[BaseException], seconds: float) -> CollabGraph:
+    return CollabGraph([among(kind, seconds).named("team"), Sleeper("b")], [("team", "b")])
+
+
+def fallback(kind: type[BaseException], seconds: float) -> CollabGraph:
+    broken = Sleeper("a", 1, fails=ValueError("no"))
+    graph = CollabGraph([broken, Sleeper("b")], [("a", "b")])
+    return graph.with_fallback("a", Raises("second", kind, seconds))
+
+
+def condition(kind: type[BaseException], seconds: float) -> CollabGraph:
+    def when(message: Message) -> bool:
+        raise kind("out")
+
+    return CollabGraph([Sleeper("a", seconds), Sleeper("b")], [("a", "b")], when={("a", "b"): when})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seconds", [0.0, 2.5])
+@pytest.mark.parametrize("make", [first, among, nested, fallback, condition])
+@pytest.mark.parametrize("limits", [Limits(), Limits(timeout=9, run_timeout=99, concurrency=2)])
+def test_the_run_ends_with_it(
+    kind: type[BaseException],
+    seconds: float,
+    make: Callable[[type[BaseException], float], CollabGraph],
+    limits: Limits,
+) -> None:
+    with pytest.raises(kind, match="out"):  # a deadlock would be a RuntimeError
+        in_virtual_time(make(kind, seconds).run(BLANK, limits=limits))
+
+
+@pytest.mark.parametrize("kind", [Odd, GeneratorExit])
+def test_a_stream_tells_how_it_ended_and_a_run_in_a_store_can_go_on(
+    kind: type[BaseException], tmp_path: Path
+) -> None:
+    for store in (DirectoryStore(tmp_path / "folder"), SQLiteStore(tmp_path / "runs.db")):
+        with store:
+            seen: list[Event] = []
+            with pytest.raises(kind):
+                first(kind, 0).run_sync(BLANK, run_id="r", store=store, on_event=seen.append)
+            assert isinstance(seen[-1], Aborted) and seen[-1].error.error == kind.__name__
+            assert store.read("r").calls == ()
+            with pytest.raises(kind):  # the run is not left open
+                first(kind, 0).run_sync(BLANK, run_id="r", store=store)
+
+
+class Breaks(PhoneEnvironment):
+    kind: type[BaseException] = Odd
+
+    async def step(self, action: Action) -> Step:
+        raise self.kind("out")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("where", ["node", "environment"])
+def test_no_episode_is_lost_in_silence(kind: type[BaseException], where: str) -> None:
+    class World(Breaks):
+        pass
+
+    World.kind = kind
+    graph = CollabGraph.solo(FixedModel({None: '{"action_type":"wait"}'}))
+    if where == "node":
+        graph = CollabGraph([Raises("a", kind)])
+    jobs = [("contacts-add", seed) for seed in range(5)]
+    make = PhoneEnvironment if where == "node" else World
+    with pytest.raises(kind, match="out"):
+        asyncio.run(within(rollout_many(make, GraphPolicy(graph), jobs, concurrency=2)))
+
+
+async def within(doing: Coroutine[Any, Any, Any]) -> Any:
+    async with asyncio.timeout(20):
+        return await doing
+
+
+async def test_a_write_that_ends_oddly_is_told_to_all_who_wait() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    def commit(items: list[int]) -> None:
+        raise Odd("out")
+
+    with ThreadPoolExecutor(1) as pool:
+        batches = Batches(pool, commit)
+        added = [batches.add(k) for k in range(3)]
+        for written, done in added:
+            with pytest.raises(Odd):
+                await within(wait(written))
+            assert done.is_set()
+
+
+class Cancels:
+    id = "a"
+
+    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+        raise asyncio.CancelledError
+
+
+async def test_a_node_that_cancels_by_itself_ends_the_stream() -> None:
+    policy = GraphPolicy(CollabGraph([Cancels()]))
+    jobs = [("contacts-add", seed) for seed in range(5)]
+    with pytest.raises(asyncio.CancelledError):
+        await within(rollout_many(PhoneEnvironment, policy, jobs, concurrency=2))
+
+
+async def wait(future: asyncio.Future[None]) -> None:
+    await future

@@ -1,0 +1,155 @@
+"""What a model says is its own failure: it is counted, masks nothing and ends no suite."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+from graph_fakes import FixedModel
+
+from swarm_ui import (
+    Action,
+    CollabGraph,
+    Element,
+    Episode,
+    GraphPolicy,
+    Limits,
+    MajorityVote,
+    Message,
+    ModelError,
+    NodeContext,
+    NodeReply,
+    Observation,
+    Step,
+    rollout_many,
+)
+from swarm_ui.action import LARGEST_NUMBER, LONGEST_TEXT, unfit
+from swarm_ui.environments.phone import PhoneEnvironment
+from swarm_ui.errors import Failure, ReplyError
+
+REPLIES = {
+    "a number that is infinite": '{"action_type":"click","x":1e400,"y":1}',
+    "an index that is infinite": '{"action_type":"click","index":1e400}',
+    "400 digits": '{"action_type":"click","x":' + "9" * 400 + ',"y":1}',
+    "5,000 digits": '{"action_type":"click","index":' + "9" * 5000 + "}",
+    "5,000 digits as text": '{"action_type":"click","index":"' + "9" * 5000 + '"}',
+    "not a number": '{"action_type":"click","index":NaN}',
+    "beyond 64 bits": f'{{"action_type":"click","x":{2**64},"y":-{2**70}}}',
+    "60,000 characters": '{"action_type":"input_text","index":0,"text":"' + "x" * 60_000 + '"}',
+    "a long app name": '{"action_type":"open_app","app_name":"' + "a" * 100_000 + '"}',
+    "deep": '{"a":' * 2_000,
+    "half a character": '{"action_type":"answer","text":"\\ud83d"}',
+    "a zero byte": '{"action_type":"input_text","index":0,"text":"\\u0000"}',
+    "no text": "",
+}
+
+
+def play(
+    policy: GraphPolicy, world: type = PhoneEnvironment, jobs: Sequence[tuple[str, int]] = ()
+) -> list[Episode]:
+    jobs = jobs or [("contacts-add", seed) for seed in range(2)]
+    return asyncio.run(rollout_many(world, policy, jobs, max_steps=2))
+
+
+@pytest.mark.parametrize("reply", REPLIES.values(), ids=REPLIES)
+@pytest.mark.parametrize("agents", [1, 3])
+def test_no_reply_masks_an_episode(reply: str, agents: int) -> None:
+    model = FixedModel({None: reply})
+    team = CollabGraph.collaborative(agents, 1, model=model)
+    for episode in play(GraphPolicy(team)):
+        assert episode.success is False and episode.fault is None and len(episode.steps) == 2
+        assert all(unfit(step.executed) is None for step in episode.steps if step.executed)
+
+
+class Fails:
+    """A node whose model said something that it cannot use; or whose endpoint is broken."""
+
+    def __init__(self, id: str, error: Exception) -> None:
+        self.id, self.error = id, error
+
+    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+        raise self.error
+
+
+REPLY, WORLD = ReplyError("nothing usable in 60000 characters"), ModelError("HTTP 500")
+
+
+@pytest.mark.parametrize(
+    ("errors", "masked"),
+    [((REPLY, REPLY), False), ((REPLY, WORLD), False), ((WORLD, WORLD), True)],
+)
+def test_only_what_the_world_causes_masks(errors: tuple[Exception, ...], masked: bool) -> None:
+    nodes = [Fails(f"n{k}", error) for k, error in enumerate(errors)]
+    policy = GraphPolicy(CollabGraph([*nodes, MajorityVote()]))
+    for episode in play(policy):
+        assert (episode.success is None) is masked and (episode.fault is not None) is masked
+        failures = [c.error for step in episode.steps for c in step.trace.calls if c.error]
+        assert masked or [f.by_model for f in failures[:2]] == [e is REPLY for e in errors]
+
+
+@pytest.mark.parametrize(("error", "masked"), [(REPLY, False), (WORLD, True)])
+def test_a_run_that_a_reply_aborts_is_a_failed_episode(error: Exception, masked: bool) -> None:
+    graph = CollabGraph([Fails("a", error)])
+    policy = GraphPolicy(graph, limits=Limits(on_failure="abort"))
+    for episode in play(policy):
+        assert (episode.success is None) is masked
+        assert masked or "nothing usable" in episode.steps[-1].note
+
+
+class Wire(PhoneEnvironment):
+    """An environment that exchanges records, and gets one that is none."""
+
+    async def step(self, action: Action) -> Step:
+        msgspec.json.decode(b'{"observation": 7}', type=Step)
+        raise AssertionError
+
+
+def test_records_that_an_environment_cannot_read_are_a_fault_of_the_world() -> None:
+    policy = GraphPolicy(CollabGraph.solo(FixedModel({None: '{"action_type":"wait"}'})))
+    for episode in play(policy, Wire):
+        assert episode.success is None
+        assert episode.fault is not None and episode.fault.kind == "environment"
+
+
+class Eager:
+    """A node of the user's that proposes an action outside all bounds."""
+
+    id = "eager"
+
+    def __init__(self, action: Action) -> None:
+        self.action = action
+
+    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+        return NodeReply(action=self.action)
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        Action(action_type="click", index=LARGEST_NUMBER + 1),
+        Action(action_type="click", x=-(10**400), y=0),
+        Action(action_type="input_text", index=0, text="x" * (LONGEST_TEXT + 1)),
+        Action(action_type="swipe", index=0, to_x=10**30, to_y=0),
+    ],
+)
+def test_an_action_outside_all_bounds_is_a_lost_step_with_a_note(action: Action) -> None:
+    (episode, _) = play(GraphPolicy(CollabGraph([Eager(action)])))
+    assert episode.success is False
+    for step in episode.steps:
+        assert step.trace.action == action and step.executed == Action(action_type="wait")
+        assert step.note.startswith("not executed: '")
+
+
+def test_the_bounds_leave_room_for_every_screen() -> None:
+    assert unfit(Action(action_type="click", x=LARGEST_NUMBER, y=-LARGEST_NUMBER)) is None
+    assert unfit(Action(action_type="answer", text="x" * LONGEST_TEXT)) is None
+    screen = Observation(goal="g", elements=(Element(index=0, role="button"),))
+    assert screen.element(LARGEST_NUMBER) is None
+
+
+def test_the_kind_survives_a_file() -> None:
+    failure = Failure.of(REPLY, node="a")
+    assert failure.by_model and not Failure.of(WORLD).by_model
+    assert msgspec.json.decode(msgspec.json.encode(failure), type=Failure) == failure

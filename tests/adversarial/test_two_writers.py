@@ -1,0 +1,108 @@
+"""Two processes that resume one run at once: one goes on, the other is told so; nothing doubles."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from graph_fakes import FixedModel
+from learning_fakes import TinyModel
+from learning_run import run as train
+
+from swarm_ui import CollabGraph, ConfigError, GraphPolicy, read_jsonl
+from swarm_ui.environments.phone import PhoneEnvironment
+from swarm_ui.experiment.evaluation import Evaluator, Trial
+from swarm_ui.experiment.progress import ProgressDisplay
+from swarm_ui.experiment.results import Results
+from swarm_ui.experiment.teams import Arm
+from swarm_ui.storage.run_directory import RunDirectory
+from swarm_ui.storage.run_lock import only_writer
+
+ROOT = Path(__file__).resolve().parents[2]
+JOBS = tuple(("contacts-add", seed) for seed in range(12))
+HOLD = """
+import sys
+from pathlib import Path
+from swarm_ui.storage.run_lock import only_writer
+with only_writer(Path(sys.argv[1]), sys.argv[2]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def held(folder: Path, part: str) -> Iterator[subprocess.Popen[str]]:
+    """Another process that holds the lock."""
+    words = [sys.executable, "-c", HOLD, str(folder), part]
+    env, pipe = {**os.environ, "PYTHONPATH": str(ROOT)}, subprocess.PIPE
+    with subprocess.Popen(words, env=env, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "held\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {
+        p.name: p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.suffix != ".lock"
+    }
+
+
+async def play(run: RunDirectory) -> None:
+    policy = GraphPolicy(CollabGraph.solo(FixedModel({None: '{"action_type":"wait"}'})))
+    trial = Trial("test", Arm(name="solo", label="solo"), JOBS, name="episodes")
+    evaluator = Evaluator(run, Results(labels=("phone",)), ProgressDisplay())
+    await evaluator.play(trial, policy, PhoneEnvironment, concurrency=2, max_steps=2)
+
+
+def test_a_run_that_another_process_writes_is_refused_and_left_alone(tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path / "run", config={})
+    before = files(run.path)
+    with held(run.path, "episodes") as other:
+        with pytest.raises(ConfigError, match=r"is open in another process \(episodes\)"):
+            asyncio.run(play(run))
+        assert files(run.path) == before
+        other.kill()  # as by kill -9: the lock goes with the process
+        other.wait()
+        asyncio.run(play(run))
+    assert sorted(e.seed for e in read_jsonl(run.traces / "episodes.jsonl")) == [*range(12)]
+    assert not list(run.path.glob(".*.lock"))
+
+
+def test_two_in_one_process_double_no_episode(tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path / "run", config={})
+
+    async def both() -> list[BaseException | None]:
+        return await asyncio.gather(play(run), play(run), return_exceptions=True)
+
+    first, second = asyncio.run(both())
+    assert first is None and isinstance(second, ConfigError)
+    assert sorted(e.seed for e in read_jsonl(run.traces / "episodes.jsonl")) == [*range(12)]
+
+
+def test_training_is_refused_too(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with held(folder, "training"):
+        with pytest.raises(ConfigError, match=r"is open in another process \(training\)"):
+            train(TinyModel(), folder, resume=True)
+        assert files(folder) == {}
+    history = train(TinyModel(), folder, resume=True).history
+    lines = (folder / "metrics.jsonl").read_bytes().splitlines()
+    assert len(lines) == len(history) == 3
+
+
+def test_the_lock_is_free_after_an_error(tmp_path: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(KeyError), only_writer(tmp_path, "episodes"):
+            raise KeyError
+    with pytest.raises(ConfigError, match="cannot be written"), only_writer(
+        Path("/proc/nowhere"), "episodes"
+    ):  # fmt: skip
+        raise AssertionError
