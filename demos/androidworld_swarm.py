@@ -14,7 +14,7 @@ from swarm_ui.errors import SwarmError
 from swarm_ui.experiment.demo.demo_run import DemoRun, open_run
 from swarm_ui.experiment.demo.flows import evaluate_only, learn_on_pages, learn_on_phone
 from swarm_ui.experiment.demo.options import parse
-from swarm_ui.terminal import printable
+from swarm_ui.experiment.progress import printable
 
 
 def main() -> int:

@@ -28,7 +28,7 @@ from swarm_ui.cli.commands import (
 from swarm_ui.cli.commands.outcome import Stopped
 from swarm_ui.cli.output import Output
 from swarm_ui.errors import SwarmError
-from swarm_ui.terminal import printable
+from swarm_ui.experiment.progress import printable
 
 _EPILOG = (
     "Exit codes: 0 done; 1 negative result (not solved, below --fail-under, something missing); "

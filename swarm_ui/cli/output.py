@@ -15,8 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from swarm_ui.cli import exits
-from swarm_ui.experiment.progress import ProgressDisplay, SafeConsole
-from swarm_ui.terminal import printable, printable_json
+from swarm_ui.experiment.progress import ProgressDisplay, SafeConsole, printable, printable_json
 
 _WIDTH = 120
 """Number of columns if there is no terminal."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from swarm_ui.action import unfit
 from swarm_ui.environments.recorded.benchmark_scores import Measure
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.topology import Edge
@@ -47,7 +48,7 @@ def _by_task(jobs: Sequence[Job], outcomes: Sequence[float | None]) -> list[Outc
 
 def lost_by_model(step: StepRecord) -> bool:
     """Whether no proposal of the team could be executed. It is a failure of the models."""
-    return step.trace.action is None or step.note.startswith("not executed: ")
+    return step.trace.action is None or unfit(step.trace.action) is not None
 
 
 class Cost(msgspec.Struct, kw_only=True):

@@ -22,6 +22,8 @@ from swarm_ui.experiment.config import (
     Draft,
     EnvironmentSection,
     Finding,
+    ModelSection,
+    Name,
     checked,
     plain,
 )
@@ -38,7 +40,6 @@ from swarm_ui.experiment.models import (
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.results import Results
 from swarm_ui.experiment.teams import Arm, agent_names, arm_of, configured_edges
-from swarm_ui.experiment.trust import demands, expect_trust
 from swarm_ui.rollout.pool import Job
 from swarm_ui.storage.run_directory import RunDirectory
 
@@ -56,6 +57,7 @@ _FREE = {
     *(("run", name) for name in ("concurrency", "fail_under", "max_masked", "report")),
 }  # fmt: skip
 """Settings that may change when a run is resumed: they do not affect the results."""
+_KEY = ModelSection().key_env
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +238,7 @@ def resume(
         command: the command that started it.
         overrides: settings given with ``--resume``, not in a file.
         given: other given options, which are not allowed.
-        trusted: the folder may import code and open connections; see :mod:`.trust`.
+        trusted: the folder may import code and open connections; see :func:`expect_trust`.
 
     Raises:
         ConfigError: another command started it, or a setting is wrong or affects the results.
@@ -259,6 +261,48 @@ def resume(
     except msgspec.ValidationError as error:
         raise ConfigError(f"'{path}/config.json' cannot be read: {error}") from error
     return Run(config, command, splits, seeds, bool(document.get("critic")), directory)
+
+
+def demands(config: Config, given: Collection[Name] = (), *, plays: bool = True) -> list[str]:
+    """What a configuration from a folder imports, connects to, or reads from the environment.
+
+    Args:
+        config: the configuration.
+        given: settings that the user gave, which are not the folder's.
+        plays: whether the environment is opened too.
+    """
+    return list(_demands(config, given, plays))
+
+
+def expect_trust(
+    folder: Path, config: Config, given: Collection[Name], *, trusted: bool, plays: bool = True
+) -> None:
+    """Raises ``ConfigError`` if the folder demands something, and the user does not trust it."""
+    found = [] if trusted else demands(config, given, plays=plays)
+    if found:
+        raise ConfigError(
+            f"the settings in '{folder}' would {', and '.join(found)}; nothing was done. Give "
+            "--trust if you know who wrote this folder, or give these settings yourself"
+        )
+
+
+def _demands(config: Config, given: Collection[Name], plays: bool) -> Iterator[str]:
+    place, model = config.environment.name, config.model
+    if plays and place not in ENVIRONMENTS and ("environment", "name") not in given:
+        yield f"import and call '{place}' (the environment)"
+    try:
+        kind = kind_of(model)
+    except ConfigError:
+        return  # there is no such model, which is reported when it is opened
+    if kind == "code" and ("model", "name") not in given:
+        yield f"import and call '{model.name}' (the model)"
+    if kind != "endpoint":
+        return
+    address = model.url or os.environ.get("OPENAI_BASE_URL", "")
+    if ("model", "url") not in given:
+        yield f"connect to {address} with the key in the variable {model.key_env}"
+    elif model.key_env != _KEY and ("model", "key_env") not in given:
+        yield f"send the variable {model.key_env} to {address}"
 
 
 def configuration_of(path: Path) -> Config:

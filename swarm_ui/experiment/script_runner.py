@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from swarm_ui.errors import ConfigError, SwarmError
+from swarm_ui.experiment.progress import printable
 from swarm_ui.storage.run_directory import write_atomic
-from swarm_ui.terminal import printable
 
 
 def script(main: Callable[[], int]) -> Callable[[], int]:

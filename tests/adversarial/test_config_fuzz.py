@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import tempfile
+import random
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, plain, read_draft
 from swarm_ui.experiment.runs import check_config
 
-QUICK, MANY = 150, 200_000
+QUICK, MANY, VARIANTS = 150, 1_000, 200
 SECTIONS = ("environment", "model", "team", "run", "train")
 SETTINGS = [
     f"{section}.{name}"
@@ -77,31 +77,44 @@ def structured(draw: st.DrawFn) -> str:
 texts = structured() | mutated() | st.text()
 
 
-def read(text: str, sets: list[str]) -> None:
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file that is written again and again."""
+    return tmp_path_factory.mktemp("fuzz") / "a.toml"
+
+
+def read(path: Path, text: str, sets: list[str]) -> None:
     """Read a configuration, and save what was read."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "a.toml"
-        path.write_text(text, encoding="utf-8", errors="surrogateescape", newline="")
-        try:
-            config = check_config(read_draft(path, {}, sets))
-        except ConfigError as error:
-            assert 0 < len(str(error)) < 100_000
-            return
-        assert msgspec.convert(plain(config), Config) == config
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    try:
+        config = check_config(read_draft(path, {}, sets))
+    except ConfigError as error:
+        assert 0 < len(str(error)) < 100_000
+        return
+    assert msgspec.convert(plain(config), Config) == config
 
 
 @settings(max_examples=QUICK, deadline=None, suppress_health_check=list(HealthCheck))
 @given(texts, st.lists(st.tuples(names, values | st.text()), max_size=3))
-def test_any_file_and_any_setting(text: str, sets: list[tuple[str, Any]]) -> None:
-    read(text.encode("utf-8", "replace").decode(), [f"{n}={as_toml(v)}" for n, v in sets])
+def test_any_file_and_any_setting(path: Path, text: str, sets: list[tuple[str, Any]]) -> None:
+    read(path, text, [f"{name}={as_toml(value)}" for name, value in sets])
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
 @settings(max_examples=MANY, deadline=None, suppress_health_check=list(HealthCheck))
-@given(texts, st.lists(st.tuples(names, values | st.text()), max_size=3))
-def test_many_files_and_settings(text: str, sets: list[tuple[str, Any]]) -> None:
-    read(text.encode("utf-8", "replace").decode(), [f"{n}={as_toml(v)}" for n, v in sets])
+@given(texts, st.randoms(use_true_random=False), st.data())
+def test_many_files(path: Path, text: str, draws: random.Random, data: st.DataObject) -> None:
+    """Each file, and variants of it in which parts are cut out, doubled, moved or replaced."""
+    pieces = [as_toml(value) for value in data.draw(st.lists(values, min_size=1, max_size=4))]
+    pieces += ["[", "]", "{", '"', "'", "\n", "=", ".", "#", "inf", "nan", "9" * 5000, "\0", "é"]
+    varied = random.Random(draws.getrandbits(64))
+    for _ in range(VARIANTS):
+        read(path, text, [])
+        start = varied.randrange(len(text) + 1)
+        end = min(len(text), start + varied.choice((0, 1, 8, 64)))
+        middle = varied.choice(("", text[start:end] * 2, varied.choice(pieces)))
+        text = (text[:start] + middle + text[end:])[:20_000]
 
 
 DEEP, LONG = 100_000, "9" * 5000

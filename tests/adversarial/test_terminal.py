@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from rich.table import Table
 from rich.text import Text
 
-from swarm_ui.experiment.progress import ProgressDisplay, SafeConsole
-from swarm_ui.terminal import printable, printable_json
+from swarm_ui.experiment.progress import ProgressDisplay, SafeConsole, printable, printable_json
 from swarm_ui.trace.jsonl import read_jsonl, write_jsonl
 
 ATTACKS = {
