@@ -9,8 +9,8 @@ from types import TracebackType
 
 from swarm_ui.environments.miniwob.browser import Browser
 from swarm_ui.environments.miniwob.cdp import Reply
+from swarm_ui.environments.web.browsing_session import Session
 from swarm_ui.environments.web.hosts import AllowedHosts
-from swarm_ui.environments.web.session import Session
 
 # All frames of a tab are then in one process, and one connection reads them.
 _FLAGS = ("--disable-site-isolation-trials", "--disable-features=IsolateOrigins,site-per-process")

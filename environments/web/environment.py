@@ -12,9 +12,9 @@ from swarm_ui.environments.miniwob.cdp import Rejected
 from swarm_ui.environments.miniwob.input import KEYS
 from swarm_ui.environments.web import acting, bar
 from swarm_ui.environments.web.browser import WebBrowser
+from swarm_ui.environments.web.browsing_session import Session
 from swarm_ui.environments.web.hosts import web_url
 from swarm_ui.environments.web.reading import Seen, read
-from swarm_ui.environments.web.session import Session
 from swarm_ui.environments.web.task import Reward, Visit, WebTask, judged, prepared
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Element, Observation, Past
@@ -129,6 +129,7 @@ class WebEnvironment:
         await prepared(self._task, seed)
         self._session = session = await self._browser.session(self._size)
         self._used, self._answer = 0, None
+        await session.set_cookies(self._task.cookies)
         await session.front.navigate(web_url(self._task.url))
         await session.settled()
         if session.front.status >= 500:

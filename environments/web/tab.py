@@ -14,6 +14,10 @@ _ENDLESS = ("EventSource", "WebSocket", "Ping", "Preflight")
 _CANCELLED = "net::ERR_ABORTED"
 
 
+class ScriptError(Rejected):
+    """A script failed in the page."""
+
+
 class _Request(NamedTuple):
     url: str
     document: bool
@@ -127,6 +131,9 @@ class Tab:
         """The value of a JavaScript expression, which sees the page's document.
 
         It runs in a world of its own: the page's scripts can neither see nor change it.
+
+        Raises:
+            ScriptError: it fails.
         """
         world = await self.call("Page.createIsolatedWorld", frameId=self.target, worldName="ours")
         reply = await self.call(
@@ -204,5 +211,5 @@ def _value(reply: Reply) -> Any:
     if "exceptionDetails" in reply:
         details = reply["exceptionDetails"]
         said = details.get("exception", {}).get("description", details.get("text"))
-        raise Rejected(f"a script in the page failed: {said}")
+        raise ScriptError(f"a script in the page failed: {said}")
     return reply["result"].get("value")

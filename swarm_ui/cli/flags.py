@@ -175,7 +175,7 @@ ENVIRONMENT = Option(
     str | None,
     typer.Argument(
         metavar="ENV",
-        help="phone, miniwob, androidworld, handset, mind2web, or module:factory",
+        help="phone, miniwob, androidworld, handset, mind2web, web, or module:factory",
         autocompletion=one_of(*ENVIRONMENTS),
     ),
     "environment.name",

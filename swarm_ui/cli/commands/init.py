@@ -18,7 +18,7 @@ TEMPLATE = """\
 # swarm-ui eval --config swarm-ui.toml --dry-run
 
 [environment]
-name = "phone"            # phone, miniwob, androidworld, handset, mind2web, or "module:factory"
+name = "phone"            # phone, miniwob, androidworld, handset, mind2web, web, module:factory
 tasks = []                # only these, such as ["contacts-add"]; empty: the suite
 suite = "core"            # phone: core (the published tasks) or extended (harder)
 split = ""                # phone: parameters, templates, apps, validation, train

@@ -9,7 +9,7 @@ from typing import cast
 
 from swarm_ui.environment import Environment
 from swarm_ui.experiment.config import EnvironmentSection, Finding
-from swarm_ui.experiment.environments import androidworld, mind2web, miniwob, phone
+from swarm_ui.experiment.environments import androidworld, mind2web, miniwob, phone, web
 from swarm_ui.experiment.environments.spec import (
     EnvironmentSpec as EnvironmentSpec,
 )
@@ -22,7 +22,7 @@ from swarm_ui.experiment.models import make_from_code
 ENVIRONMENTS: dict[str, EnvironmentSpec] = {
     spec.name: spec
     for spec in (phone.SPEC, miniwob.SPEC, androidworld.EMULATOR, androidworld.HANDSET,
-                 mind2web.SPEC)
+                 mind2web.SPEC, web.SPEC)
 }  # fmt: skip
 
 

@@ -6,6 +6,7 @@ import asyncio
 import re
 import shutil
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from swarm_ui.environments.miniwob.cdp import CALL_TIMEOUT, Connection, Reply
@@ -30,7 +31,7 @@ class Session:
     def __init__(
         self, connection: Connection, context: str, size: tuple[int, int], allowed: AllowedHosts
     ) -> None:
-        self._connection, self._size, self._allowed = connection, size, allowed
+        self._connection, self._size, self.allowed = connection, size, allowed
         self.context = context
         self.tabs: list[Tab] = []
         self.downloads: dict[str, Path] = {}
@@ -60,6 +61,12 @@ class Session:
             eventsEnabled=True,
         )
         await self.new_tab()
+
+    async def set_cookies(self, cookies: Sequence[Mapping[str, object]]) -> None:
+        """Set cookies, in DevTools' form."""
+        await self._connection.call(
+            "Storage.setCookies", cookies=list(cookies), browserContextId=self.context
+        )
 
     async def new_tab(self) -> None:
         """Open an empty tab in front. Raises ``ConfigError`` if there are too many."""
@@ -119,7 +126,7 @@ class Session:
         for tab in self.tabs:
             if tab.refused:
                 which = ", ".join(dict.fromkeys(tab.refused[:3]))
-                self.notes.append(f"refused: {which} (allowed: {self._allowed})")
+                self.notes.append(f"refused: {which} (allowed: {self.allowed})")
             self.notes += [f"the page said: {text}" for text in tab.dialogs]
             tab.refused.clear()
             tab.dialogs.clear()
@@ -173,7 +180,7 @@ class Session:
 
     async def _open(self, target: str) -> None:
         try:
-            tab = await Tab.attach(self._connection, target, self._size, self._allowed)
+            tab = await Tab.attach(self._connection, target, self._size, self.allowed)
         except EnvironmentFault as error:
             self.lose(f"a tab could not be opened: {error}")
             return
