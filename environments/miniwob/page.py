@@ -45,7 +45,7 @@ class Screen(msgspec.Struct, frozen=True, kw_only=True):
     note: str
     fields: dict[str, str] | None = None
     """Parts of the goal, on the few pages that report them."""
-    more: tuple[int, int] = (0, 0)
+    more: tuple[int, int] | None = None
     """As of an observation."""
     spatial: bool = False
     """Bounds tell what names do not: there are drawings, sliders, or things to drag."""

@@ -27,7 +27,7 @@ class Walk {
   finish() {
     const count = this.nodes.length;
     whole = { nodes: this.nodes, at: 0, kept: null };
-    this.more = [0, 0];
+    this.more = null;
     if (count > MAX_ELEMENTS) this.cut(count);
     this.elements.forEach((element, index) => { element.index = index; });
   }

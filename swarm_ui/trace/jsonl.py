@@ -88,7 +88,7 @@ app                str             ""       app, page title or URL in front
 history            [Past]          []       executed actions, oldest first
 actions            [str]           []       kinds of action that mean something; []: all
 png                str?            null     screenshot, base64 of a PNG file
-more               [int × 2]       [0, 0]   elements not listed: before and after the listed
+more               [int × 2]?      null     elements not listed, before and after; null: none
 geometry           str             ""       of elements in prompts: size, box, grid; "": none
 Past                                        an action already executed
 action             Action          -
