@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -12,6 +13,13 @@ Role = Literal[
     "app", "button", "link", "item", "text", "label", "cell", "heading", "icon", "shape",
     "field", "area", "checkbox", "radio", "option", "switch", "tab", "image", "dialog",
 ]  # fmt: skip
+
+Bounds = tuple[int, int, int, int]
+Geometry = Literal["", "size", "box", "grid"]
+"""What a text says of the bounds of elements: nothing; width and height; all four edges; column and
+row of the centre in a grid over the screen. Pixels, except for the grid."""
+GRID = 10
+"""Columns and rows of the grid."""
 
 
 class Element(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -35,7 +43,7 @@ class Element(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     enabled: bool = True
     focused: bool = False
     scrollable: bool = False
-    bounds: tuple[int, int, int, int] | None = None
+    bounds: Bounds | None = None
     """Left, top, right, bottom in pixels of the screen; ``None`` if unknown."""
     class_name: str = ""
     """Class of the widget, such as ``android.widget.EditText``; empty if unknown."""
@@ -70,6 +78,11 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Kinds of actions that are supported here (web pages have no ``status``); empty: all."""
     png: bytes | None = None
     """Screenshot; only when the environment was asked for one."""
+    more: tuple[int, int] | None = None
+    """Number of elements that are not listed, before and after the listed ones; scrolling lists
+    them. ``None``: all are listed."""
+    geometry: Geometry = ""
+    """What :func:`render` says of the bounds of elements."""
 
     def element(self, index: int | None) -> Element | None:
         """The element an action points at, or ``None`` if there is no such element."""
@@ -85,11 +98,42 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 def render(observation: Observation) -> str:
     """The screen as text for a language model: one line an element, the index first.
 
+    With ``geometry``, a line ends with the element's bounds, size or cell. A list that goes on says
+    so in a line of its own.
+
     >>> screen = Observation(goal="g", elements=(Element(index=0, role="button", text="Save"),))
     >>> print(render(screen))
     0: button "Save"
     """
-    return "\n".join(_line(element) for element in observation.elements)
+    tells, size = _GEOMETRY[observation.geometry], _size(observation)
+    lines = [" ".join([_line(e), *tells(e.bounds, size)]) for e in observation.elements]
+    before, after = observation.more or (0, 0)
+    if before:
+        lines.insert(0, f"({before} more elements come before these: scroll up)")
+    if after:
+        lines.append(f"({after} more elements follow: scroll down)")
+    return "\n".join(lines)
+
+
+def _size(observation: Observation) -> tuple[int, int]:
+    """Width and height of the smallest screen with all elements, in pixels."""
+    boxes = [e.bounds for e in observation.elements if e.bounds is not None]
+    return max([1, *(box[2] for box in boxes)]), max([1, *(box[3] for box in boxes)])
+
+
+def _cell(box: Bounds, size: tuple[int, int]) -> str:
+    def part(low: int, high: int, whole: int) -> int:
+        return min(GRID, max(1, 1 + (low + high) * GRID // (2 * whole)))
+
+    return f"column {part(box[0], box[2], size[0])} row {part(box[1], box[3], size[1])}"
+
+
+_GEOMETRY: dict[Geometry, Callable[[Bounds | None, tuple[int, int]], list[str]]] = {
+    "": lambda box, size: [],
+    "size": lambda box, size: [f"{box[2] - box[0]}x{box[3] - box[1]}"] if box else [],
+    "box": lambda box, size: ["at " + ",".join(map(str, box))] if box else [],
+    "grid": lambda box, size: [_cell(box, size)] if box else [],
+}
 
 
 def _line(element: Element) -> str:

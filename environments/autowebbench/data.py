@@ -14,9 +14,12 @@ from swarm_ui.environments.autowebbench import metrics
 from swarm_ui.environments.autowebbench.call_syntax import Call, strict_call, to_action, to_text
 from swarm_ui.environments.autowebbench.page import Source, read_commands, read_page, read_source
 from swarm_ui.environments.recorded.answers import answered_tasks
-from swarm_ui.environments.recorded.benchmark import RecordedBenchmark, check_settings
 from swarm_ui.environments.recorded.benchmark_scores import RESAMPLES, Scores
-from swarm_ui.environments.recorded.teacher_forced import NONE_OF_THESE
+from swarm_ui.environments.recorded.teacher_forced import (
+    NONE_OF_THESE,
+    RecordedBenchmark,
+    check_settings,
+)
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element, Observation, Past
 from swarm_ui.trace.records import Episode

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from itertools import product
 
 from swarm_ui.environment import Environment
 from swarm_ui.environments.contract_check.contract_rules import (
@@ -61,7 +62,14 @@ async def check_environment(
             f"check_environment: no rule {strange[0]!r}; expected one of {', '.join(RULES)}"
         )
     trial = Trial(without)
-    report = await _checked(trial, make(), make(), tasks, tuple(seeds), budget)
+    name, chosen = await _checked(trial, make(), make(), tasks, seeds, budget)
+    report = Report(
+        environment=name,
+        tasks=chosen,
+        seeds=tuple(seeds),
+        tried=dict(trial.tried),
+        findings=tuple(trial.findings),
+    )
     if raises and not report.ok:
         raise AssertionError(str(report))
     return report
@@ -72,9 +80,10 @@ async def _checked(
     one: Environment,
     two: Environment,
     tasks: Sequence[str] | None,
-    seeds: tuple[int, ...],
+    seeds: Sequence[int],
     budget: int,
-) -> Report:
+) -> tuple[str, tuple[str, ...]]:
+    """Check all rules, and return the environment's name and the tasks."""
     chosen: tuple[str, ...] = ()
     name = type(one).__name__
     try:
@@ -84,20 +93,13 @@ async def _checked(
             if not chosen or not seeds:
                 raise ConfigError(f"check_environment: {name} has no tasks or no seeds to check")
             await outside(trial, one)
-            for task in chosen:
-                for seed in seeds:
-                    trial.where = f"task {task!r}, seed {seed}"
-                    await episode_rules(trial, one, two, task, seed, budget)
+            for task, seed in product(chosen, seeds):
+                trial.where = f"task {task!r}, seed {seed}"
+                await episode_rules(trial, one, two, task, seed, budget)
             trial.where = ""
             with suppress(CannotGoOn):
                 await closes(trial, one, chosen[0], seeds[0])
     finally:
         for env in (one, two):
             await closed(trial, env)
-    return Report(
-        environment=name,
-        tasks=chosen,
-        seeds=seeds,
-        tried=dict(trial.tried),
-        findings=tuple(trial.findings),
-    )
+    return name, chosen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Awaitable, Collection, Iterator
 from contextlib import contextmanager
 
 import msgspec
@@ -83,16 +83,18 @@ class Trial:
         self._outcome(step, str(action))
         return step
 
-    async def refuses(self, env: Environment, action: Action, rule: str, when: str) -> None:
-        """Check that ``step`` raises EnvironmentFault now."""
+    async def refuses(
+        self, doing: Awaitable[object], error: type[Exception], rule: str, what: str
+    ) -> None:
+        """Check that a call raises ``error``."""
         try:
-            await env.step(action)
-        except EnvironmentFault:
+            await doing
+        except error:
             self.expect(rule, True, "")
-        except Exception as error:
-            self.expect(rule, False, f"a step {when} raised {type(error).__name__}: {error}")
+        except Exception as other:
+            self.expect(rule, False, f"{what} raised {type(other).__name__}: {other}")
         else:
-            self.expect(rule, False, f"a step {when} was done")
+            self.expect(rule, False, f"{what} was done")
 
     def screen(self, screen: Observation) -> None:
         """Check what every observation must fulfil."""

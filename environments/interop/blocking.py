@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from swarm_ui.action import Action
@@ -14,6 +14,8 @@ from swarm_ui.errors import EnvironmentFault
 from swarm_ui.observation import Observation
 
 T = TypeVar("T")
+Make = Callable[[], Environment | Awaitable[Environment]]
+"""Makes an environment."""
 
 
 class BlockingEnvironment:
@@ -23,7 +25,7 @@ class BlockingEnvironment:
         make: makes the environment; called on that loop.
     """
 
-    def __init__(self, make: Callable[[], Environment | Awaitable[Environment]]) -> None:
+    def __init__(self, make: Make) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="swarm-ui environment", daemon=True
@@ -40,14 +42,6 @@ class BlockingEnvironment:
             self._end()
             raise
 
-    @property
-    def name(self) -> str:
-        return self.env.name
-
-    @property
-    def tasks(self) -> Sequence[str]:
-        return self.env.tasks
-
     def reset(self, *, task: str, seed: int) -> Observation:
         return self._wait(self.env.reset(task=task, seed=seed))
 
@@ -55,7 +49,7 @@ class BlockingEnvironment:
         """Do a step. Raises ``EnvironmentFault`` also for a fault in ``Step.fault``."""
         step = self._wait(self.env.step(action))
         if step.fault is not None:
-            raise EnvironmentFault(f"{self.name}: {step.fault}")
+            raise EnvironmentFault(f"{self.env.name}: {step.fault}")
         return step
 
     def close(self) -> None:

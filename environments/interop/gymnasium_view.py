@@ -13,15 +13,14 @@ Needs the extra ``gym``.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal
 
-from swarm_ui.environment import Environment
 from swarm_ui.environments.action_choices import phrases
-from swarm_ui.environments.interop.blocking import BlockingEnvironment
-from swarm_ui.environments.interop.spaces import WAIT, ActionSpace, ScreenSpace, Sizes, drawn
+from swarm_ui.environments.interop.blocking import Make
+from swarm_ui.environments.interop.spaces import WAIT, ActionKind, Episodes, Sizes, drawn
 from swarm_ui.errors import ConfigError, MissingExtra
-from swarm_ui.observation import Observation, render
+from swarm_ui.observation import render
 
 try:
     import gymnasium
@@ -60,76 +59,54 @@ class GymView(gymnasium.Env[dict[str, Any], Any]):
 
     def __init__(
         self,
-        make: Callable[[], Environment | Awaitable[Environment]],
+        make: Make,
         *,
         tasks: Sequence[str] | None = None,
         seeds: Sequence[int] = range(10_000),
-        actions: Literal["index", "json"] = "index",
+        actions: ActionKind = "index",
         texts: Callable[[str], Sequence[str]] = phrases,
         sizes: Sizes | None = None,
         render_mode: RenderMode | None = None,
     ) -> None:
-        sizes = sizes or Sizes()
         modes = self.metadata["render_modes"]
         if render_mode is not None and render_mode not in modes:
             raise ConfigError(
                 f"GymView: render_mode is {render_mode!r}, expected one of {', '.join(modes)}"
             )
         self.render_mode = render_mode
-        self._screens = ScreenSpace(sizes)
-        self._actions = ActionSpace(actions, sizes, texts)
-        self.observation_space = self._screens.space
-        self.action_space = self._actions.space()
-        self._world = BlockingEnvironment(make)
-        self._tasks = tuple(self._world.tasks if tasks is None else tasks)
-        self._seeds = seeds
-        self._screen: Observation | None = None
-        if not self._tasks or not seeds:
-            self._world.close()
-            raise ConfigError("GymView: there are no tasks or no seeds to choose from")
+        self._episodes = Episodes("GymView", make, tasks, seeds, actions, texts, sizes or Sizes())
+        self.observation_space = self._episodes.screens.space
+        self.action_space = self._episodes.action_space()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         super().reset(seed=seed)
-        drawn = self._tasks[int(self.np_random.integers(len(self._tasks)))]
-        episode = int(self._seeds[int(self.np_random.integers(len(self._seeds)))])
-        task = str((options or {}).get("task", drawn))
-        episode = int((options or {}).get("episode", episode))
-        screen = self._world.reset(task=task, seed=episode)
-        info = self._shown(screen, over=False)
-        return self._screens.encode(screen), {**info, "task": task, "episode": episode}
+        info = self._episodes.reset(lambda n: int(self.np_random.integers(n)), options)
+        return self._encoded(info)
 
     def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
-        meant, lost = self._actions.decode(action)
-        step = self._world.step(meant or WAIT)
-        info = self._shown(step.observation, over=step.ended)
-        info["note"] = lost or step.note
-        observation = self._screens.encode(step.observation)
+        meant, lost = self._episodes.decode(action)
+        step = self._episodes.world.step(meant or WAIT)
+        info = self._episodes.show(step.observation, lost or step.note, over=step.ended)
+        observation, info = self._encoded(info)
         return observation, step.reward, step.terminated, step.truncated, info
 
     def render(self) -> Any:
-        if self.render_mode is None or self._screen is None:
+        screen = self._episodes.screen
+        if self.render_mode is None or screen is None:
             return None
-        return render(self._screen) if self.render_mode == "ansi" else drawn(self._screen)
+        return render(screen) if self.render_mode == "ansi" else drawn(screen)
 
     def close(self) -> None:
-        self._world.close()
+        self._episodes.world.close()
 
-    def _shown(self, screen: Observation, *, over: bool) -> dict[str, Any]:
-        self._screen = screen
-        self._actions.look(None if over else screen)
-        return {
-            "observation": screen,
-            "actions": tuple(self._actions.offered),
-            "note": "",
-            **self._actions.mask(),
-        }
+    def _encoded(self, info: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        screen = self._episodes.screens.encode(info["observation"])
+        return screen, {**info, **self._episodes.mask()}
 
 
-def register(
-    id: str, make: Callable[[], Environment | Awaitable[Environment]], **options: Any
-) -> None:
+def register(id: str, make: Make, **options: Any) -> None:
     """Register an environment for ``gymnasium.make(id)`` and ``make_vec(id)``.
 
     Args:

@@ -15,17 +15,16 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from swarm_ui.action import Action
 from swarm_ui.ballot import first, winner
-from swarm_ui.environment import Environment
 from swarm_ui.environments.action_choices import phrases
-from swarm_ui.environments.interop.blocking import BlockingEnvironment
-from swarm_ui.environments.interop.spaces import WAIT, ActionSpace, ScreenSpace, Sizes
+from swarm_ui.environments.interop.blocking import Make
+from swarm_ui.environments.interop.spaces import WAIT, ActionKind, Episodes, ScreenSpace, Sizes
 from swarm_ui.errors import ConfigError, MissingExtra
-from swarm_ui.observation import Observation, render
+from swarm_ui.observation import render
 
 try:
     import numpy as np
@@ -70,13 +69,13 @@ class TeamView(ParallelEnv):  # type: ignore[misc]  # it brings no types
 
     def __init__(
         self,
-        make: Callable[[], Environment | Awaitable[Environment]],
+        make: Make,
         *,
         agents: int | Sequence[str] = 4,
         vote: Vote = majority,
         tasks: Sequence[str] | None = None,
         seeds: Sequence[int] = range(10_000),
-        actions: Literal["index", "json"] = "index",
+        actions: ActionKind = "index",
         texts: Callable[[str], Sequence[str]] = phrases,
         sizes: Sizes | None = None,
         render_mode: Literal["ansi"] | None = None,
@@ -91,23 +90,15 @@ class TeamView(ParallelEnv):  # type: ignore[misc]  # it brings no types
         self.agents: list[str] = []
         self.render_mode = render_mode
         self._vote = vote
-        self._screens = ScreenSpace(sizes)
-        self._actions = ActionSpace(actions, sizes, texts)
+        self._rng = random.Random()
+        self._episodes = Episodes("TeamView", make, tasks, seeds, actions, texts, sizes)
         mask: dict[str, spaces.Space[Any]] = {}
-        if self._actions.numbered:
+        if self._episodes.numbered:
             mask["action_mask"] = spaces.Box(0, 1, (sizes.actions,), np.int8)
         self.observation_spaces = {
             name: spaces.Dict({"observation": ScreenSpace(sizes).space, **mask}) for name in names
         }
-        self.action_spaces = {name: self._actions.space() for name in names}
-        self._world = BlockingEnvironment(make)
-        self._tasks = tuple(self._world.tasks if tasks is None else tasks)
-        self._seeds = seeds
-        self._rng = random.Random()
-        self._screen: Observation | None = None
-        if not self._tasks or not seeds:
-            self._world.close()
-            raise ConfigError("TeamView: there are no tasks or no seeds to choose from")
+        self.action_spaces = {name: self._episodes.action_space() for name in names}
 
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         return self.observation_spaces[agent]
@@ -120,12 +111,9 @@ class TeamView(ParallelEnv):  # type: ignore[misc]  # it brings no types
     ) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
         if seed is not None:
             self._rng = random.Random(seed)
-        drawn, episode = self._rng.choice(self._tasks), self._rng.choice(self._seeds)
-        task = str((options or {}).get("task", drawn))
-        episode = int((options or {}).get("episode", episode))
-        screen = self._world.reset(task=task, seed=episode)
+        infos = self._episodes.reset(self._rng.randrange, options)
         self.agents = list(self.possible_agents)
-        return self._shown(screen, {"note": "", "task": task, "episode": episode})
+        return self._for_each(infos)
 
     def step(
         self, actions: dict[str, Any]
@@ -136,14 +124,14 @@ class TeamView(ParallelEnv):  # type: ignore[misc]  # it brings no types
         dict[str, bool],
         dict[str, dict[str, Any]],
     ]:
-        live = list(self.agents)
-        read = {agent: self._actions.decode(actions[agent]) for agent in live if agent in actions}
+        live, decode = list(self.agents), self._episodes.decode
+        read = {agent: decode(actions[agent]) for agent in live if agent in actions}
         proposals = {agent: action for agent, (action, _) in read.items() if action is not None}
         decision = self._vote(proposals) if proposals else WAIT
-        step = self._world.step(decision)
+        step = self._episodes.world.step(decision)
         note = step.note if proposals else "no agent proposed a valid action"
-        told = {"note": note, "decision": decision, "proposals": proposals}
-        observations, infos = self._shown(step.observation, told, over=step.ended)
+        info = self._episodes.show(step.observation, note, over=step.ended)
+        observations, infos = self._for_each({**info, "decision": decision, "proposals": proposals})
         for agent, (_, lost) in read.items():
             infos[agent]["lost"] = lost
         if step.ended:
@@ -157,22 +145,18 @@ class TeamView(ParallelEnv):  # type: ignore[misc]  # it brings no types
         )
 
     def render(self) -> Any:
-        if self.render_mode is None or self._screen is None:
-            return None
-        return render(self._screen)
+        screen = self._episodes.screen
+        return None if self.render_mode is None or screen is None else render(screen)
 
     def close(self) -> None:
         self.agents = []
-        self._world.close()
+        self._episodes.world.close()
 
-    def _shown(
-        self, screen: Observation, told: dict[str, Any], *, over: bool = False
+    def _for_each(
+        self, info: dict[str, Any]
     ) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
-        self._screen = screen
-        self._actions.look(None if over else screen)
-        told = {"observation": screen, "actions": tuple(self._actions.offered), **told}
-        observations = {
-            agent: {"observation": self._screens.encode(screen), **self._actions.mask()}
-            for agent in self.agents
-        }
-        return observations, {agent: dict(told) for agent in self.agents}
+        """The observation and the infos of every agent."""
+        encode, mask = self._episodes.screens.encode, self._episodes.mask
+        screen = info["observation"]
+        observations = {agent: {"observation": encode(screen), **mask()} for agent in self.agents}
+        return observations, {agent: dict(info) for agent in self.agents}

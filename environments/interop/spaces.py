@@ -9,7 +9,8 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from swarm_ui.action import Action, Unparsed, parse_action
-from swarm_ui.environments.action_choices import choices, phrases
+from swarm_ui.environments.action_choices import choices
+from swarm_ui.environments.interop.blocking import BlockingEnvironment, Make
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.observation import Element, Observation, Role, render
 
@@ -31,6 +32,7 @@ FARTHEST = 32_767
 """Larger bounds are clipped to this value."""
 _CHARACTERS = "".join(map(chr, range(32, 127))) + "\n"
 WAIT = Action(action_type="wait")
+ActionKind = Literal["index", "json"]
 
 
 class Sizes(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,38 +90,63 @@ class ScreenSpace:
         return rows
 
 
-class ActionSpace:
-    """Actions as indices into the list of the screen's actions, or as JSON text."""
+class Episodes:
+    """What both views share: the environment, the choice of episodes, screens and actions.
+
+    Args:
+        view: name of the view, for errors.
+        make, tasks, seeds, actions, texts, sizes: as of ``GymView``.
+    """
 
     def __init__(
         self,
-        kind: Literal["index", "json"],
+        view: str,
+        make: Make,
+        tasks: Sequence[str] | None,
+        seeds: Sequence[int],
+        actions: ActionKind,
+        texts: Callable[[str], Sequence[str]],
         sizes: Sizes,
-        texts: Callable[[str], Sequence[str]] = phrases,
     ) -> None:
-        self.numbered = kind == "index"
-        self._sizes, self._texts = sizes, texts
-        self.offered: list[Action] = []
-        """The actions of the present screen."""
+        self.screens = ScreenSpace(sizes)
+        self.numbered = actions == "index"
+        self._sizes, self._texts, self._seeds = sizes, texts, seeds
+        self._offered: list[Action] = []
+        self.screen: Observation | None = None
+        """The present screen."""
+        self.world = BlockingEnvironment(make)
+        self._tasks = tuple(self.world.env.tasks if tasks is None else tasks)
+        if not self._tasks or not seeds:
+            self.world.close()
+            raise ConfigError(f"{view}: there are no tasks or no seeds to choose from")
 
-    def space(self) -> spaces.Space[Any]:
+    def reset(self, draw: Callable[[int], int], options: dict[str, Any] | None) -> dict[str, Any]:
+        """Start an episode, and return its infos. ``draw(n)`` draws a number below ``n``."""
+        drawn, episode = self._tasks[draw(len(self._tasks))], self._seeds[draw(len(self._seeds))]
+        task = str((options or {}).get("task", drawn))
+        episode = int((options or {}).get("episode", episode))
+        screen = self.world.reset(task=task, seed=episode)
+        return {**self.show(screen, "", over=False), "task": task, "episode": episode}
+
+    def show(self, screen: Observation, note: str, *, over: bool) -> dict[str, Any]:
+        """Make a screen the present one, and return its infos; ``over``: it offers no actions."""
+        self.screen = screen
+        self._offered = [] if over else choices(screen, self._texts(screen.goal))
+        _fits(len(self._offered), self._sizes.actions, "actions on the screen", "actions")
+        return {"observation": screen, "actions": tuple(self._offered), "note": note}
+
+    def action_space(self) -> spaces.Space[Any]:
         """A new space; each has its own random generator."""
         if self.numbered:
             return spaces.Discrete(self._sizes.actions)
         return spaces.Text(max_length=self._sizes.text, min_length=0, charset=_CHARACTERS)
-
-    def look(self, screen: Observation | None) -> None:
-        """Update the list of actions; ``None`` after the end of the episode."""
-        texts = () if screen is None else self._texts(screen.goal)
-        self.offered = [] if screen is None else choices(screen, texts)
-        _fits(len(self.offered), self._sizes.actions, "actions on the screen", "actions")
 
     def mask(self) -> dict[str, Any]:
         """``action_mask``: 1 for each valid index; empty for JSON actions."""
         if not self.numbered:
             return {}
         mask = np.zeros(self._sizes.actions, np.int8)
-        mask[: len(self.offered)] = 1
+        mask[: len(self._offered)] = 1
         return {"action_mask": mask}
 
     def decode(self, given: object) -> tuple[Action | None, str]:
@@ -128,9 +155,9 @@ class ActionSpace:
             found = parse_action(str(given))
             return (None, found.reason) if isinstance(found, Unparsed) else (found, "")
         number = int(given)  # type: ignore[call-overload]
-        if 0 <= number < len(self.offered):
-            return self.offered[number], ""
-        return None, f"no action {number}: the screen offers {len(self.offered)}"
+        if 0 <= number < len(self._offered):
+            return self._offered[number], ""
+        return None, f"no action {number}: the screen offers {len(self._offered)}"
 
 
 def picture(screen: Observation, size: tuple[int, int]) -> Any:

@@ -14,9 +14,12 @@ from swarm_ui.environments.mind2web.files import SPLITS, Files, Split
 from swarm_ui.environments.mind2web.page import in_document_order, read_texts, to_element
 from swarm_ui.environments.mind2web.raw_records import Candidate, Recorded, RecordedTask
 from swarm_ui.environments.recorded.answers import answered_tasks
-from swarm_ui.environments.recorded.benchmark import RecordedBenchmark, check_settings
 from swarm_ui.environments.recorded.benchmark_scores import RESAMPLES, Scores
-from swarm_ui.environments.recorded.teacher_forced import NONE_OF_THESE
+from swarm_ui.environments.recorded.teacher_forced import (
+    NONE_OF_THESE,
+    RecordedBenchmark,
+    check_settings,
+)
 from swarm_ui.environments.recorded.web_elements import role_of
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Observation, Past

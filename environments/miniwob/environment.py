@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Literal, TypedDict
 
 from msgspec.structs import replace
 
 from swarm_ui.action import Action, ActionType, Direction
 from swarm_ui.environment import Step
+from swarm_ui.environments.marks import marked
 from swarm_ui.environments.miniwob.input import KEYS
 from swarm_ui.environments.miniwob.page import Page, Screen
 from swarm_ui.environments.miniwob.tasks import all_html_tasks, fields_of
 from swarm_ui.errors import ConfigError, EnvironmentFault
-from swarm_ui.observation import Observation, Past
+from swarm_ui.observation import Geometry, Observation, Past
 
 PAGE_ACTIONS: tuple[ActionType, ...] = (
     "click",
@@ -34,6 +36,17 @@ ALL_PAGE_ACTIONS: tuple[ActionType, ...] = (
 
 _TAPS = frozenset({"click", "double_tap", "input_text"})
 _OPPOSITE: dict[str, Direction] = {"up": "down", "down": "up", "left": "right", "right": "left"}
+
+
+class EnvironmentOptions(TypedDict, total=False):
+    """The options of :class:`MiniWobEnvironment`."""
+
+    budget: int
+    offers: tuple[ActionType, ...]
+    trusted: bool
+    screenshots: bool
+    marks: bool
+    geometry: Literal["auto"] | Geometry
 
 
 class MiniWobEnvironment:
@@ -65,6 +78,8 @@ class MiniWobEnvironment:
         offers: tuple[ActionType, ...] = PAGE_ACTIONS,
         trusted: bool = False,
         screenshots: bool = False,
+        marks: bool = False,
+        geometry: Literal["auto"] | Geometry = "auto",
     ) -> None:
         """
         Args:
@@ -73,6 +88,10 @@ class MiniWobEnvironment:
             offers: the actions that observations offer; the others are accepted too.
             trusted: use mouse and keyboard events for actions on elements too.
             screenshots: add a ``png`` to observations.
+            marks: draw numbered boxes on the ``png``, with the indices of the elements.
+            geometry: what texts say of the elements' bounds (``Observation.geometry``);
+                ``"auto"``: all four edges where names do not tell the elements apart, as on pages
+                with drawings, sliders or things to drag.
         """
         if budget < 1:
             raise ConfigError(f"MiniWobEnvironment: 'budget' must be >= 1, got {budget}")
@@ -85,7 +104,9 @@ class MiniWobEnvironment:
         self._budget = budget
         self._offers = offers
         self._trusted = trusted
-        self._screenshots = screenshots
+        self._screenshots = screenshots or marks
+        self._marks = marks
+        self._geometry = geometry
         self._screen: Screen | None = None
         self._page: Page | None = None
         self._now: Observation | None = None
@@ -139,12 +160,8 @@ class MiniWobEnvironment:
         screen = await self._page.reset(task, seed)
         self._used = 0
         self._screen, self._goal = screen, screen.goal
-        self._now = Observation(
-            goal=screen.goal,
-            elements=screen.elements,
-            actions=self._offers,
-            png=await self._page.picture() if self._screenshots else None,
-        )
+        start = Observation(goal="", elements=(), actions=self._offers)
+        self._now = await self._observed(start, screen, self._page)
         return self._now
 
     async def step(self, action: Action) -> Step:
@@ -162,11 +179,11 @@ class MiniWobEnvironment:
         if note:
             return self._outcome(replace(before, history=history), None, note)
         told = _on_page(action)
-        self._screen = screen = await page.act(told, trusted=self._with_events(told, role))
-        png = None
-        if self._screenshots and not screen.done:
-            png = await page.picture()
-        return self._outcome(replace(before, history=history, png=png), screen, note)
+        slides = action.action_type == "input_text" and element and element.class_name == "slider"
+        trusted = not slides and self._with_events(told, role)
+        self._screen = screen = await page.act(told, trusted=trusted)
+        after = await self._observed(replace(before, history=history), screen, page)
+        return self._outcome(after, screen, screen.note)
 
     async def close(self) -> None:
         page, self._page, self._now = self._page, None, None
@@ -179,13 +196,27 @@ class MiniWobEnvironment:
             return action.x is not None or (self._trusted and role != "option")
         return kind in ("swipe", "long_press") or action.keycode is not None
 
+    async def _observed(self, before: Observation, screen: Screen, page: Page) -> Observation:
+        """The observation of a screen; ``before`` has what a page does not report."""
+        png = None
+        if self._screenshots and not screen.done:
+            png = await page.picture()
+            if self._marks:
+                png = marked(png, screen.elements)
+        auto: Geometry = "box" if screen.spatial else ""
+        return replace(
+            before,
+            goal=screen.goal or before.goal,
+            elements=screen.elements,
+            png=png,
+            more=screen.more,
+            geometry=auto if self._geometry == "auto" else self._geometry,
+        )
+
     def _outcome(self, after: Observation, screen: Screen | None, note: str) -> Step:
         """The step; ``screen`` is ``None`` if the action was not sent to the page."""
-        done, reward = False, 0.0
-        if screen is not None:
-            done, note = screen.done, screen.note
-            reward = 1.0 if done and screen.raw > 0 else 0.0
-            after = replace(after, goal=screen.goal or after.goal, elements=screen.elements)
+        done = screen is not None and screen.done
+        reward = 1.0 if screen is not None and done and screen.raw > 0 else 0.0
         truncated = not done and self._used >= self._budget
         if not (done or truncated):
             self._now = after

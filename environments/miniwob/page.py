@@ -45,6 +45,10 @@ class Screen(msgspec.Struct, frozen=True, kw_only=True):
     note: str
     fields: dict[str, str] | None = None
     """Parts of the goal, on the few pages that report them."""
+    more: tuple[int, int] | None = None
+    """As of an observation."""
+    spatial: bool = False
+    """Bounds tell what names do not: there are drawings, sliders, or things to drag."""
     busy: bool = False
     """An animation is still running."""
 
@@ -134,11 +138,11 @@ class Page:
             action: what to do.
             trusted: with mouse and keyboard events; otherwise with a script in the page.
         """
-        request = _request(action)
+        request = msgspec.to_builtins(action)
         if not trusted:
             return await self._settled(await self._screen("act", request))
         target = MouseTarget(note="")
-        if action.action_type != "keyboard_enter":
+        if action.action_type != "keyboard_enter" or action.index is not None:
             target = msgspec.json.decode(await self._value("locate", request), type=MouseTarget)
         if not target.note:
             self._touched = True
@@ -300,18 +304,3 @@ def _cropped(png: bytes) -> bytes:
     with Image.open(io.BytesIO(png)) as picture:
         picture.crop((0, 0, WIDTH, HEIGHT)).save(out, "PNG", compress_level=1)
     return out.getvalue()
-
-
-def _request(action: Action) -> dict[str, object]:
-    return {
-        "type": action.action_type,
-        "index": action.index,
-        "x": action.x,
-        "y": action.y,
-        "text": action.text,
-        "direction": action.direction,
-        "clear_text": action.clear_text,
-        "to_index": action.to_index,
-        "to_x": action.to_x,
-        "to_y": action.to_y,
-    }

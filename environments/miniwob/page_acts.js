@@ -34,10 +34,31 @@ const choose = (option) => {
   }
 };
 
+const KEY_CODES = { Enter: 13, ArrowLeft: 37, ArrowRight: 39 };
 const press = (node, type, key) =>
   node.dispatchEvent(new KeyboardEvent(type, {
-    bubbles: true, cancelable: true, key, keyCode: key === "Enter" ? 13 : key.charCodeAt(0) || 0,
+    bubbles: true, cancelable: true, key, keyCode: KEY_CODES[key] || key.charCodeAt(0) || 0,
   }));
+
+// With the arrow keys, as a person would who wants a certain number.
+const slide = (handle, text) => {
+  const wanted = Number(text);
+  const { min, max } = sliderState(handle);
+  if (!text.trim() || !(wanted >= min && wanted <= max)) {
+    return `the slider takes a number from ${min} to ${max}`;
+  }
+  handle.focus();
+  for (let { value } = sliderState(handle), side = Math.sign(wanted - value); value !== wanted;) {
+    const key = side > 0 ? "ArrowRight" : "ArrowLeft";
+    for (const type of ["keydown", "keyup"]) press(handle, type, key);
+    const moved = sliderState(handle).value;
+    if (moved === value || Math.sign(wanted - moved) === -side) {
+      return `the slider stops at ${moved}`;
+    }
+    value = moved;
+  }
+  return "";
+};
 
 // Date and time inputs hold ISO text; a person types what the browser shows.
 const inputValue = (node, text) => {
@@ -65,7 +86,20 @@ const type = (node, text) => {
   node.dispatchEvent(new Event("change", { bubbles: true }));
 };
 
+// A list that was cut goes on where it ended; the page scrolls there too.
+const turnPage = (direction) => {
+  const { nodes, at, kept } = whole;
+  if (!kept || !["up", "down"].includes(direction)) return false;
+  const next = direction === "down" ? nodes.findIndex((_, i) => i > at && !kept.has(i))
+    : Math.max(0, at - PAGE_ELEMENTS);
+  if (next < 0 || next === at) return false;
+  readFrom = nodes[next];
+  readFrom.scrollIntoView({ block: "start", behavior: "instant" });
+  return true;
+};
+
 const scroll = (start, direction) => {
+  if (!(start instanceof HTMLTextAreaElement) && turnPage(direction)) return "";
   let node = start;
   while (node && !canScroll(node)) node = node.parentElement;
   if (!node && !start) node = [...document.querySelectorAll("body *")].find(canScroll);
@@ -99,33 +133,46 @@ const click = (node, x, y, times) => {
   return "";
 };
 
+// Give the keyboard to an element, or say why not.
+const takeKeys = (node) => {
+  if (!node || !node.isConnected) return "the element is no longer on the page";
+  focusOn(node);
+  const active = document.activeElement;
+  const taken = active && active !== document.body
+    && (node.contains(active) || active.contains(node));
+  return taken ? "" : "the element takes no keys";
+};
+
 const perform = (action) => {
-  if (action.type === "keyboard_enter") {
+  if (action.action_type === "keyboard_enter") {
+    const problem = action.index === undefined ? "" : takeKeys(shown[action.index]);
+    if (problem) return problem;
     const node = document.activeElement || document.body;
     for (const event of ["keydown", "keypress", "keyup"]) press(node, event, "Enter");
     return "";
   }
-  const at = action.x !== null ? document.elementFromPoint(action.x, action.y) : null;
-  const node = at || (action.index === null ? null : shown[action.index]);
-  if (action.type === "scroll") return scroll(node, action.direction);
+  const at = action.x !== undefined ? document.elementFromPoint(action.x, action.y) : null;
+  const node = at || (action.index === undefined ? null : shown[action.index]);
+  if (action.action_type === "scroll") return scroll(node, action.direction);
   if (!node || !node.isConnected) return "the element is no longer on the page";
   if (node.disabled) return "the element is disabled";
-  if (action.type === "input_text") {
+  if (action.action_type === "input_text") {
+    if (node.matches(SLIDERS)) return slide(node, action.text);
     if (!(node instanceof HTMLInputElement || node instanceof HTMLTextAreaElement)
         || node.readOnly || PUSH_TYPES.has(node.type)) return "no text can be typed there";
     type(node, action.clear_text === false ? node.value + action.text : action.text);
     return "";
   }
-  if (action.type === "select") return select(node, action.text);
+  if (action.action_type === "select") return select(node, action.text);
   const [x, y] = at ? [action.x, action.y] : centre(node);
-  return click(node, x, y, action.type === "double_tap" ? 2 : 1);
+  return click(node, x, y, action.action_type === "double_tap" ? 2 : 1);
 };
 
 // ---- where mouse and keyboard act (input.py sends the events) --------------------------------
 
 // A point of the screen, or why there is none.
 const spot = (index, x, y) => {
-  if (x !== null) return [x, y];
+  if (x !== undefined) return [x, y];
   const node = shown[index];
   if (!node || !node.isConnected) return "the element is no longer on the page";
   if (node.disabled) return "the element is disabled";
@@ -137,7 +184,7 @@ const spot = (index, x, y) => {
 
 // One length of itself is how far a thing goes that is dragged without a destination.
 const beside = (index, direction, [x, y]) => {
-  const box = index === null ? { width: SMALL_DRAG, height: SMALL_DRAG }
+  const box = index === undefined ? { width: SMALL_DRAG, height: SMALL_DRAG }
     : shown[index].getBoundingClientRect();
   const [dx, dy] = AHEAD[direction];
   return [x + dx * box.width, y + dy * box.height];
@@ -150,13 +197,18 @@ const beyond = ([x, y], [endX, endY]) => {
 };
 
 const locate = (action) => {
+  acting = true;
+  if (action.action_type === "keyboard_enter") {
+    const note = action.index === undefined ? "" : takeKeys(shown[action.index]);
+    return JSON.stringify({ note });
+  }
   const at = spot(action.index, action.x, action.y);
   let to = null;
-  if (typeof at !== "string" && action.type === "swipe") {
-    const placed = action.to_index !== null || action.to_x !== null;
+  if (typeof at !== "string" && action.action_type === "swipe") {
+    const placed = action.to_index !== undefined || action.to_x !== undefined;
     to = placed ? spot(action.to_index, action.to_x, action.to_y)
       : beside(action.index, action.direction, at);
-    if (action.to_index !== null && typeof to !== "string") to = beyond(at, to);
+    if (action.to_index !== undefined && typeof to !== "string") to = beyond(at, to);
   }
   const problem = [at, to].find((found) => typeof found === "string") || "";
   return JSON.stringify(problem ? { note: problem } : { at, to, note: "" });
@@ -169,22 +221,24 @@ const allPictures = () => {
   return missing.length && Promise.race([there, sleep(READY_MS)]);
 };
 
-// Timers that a page sets for at once or nearly are part of an act; whoever sets none is not
-// waited for.
+// Until what an act started has happened; a page that goes on and on is left after a while.
 const settled = async () => {
+  const limit = Date.now() + ACT_LIMIT_MS;
   await sleep(0);
-  if (soon.size > 0) await sleep(SETTLE_MS);
+  while ((awaited.size > 0 || selectionWaits()) && Date.now() < limit) await sleep(SETTLE_MS);
 };
 
 const look = async (note) => {
   await settled();
   await allPictures();
+  acting = false;
   return observe(note);
 };
 
 const act = async (action) => {
   let note = "";
-  if (action.type === "wait") await sleep(WAIT_MS);
+  acting = true;
+  if (action.action_type === "wait") await sleep(WAIT_MS);
   else note = perform(action);
   return look(note);
 };
@@ -219,7 +273,8 @@ const reset = async (seed, touched) => {
   if (document.activeElement && document.activeElement !== document.body) {
     document.activeElement.blur();
   }
-  if (touched) resetInput();
+  if (touched || readFrom) resetInput();
+  readFrom = null;
   core.startEpisodeReal();
   const limit = Date.now() + READY_MS;
   while (!WOB_TASK_READY && Date.now() < limit) await sleep(10);

@@ -3,7 +3,10 @@
 // page settle, read the screen. Everything that crosses the boundary is JSON: arguments arrive as
 // data, never as code.
 const MAX_ELEMENTS = 70;
+const PAGE_ELEMENTS = 40; // of a long list, that a scroll moves on by
 const SETTLE_MS = 4;
+const ACT_TIMER_MS = 350; // timers up to this delay that an act starts are waited for
+const ACT_LIMIT_MS = 700;
 const WAIT_MS = 500;
 const READY_MS = 5000;
 const NO_CLOCK_MS = 1e8;
@@ -11,9 +14,9 @@ const NO_CLOCK_MS = 1e8;
 const FURNITURE = new Set([
   "query", "reward-display", "sync-task-cover", "click-canvas", "attention-canvas",
 ]);
-const UNSEEN = new Set(["SCRIPT", "STYLE", "CANVAS", "BR", "HR", "HEAD", "TEMPLATE", "NOSCRIPT"]);
+const UNSEEN = new Set(["SCRIPT", "STYLE", "BR", "HR", "HEAD", "TEMPLATE", "NOSCRIPT"]);
 const LAYOUT_WORDS = new Set(["spacer", "separator", "divider", "clear", "clearfix"]);
-// What a long page keeps when the list is cut: without these nothing can be finished.
+// What a long list shows early: without these nothing can be finished.
 const CONTROL_ROLES = new Set(["button", "field", "area", "checkbox", "radio"]);
 const PUSH_TYPES = new Set(["submit", "button", "image", "reset"]);
 const CAPTION_TAGS = new Set(["LABEL", "P", "SPAN", "B", "STRONG", "DIV", "TD", "TH", "DT"]);
@@ -21,6 +24,9 @@ const CONTROLS = "input, textarea, select";
 const CAPTION_LENGTH = 30;
 const SMALL_DRAG = 20; // pixels, from a bare point in a direction
 const PAST_MIDDLE = 4;
+const SLIDERS = ".ui-slider-handle, [role=slider]";
+const ACTIVE = "[role=button], [role=tab], [role=link], [role=menuitem], .ui-spinner-button";
+const MOUSE_EVENTS = new Set(["click", "dblclick", "mousedown", "mouseup", "pointerdown"]);
 const AHEAD = { up: [0, -1], down: [0, 1], left: [-1, 0], right: [1, 0] };
 
 let shown = []; // DOM nodes of the last screen, in the order of its elements
@@ -50,6 +56,14 @@ const nameWords = (node) => {
   return [...new Set(told)].join(" ");
 };
 
+// Elements with listeners for the mouse: a person can act on them, whatever they look like.
+const listening = new WeakSet();
+const listen = EventTarget.prototype.addEventListener;
+EventTarget.prototype.addEventListener = function (type, ...given) {
+  if (this instanceof Element && MOUSE_EVENTS.has(type)) listening.add(this);
+  return listen.call(this ?? window, type, ...given);
+};
+
 const accessibleName = (node) =>
   squeeze(node.getAttribute("aria-label") || node.title || node.alt || "");
 
@@ -57,6 +71,12 @@ const accessibleName = (node) =>
 const pictureName = (node) => {
   const found = /(?:^|\s)ui-icon-(?!triangle|carat|caret|grip|blank)([a-z-]+)/.exec(node.className || "");
   return found ? squeeze(found[1].replace(/-/g, " ")) : "";
+};
+
+const ARROWS = { n: "up", s: "down", w: "left", e: "right" };
+const arrowName = (node) => {
+  const found = /\bui-icon-(?:triangle|carat|arrow)-1-([nsew])\b/.exec(node.innerHTML);
+  return found ? ARROWS[found[1]] : "";
 };
 
 const describe = (node) => accessibleName(node) || nameWords(node) || pictureName(node);

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from types import TracebackType
+from typing import Unpack
 
-from swarm_ui.action import ActionType
 from swarm_ui.environments.miniwob.browser import Browser
-from swarm_ui.environments.miniwob.environment import PAGE_ACTIONS, MiniWobEnvironment
+from swarm_ui.environments.miniwob.environment import EnvironmentOptions, MiniWobEnvironment
 from swarm_ui.environments.miniwob.page import Page
 from swarm_ui.errors import ConfigError
 
@@ -28,17 +28,14 @@ class MiniWobBrowser:
         self,
         pages: int = 4,
         *,
-        budget: int = 10,
         binary: Path | None = None,
-        offers: tuple[ActionType, ...] = PAGE_ACTIONS,
-        trusted: bool = False,
-        screenshots: bool = False,
+        **options: Unpack[EnvironmentOptions],
     ) -> None:
         """
         Args:
             pages: how many.
             binary: the browser; default: :func:`find_browser`.
-            budget, offers, trusted, screenshots: as :class:`MiniWobEnvironment` takes them.
+            options: as :class:`MiniWobEnvironment` takes them.
         """
         if pages < 1:
             raise ConfigError(f"MiniWobBrowser: 'pages' must be >= 1, got {pages}")
@@ -46,14 +43,7 @@ class MiniWobBrowser:
         self._browser: Browser | None = None
         self._starting = asyncio.Lock()
         self.environments: tuple[MiniWobEnvironment, ...] = tuple(
-            MiniWobEnvironment(
-                open_page=self.open_page,
-                budget=budget,
-                offers=offers,
-                trusted=trusted,
-                screenshots=screenshots,
-            )
-            for _ in range(pages)
+            MiniWobEnvironment(self.open_page, **options) for _ in range(pages)
         )
 
     async def __aenter__(self) -> MiniWobBrowser:

@@ -45,12 +45,14 @@ def blind_tasks() -> tuple[str, ...]:
 @cache
 def keeps_state() -> frozenset[str]:
     """Tasks whose page keeps state between episodes, as the wheel declares."""
-    classes = _registered()
+    tree = ast.parse((_wheel() / "registration.py").read_text(encoding="utf-8"))
     found = set()
-    for call in _calls(_wheel() / "registration.py", "register"):
-        given = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
-        if given.get("nondeterministic"):
-            found.add(classes.get(str(given["entry_point"]).rpartition(":")[2], ""))
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+            continue
+        given = {word.arg: ast.literal_eval(word.value) for word in node.keywords}
+        if node.func.id == "register" and given.get("nondeterministic"):
+            found.add(_registered().get(str(given["entry_point"]).rpartition(":")[2], ""))
     return frozenset(found - {""})
 
 
@@ -83,27 +85,15 @@ def _extractors() -> Mapping[str, Callable[[str], Iterable[tuple[str, str]]]]:
 def _registered() -> dict[str, str]:
     """Class name to page name."""
     tree = ast.parse((_wheel() / "envs" / "miniwob_envs.py").read_text(encoding="utf-8"))
-    found: dict[str, str] = {}
-    for item in tree.body:
-        if not isinstance(item, ast.ClassDef):
-            continue
-        for line in item.body:
-            if (
-                isinstance(line, ast.Assign)
-                and isinstance(line.targets[0], ast.Name)
-                and line.targets[0].id == "subdomain"
-            ):
-                found[item.name] = str(ast.literal_eval(line.value))
-    return found
-
-
-def _calls(path: Path, name: str) -> list[ast.Call]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
-    ]
+    return {
+        kind.name: str(ast.literal_eval(line.value))
+        for kind in tree.body
+        if isinstance(kind, ast.ClassDef)
+        for line in kind.body
+        if isinstance(line, ast.Assign)
+        and isinstance(line.targets[0], ast.Name)
+        and line.targets[0].id == "subdomain"
+    }
 
 
 def _wheel() -> Path:

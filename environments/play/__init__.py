@@ -3,7 +3,7 @@
     episode = await play_in_terminal(PhoneEnvironment(), "contacts-add", 7, path="mine.jsonl")
     episode = await play_in_browser(PhoneEnvironment(screenshots=True), "contacts-add", 7)
 
-Or ``python -m swarm_ui.environments.play phone contacts-add --browser``.
+Or ``swarm-ui play phone contacts-add --browser``.
 """
 
 from __future__ import annotations

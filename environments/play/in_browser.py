@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import webbrowser
 from collections.abc import Callable
 
-from swarm_ui.action import Action
+import msgspec
+
+from swarm_ui.action import ACTION_TYPES, Action
 from swarm_ui.environment import Environment
-from swarm_ui.environments.play.page_state import state
 from swarm_ui.environments.play.server import Answer, Server
 from swarm_ui.environments.play.session import PlaySession
+from swarm_ui.observation import Observation, Past
 from swarm_ui.trace.jsonl import Anywhere
 from swarm_ui.trace.records import Episode
+
+MARGIN = 10
+"""Pixels around a sketch."""
+_PNG = b"\x89PNG\r\n\x1a\n"
 
 
 async def play_in_browser(
@@ -44,29 +51,11 @@ async def play_in_browser(
     """
     session = PlaySession(env, path, actor)
     await session.begin(task, seed)
-    over = asyncio.Event()
-    requests = _Requests(session, task, str(path) if path is not None else "")
-    try:
-        with Server(requests.answer, asyncio.get_running_loop(), over.set, port) as server:
-            show(server.address)
-            await over.wait()
-    finally:
-        if not session.ended:
-            session.leave()
-    return session.episode
+    over, one_at_a_time = asyncio.Event(), asyncio.Lock()
 
-
-class _Requests:
-    """Answers the requests of the page, one at a time."""
-
-    def __init__(self, session: PlaySession, task: str, path: str) -> None:
-        self._session, self._task, self._path = session, task, path
-        self._turn = asyncio.Lock()
-
-    async def answer(self, what: str, turn: int | None, action: Action | None) -> Answer:
+    async def answer(what: str, turn: int | None, action: Action | None) -> Answer:
         """Do what is asked, and return the state; 409 if the page showed an older screen."""
-        async with self._turn:
-            session = self._session
+        async with one_at_a_time:
             stale = turn is not None and turn != session.turn
             if not stale and not session.ended:
                 if what == "act" and action is not None:
@@ -75,5 +64,59 @@ class _Requests:
                     session.undo()
                 elif what == "leave":
                     session.leave()
-            body = state(session, task=self._task, path=self._path)
+            body = _state(session, task, str(path or ""))
             return Answer(status=409 if stale else 200, body=body, last=session.ended)
+
+    try:
+        with Server(answer, asyncio.get_running_loop(), over.set, port) as server:
+            show(server.address)
+            await over.wait()
+    finally:
+        if not session.ended:
+            session.leave()
+    return session.episode
+
+
+def _state(session: PlaySession, task: str, path: str) -> bytes:
+    """The state of the page as JSON, with the picture, so that it belongs to the elements."""
+    screen, episode = session.screen, session.episode
+    width, height = _size(screen)
+    told = {
+        "turn": session.turn,
+        "task": task,
+        "goal": screen.goal,
+        "app": screen.app,
+        "elements": [{"label": e.label, **msgspec.to_builtins(e)} for e in screen.elements],
+        "actions": screen.actions or ACTION_TYPES,
+        "history": [_told(past) for past in screen.history],
+        "picture": base64.b64encode(screen.png).decode() if screen.png else None,
+        "width": width,
+        "height": height,
+        "note": session.note,
+        "steps": session.steps,
+        "undo": session.can_undo,
+        "ended": session.ended,
+    }
+    if session.ended:
+        solved = episode is not None and episode.success is True
+        saved = path if episode is not None else ""
+        told |= {"outcome": session.outcome(), "solved": solved, "saved": saved}
+    return msgspec.json.encode(told)
+
+
+def _size(screen: Observation) -> tuple[int, int]:
+    """Width and height in pixels: of the picture, or of the box around all elements."""
+    png = screen.png
+    if png is not None and png.startswith(_PNG) and len(png) >= 24:
+        return int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")
+    bounds = [element.bounds for element in screen.elements if element.bounds is not None]
+    if not bounds:
+        return 0, 0
+    return max(b[2] for b in bounds) + MARGIN, max(b[3] for b in bounds) + MARGIN
+
+
+def _told(past: Past) -> str:
+    action = past.action
+    if past.label and not action.target:
+        action = msgspec.structs.replace(action, target=past.label)
+    return str(action)

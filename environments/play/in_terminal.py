@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from rich.console import Console
 from rich.table import Table
@@ -126,22 +127,14 @@ async def _read_line(prompt: str) -> str:
     loop = asyncio.get_running_loop()
     line: asyncio.Future[str] = loop.create_future()
 
-    def answer(text: str | None) -> None:
-        if line.done():
-            return
-        if text is None:
-            line.set_exception(EOFError())
-        else:
-            line.set_result(text)
-
     def ask() -> None:
         try:
-            text: str | None = input(prompt)
-        except EOFError:
-            text = None
+            settle: Callable[[], None] = partial(line.set_result, input(prompt))
+        except EOFError as error:
+            settle = partial(line.set_exception, error)
         # After Ctrl-C the loop may be closed before the line is entered.
         if not loop.is_closed():
-            loop.call_soon_threadsafe(answer, text)
+            loop.call_soon_threadsafe(lambda: None if line.done() else settle())
 
     threading.Thread(target=ask, name="terminal", daemon=True).start()
     return await line

@@ -62,25 +62,18 @@ class Server(ThreadingHTTPServer):
     def __init__(
         self, ask: Ask, loop: asyncio.AbstractEventLoop, over: Callable[[], None], port: int
     ) -> None:
-        self._token = secrets.token_urlsafe(24)
-        self._ask, self._loop, self._over = ask, loop, over
+        self.ask, self.loop, self.over = ask, loop, over
+        self.token = secrets.token_urlsafe(24)
         self.page, self.policy = _page()
         try:
             super().__init__((_HOST, port), _Handler)
         except OSError as error:
             raise ConfigError(f"cannot serve on port {port}: {error.strerror}") from error
+        self.host = f"{_HOST}:{self.server_address[1]}"
+        self.address = f"http://{self.host}/{self.token}/"
         self._thread = threading.Thread(
             target=partial(self.serve_forever, poll_interval=0.05), name="play", daemon=True
         )
-
-    @property
-    def address(self) -> str:
-        """The address of the page, with the secret token."""
-        return f"http://{self.host}/{self._token}/"
-
-    @property
-    def host(self) -> str:
-        return f"{_HOST}:{self.server_address[1]}"
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -90,17 +83,6 @@ class Server(ThreadingHTTPServer):
         self.shutdown()
         self.server_close()
         self._thread.join()
-
-    def place(self, path: str) -> str | None:
-        """The path after the token; ``None`` if the token is wrong."""
-        token, _, rest = path.removeprefix("/").partition("/")
-        return rest if hmac.compare_digest(token.encode(), self._token.encode()) else None
-
-    def ask(self, what: str, turn: int | None, action: Action | None) -> Answer:
-        return asyncio.run_coroutine_threadsafe(self._ask(what, turn, action), self._loop).result()
-
-    def finish(self) -> None:
-        self._loop.call_soon_threadsafe(self._over)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -135,32 +117,36 @@ class _Handler(BaseHTTPRequestHandler):
             posted = msgspec.json.decode(self.rfile.read(int(length)), type=Posted)
         except (msgspec.DecodeError, ValueError) as error:
             self._error(HTTPStatus.BAD_REQUEST, error)
-            return
-        self._answer(place, posted.turn, posted.action)
+        else:
+            self._answer(place, posted.turn, posted.action)
 
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing, because requests contain the token."""
 
     def _allowed(self) -> str | None:
         """The path of a request of our own page; any other request is refused."""
-        host, place = self.server.host, self.server.place(self.path)
-        if place is None or self.headers.get("Host") != host:
+        host = self.server.host
+        token, _, place = self.path.removeprefix("/").partition("/")
+        known = hmac.compare_digest(token.encode(), self.server.token.encode())
+        if not known or self.headers.get("Host") != host:
             self._refuse(HTTPStatus.NOT_FOUND)
-            return None
-        if self.headers.get("Origin") not in (None, f"http://{host}"):
+        elif self.headers.get("Origin") not in (None, f"http://{host}"):
             self._refuse(HTTPStatus.FORBIDDEN)
-            return None
-        return place
+        else:
+            return place
+        return None
 
     def _answer(self, what: str, turn: int | None, action: Action | None) -> None:
+        server = self.server
         try:
-            answer = self.server.ask(what, turn, action)
+            asked = server.ask(what, turn, action)
+            answer = asyncio.run_coroutine_threadsafe(asked, server.loop).result()
         except SwarmError as error:
             self._error(HTTPStatus.INTERNAL_SERVER_ERROR, error)
             return
         self._send(HTTPStatus(answer.status), answer.body, "application/json")
         if answer.last:
-            self.server.finish()
+            server.loop.call_soon_threadsafe(server.over)
 
     def _error(self, status: HTTPStatus, error: Exception) -> None:
         self._send(status, msgspec.json.encode({"error": str(error)}), "application/json")

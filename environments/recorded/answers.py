@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple
 
 from swarm_ui.action import Action
 from swarm_ui.environments.recorded.teacher_forced import (
     NONE_OF_THESE,
     GoldStep,
-    Recordings,
+    RecordedBenchmark,
+    StepT,
     points_nowhere,
 )
 from swarm_ui.errors import ConfigError
 from swarm_ui.trace.records import Episode
-
-StepT = TypeVar("StepT", bound=GoldStep)
 
 
 class AnsweredTask(NamedTuple, Generic[StepT]):
@@ -30,7 +29,7 @@ class AnsweredTask(NamedTuple, Generic[StepT]):
 
 
 def answered_tasks(
-    recordings: Recordings[StepT], episodes: Sequence[Episode]
+    recordings: RecordedBenchmark[StepT], episodes: Sequence[Episode]
 ) -> tuple[list[AnsweredTask[StepT]], dict[str, int]]:
     """The answers of every episode that did not end with a fault, and the counts of a score.
 

@@ -7,8 +7,9 @@ does not affect later steps. The scores measure agreement with the recording, no
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -17,6 +18,7 @@ from swarm_ui.action import Action
 from swarm_ui.environment import Step
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Observation, Past
+from swarm_ui.rollout.episodes import Job
 
 NONE_OF_THESE = Action(action_type="wait")
 """The answer of an agent that finds no right element on the page."""
@@ -48,21 +50,38 @@ class GoldStep(Protocol):
         ...
 
 
-_StepT = TypeVar("_StepT", bound=GoldStep, covariant=True)
+StepT = TypeVar("StepT", bound=GoldStep)
 
 
-class Recordings(Protocol[_StepT]):
-    """The tasks of a benchmark."""
+class RecordedBenchmark(ABC, Generic[StepT]):
+    """The tasks of one split. An instance can serve any number of environments."""
 
     @property
+    @abstractmethod
     def name(self) -> str: ...
 
     @property
-    def tasks(self) -> Sequence[str]: ...
-
-    def load(self, task: str) -> Sequence[_StepT]:
-        """The steps of a task. Raises ``ConfigError``: no such task, or wrong data."""
+    @abstractmethod
+    def tasks(self) -> Sequence[str]:
+        """Names of the tasks, in the order of the files."""
         ...
+
+    @abstractmethod
+    def load(self, task: str) -> Sequence[StepT]:
+        """The steps of a task. A page is read when its step's observation is first used.
+
+        Raises:
+            ConfigError: there is no such task, or a record is wrong. The message names the record.
+        """
+        ...
+
+    def environment(self) -> TeacherForced:
+        """A new environment. It plays one episode at a time."""
+        return TeacherForced(self)
+
+    def jobs(self, tasks: Sequence[str] | None = None) -> list[Job]:
+        """Jobs for :func:`~swarm_ui.rollout_many`, one for each task (all tasks by default)."""
+        return [(task, 0) for task in (self.tasks if tasks is None else tasks)]
 
 
 class _State(msgspec.Struct, frozen=True):
@@ -87,7 +106,7 @@ class TeacherForced:
     computes its metrics per step from the episodes.
     """
 
-    def __init__(self, recordings: Recordings[GoldStep]) -> None:
+    def __init__(self, recordings: RecordedBenchmark[Any]) -> None:
         self._recordings = recordings
         self._steps: Sequence[GoldStep] = ()
         self._loaded = ""
@@ -182,3 +201,11 @@ class TeacherForced:
 
 def points_nowhere(action: Action, observation: Observation) -> bool:
     return action.index is not None and observation.element(action.index) is None
+
+
+def check_settings(benchmark: str, split: str, splits: Sequence[str], words: int) -> None:
+    """Raises ``ConfigError``: the split does not exist, or ``words`` is less than 1."""
+    if split not in splits:
+        raise ConfigError(f"{benchmark} has the splits {', '.join(splits)}; got {split!r}")
+    if words < 1:
+        raise ConfigError(f"words must be at least 1, got {words}")

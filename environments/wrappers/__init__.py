@@ -12,8 +12,7 @@ from swarm_ui.environments.wrappers.action_rules import DELETION, PAYMENT, SENDI
 from swarm_ui.environments.wrappers.confirm import Ask, Confirm, Question
 from swarm_ui.environments.wrappers.fault_injection import FaultInjector
 from swarm_ui.environments.wrappers.recorder import Recorder
-from swarm_ui.environments.wrappers.step_limit import StepLimit
-from swarm_ui.environments.wrappers.wrapper import Wrapper
+from swarm_ui.environments.wrappers.wrapper import StepLimit, Wrapper
 
 __all__ = [
     "DELETION",

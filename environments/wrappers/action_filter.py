@@ -19,7 +19,7 @@ from swarm_ui.environments.wrappers.action_rules import (
     opens,
     presses,
 )
-from swarm_ui.environments.wrappers.refusal import RefusalWrapper
+from swarm_ui.environments.wrappers.wrapper import RefusalWrapper
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Observation
 
@@ -82,14 +82,14 @@ class ActionFilter(RefusalWrapper):
 
     def _expert(self) -> Action:
         action = super()._expert()
-        why = self._screen and self.refusal(action, self._screen)
+        why = self.present and self.refusal(action, self.present)
         if why:
             raise ConfigError(f"{self.name}: this task cannot be done under the filter: {why}")
         return action
 
     def _grade(self, action: Action) -> float:
         assert isinstance(self.env, Graded)
-        if self._screen is not None and self.refusal(action, self._screen):
+        if self.present is not None and self.refusal(action, self.present):
             return 0.0
         return self.env.grade(action)
 

@@ -16,7 +16,7 @@ from swarm_ui.environments.wrappers.action_rules import (
     Rule,
     first_match,
 )
-from swarm_ui.environments.wrappers.refusal import RefusalWrapper
+from swarm_ui.environments.wrappers.wrapper import RefusalWrapper
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Observation
 

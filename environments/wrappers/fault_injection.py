@@ -54,41 +54,28 @@ class FaultInjector(Wrapper):
         self._rng = seed if isinstance(seed, random.Random) else random.Random(seed)
         self._how = how
         self._calls: dict[Place, int] = dict.fromkeys(self._chances, 0)
-        self._screen: Observation | None = None
         self.injected: list[tuple[Place, int]] = []
         """The faults so far: the method, and the number of the call."""
 
     async def reset(self, *, task: str, seed: int) -> Observation:
-        self._screen = None
+        self.present = None
         if self._breaks("reset"):
             raise EnvironmentFault(self._reason())
-        self._screen = await self.env.reset(task=task, seed=seed)
-        return self._screen
+        return await super().reset(task=task, seed=seed)
 
     async def step(self, action: Action) -> Step:
-        screen, self._screen = self._screen, None
-        if screen is None:
-            raise EnvironmentFault(f"{self.name}: no episode is running; call reset first")
-        if self._breaks("step"):
-            if self._how == "tell":
-                return Step(observation=screen, fault=self._reason())
-            raise EnvironmentFault(self._reason())
-        step = await self.env.step(action)
-        self._screen = None if step.ended else step.observation
-        return step
+        screen = self.running()
+        if not self._breaks("step"):
+            return await super().step(action)
+        self.present = None
+        if self._how == "tell":
+            return Step(observation=screen, fault=self._reason())
+        raise EnvironmentFault(self._reason())
 
     async def close(self) -> None:
-        self._screen = None
-        await self.env.close()
+        await super().close()
         if self._breaks("close"):
             raise EnvironmentFault(self._reason())
-
-    def put_aside(self) -> object:
-        return self._screen
-
-    def take_up(self, state: object) -> None:
-        assert state is None or isinstance(state, Observation)
-        self._screen = state
 
     def _breaks(self, place: Place) -> bool:
         call = self._calls[place]

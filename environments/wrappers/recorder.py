@@ -47,7 +47,6 @@ class Recorder(Wrapper):
         self._actor, self._clock = actor, clock
         self._job: tuple[str, int] | None = None
         self._began = 0.0
-        self._screen: Observation | None = None
         self._steps: tuple[StepRecord, ...] = ()
         self.last: Episode | None = None
         """The last finished episode."""
@@ -56,22 +55,21 @@ class Recorder(Wrapper):
         self.leave("reset")
         self._job, self._began, self._steps = (task, seed), self._clock(), ()
         try:
-            self._screen = await self.env.reset(task=task, seed=seed)
+            return await super().reset(task=task, seed=seed)
         except EnvironmentFault as error:
             self._write(str(error))
             raise
         except BaseException:  # such as an unknown task: no episode has begun
             self._job = None
             raise
-        return self._screen
 
     async def step(self, action: Action) -> Step:
-        if self._job is None or self._screen is None:
-            raise EnvironmentFault(f"{self.name}: no episode is running; call reset first")
+        screen = self.running()
+        assert self._job is not None
         task, seed = self._job
-        trace = single_action_trace(self._screen, action, actor=self._actor, task=task, seed=seed)
+        trace = single_action_trace(screen, action, actor=self._actor, task=task, seed=seed)
         try:
-            step = await self.env.step(action)
+            step = await super().step(action)
         except EnvironmentFault as error:
             self._steps = (*self._steps, StepRecord(trace=trace, executed=action))
             self._write(str(error))
@@ -85,32 +83,30 @@ class Recorder(Wrapper):
             note=step.note,
         )
         self._steps = (*self._steps, record)
-        self._screen = step.observation
         if step.ended:
             self._write(step.fault)
         return step
 
     async def close(self) -> None:
         self.leave("close")
-        await self.env.close()
+        await super().close()
 
     def put_aside(self) -> object:
-        return self._job, self._began, self._screen, self._steps
+        return self._job, self._began, self._steps
 
     def take_up(self, state: object) -> None:
         assert isinstance(state, tuple)
-        self._job, self._began, self._screen, self._steps = state
+        self._job, self._began, self._steps = state
 
     def leave(self, reason: str) -> None:
         """End the running episode for a reason; it is written if it has a step."""
         if self._job is not None and self._steps:
             self._write(f"left before its end: {reason}")
-        self._job = self._screen = None
+        self._job = self.present = None
 
     def _write(self, fault: str | None) -> None:
         assert self._job is not None
         (task, seed), self._job = self._job, None
-        self._screen = None
         solved = bool(self._steps) and self._steps[-1].reward >= SOLVED
         self.last = Episode(
             environment=self.name,

@@ -88,6 +88,8 @@ app                str             ""       app, page title or URL in front
 history            [Past]          []       executed actions, oldest first
 actions            [str]           []       kinds of action that mean something; []: all
 png                str?            null     screenshot, base64 of a PNG file
+more               [int × 2]?      null     elements not listed, before and after; null: none
+geometry           str             ""       of elements in prompts: size, box, grid; "": none
 Past                                        an action already executed
 action             Action          -
 role               str             ""       of the element acted on

@@ -359,7 +359,7 @@ MUTANTS = [
     (Stringly, "members", "reset gave a str, not an Observation"),
     (Eager, "idle", "a step before the first reset was done"),
     (Eager, "idle", "a step after the end was done"),
-    (Indifferent, "unknown-task", "reset took the task"),
+    (Indifferent, "unknown-task", "reset with an unknown task was done"),
     (Raw, "unknown-task", "raised KeyError"),
     (Raising, "faults", "raised IndexError"),
     (Mute, "faults", "fault is '' with terminated=True"),

@@ -184,7 +184,7 @@ async def test_a_phone_task_by_numbers() -> None:
 def test_the_command_plays_lists_and_refuses(tmp_path: Path) -> None:
     def run(*arguments: str, lines: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "swarm_ui.environments.play", *arguments],
+            [sys.executable, "-m", "swarm_ui", "play", *arguments],
             input=lines, capture_output=True, text=True, timeout=60,
             env={"PYTHONPATH": f"{ROOT / 'tests' / 'support'}:{ROOT}"},
         )  # fmt: skip

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from swarm_ui import Action, Episode, Observation, StepRecord, Trace
-from swarm_ui.environments.recorded.teacher_forced import Recordings, TeacherForced
+from swarm_ui.environments.recorded.teacher_forced import RecordedBenchmark, TeacherForced
 
 Answer = Callable[[Observation], Action]
 
@@ -72,7 +72,7 @@ def always(action: Action) -> Answer:
 
 
 def play(
-    data: Recordings, name: str, answers: Sequence[Answer], *, fault: str | None = None
+    data: RecordedBenchmark[Any], name: str, answers: Sequence[Answer], *, fault: str | None = None
 ) -> Episode:
     """An episode in which these answers are given; it may stop before its end."""
 

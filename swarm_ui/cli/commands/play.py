@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
+import asyncio
+import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,8 @@ import typer
 
 from swarm_ui.cli import exits, flags
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.environments import spec_of
+from swarm_ui.experiment.config import EnvironmentSection
+from swarm_ui.experiment.environments import environment_findings, spec_of
 
 
 def play(
@@ -39,13 +41,44 @@ def play(
 
     Example: [bold]swarm-ui play phone contacts-add --browser[/]
     """
-    import asyncio
-
-    from swarm_ui.environments.play.__main__ import play as played
-
+    section = EnvironmentSection(name=env, screenshots=browser)
+    for _, mistake in environment_findings(section):
+        raise ConfigError(mistake)
     if task is not None and (mistake := spec_of(env).unknown_task(task)):
         raise ConfigError(mistake)
-    given = Namespace(env=env, task=task, seed=seed, browser=browser, port=port, out=out,
-                      actor=actor)  # fmt: skip
-    asyncio.run(played(given))
+    asyncio.run(_play(section, task, seed, port, out, actor))
     return exits.OK
+
+
+async def _play(
+    section: EnvironmentSection,
+    task: str | None,
+    seed: int,
+    port: int,
+    out: Path | None,
+    actor: str,
+) -> None:
+    from swarm_ui.environments.play import play_in_browser, play_in_terminal
+
+    async with spec_of(section.name).open(section) as opened:
+        if task is None:
+            print("\n".join(await opened.tasks()))
+            return
+        env = await opened.one()
+        try:
+            if not section.screenshots:
+                await play_in_terminal(env, task, seed, path=out, actor=actor)
+                return
+            episode = await play_in_browser(
+                env, task, seed, path=out, actor=actor, port=port, show=_show
+            )
+        finally:
+            await env.close()
+    if episode is not None:
+        done = "solved" if episode.success else episode.fault or "not solved"
+        print(f"{done}, saved in {out}" if out else done)
+
+
+def _show(address: str) -> None:
+    print(f"The page is at {address} (on this machine only); Ctrl-C ends it.")
+    webbrowser.open(address)

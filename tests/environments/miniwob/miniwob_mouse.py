@@ -235,7 +235,6 @@ async def text_editor(p: Player) -> None:
     style = next(s for s in ("bold", "italic", "underline") if s in p.goal)
     left, top, right, bottom = bounds(p.all("text")[0])
     await p.drag((left + 1, top + 6), (right, bottom - 6))
-    await p.do("wait")  # the editor looks 100 ms later where the mouse was let go
     await p.click_at(p.find(style, "button"))
     await p.submit()
 

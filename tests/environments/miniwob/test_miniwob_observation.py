@@ -1,0 +1,297 @@
+"""What a person can see and act on is in the observation, and can be acted on by its index."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from miniwob_browser import click, needs_browser, script
+from miniwob_player import Player
+from PIL import Image
+
+from swarm_ui.action import Action, Direction
+from swarm_ui.environments.miniwob import MiniWobBrowser, MiniWobEnvironment
+from swarm_ui.observation import Element, Observation, render
+
+pytestmark = [pytest.mark.browser, needs_browser(), pytest.mark.asyncio(loop_scope="module")]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def env() -> AsyncIterator[MiniWobEnvironment]:
+    async with MiniWobBrowser(pages=1, budget=60) as browser:
+        yield browser.environments[0]
+
+
+@pytest.mark.parametrize(
+    ("task", "role", "label", "count"),
+    [
+        ("find-greatest", "item", "card hidden", 3),
+        ("use-slider", "field", "slider", 1),
+        ("use-slider-2", "field", "slider", 3),
+        ("form-sequence", "field", "slider", 1),
+        ("use-spinner", "button", "up", 1),
+        ("use-spinner", "button", "down", 1),
+        ("number-checkboxes", "image", "picture", 1),
+        ("count-sides", "image", "canvas", 1),
+        ("draw-line", "image", "drawing", 1),
+    ],
+)
+async def test_what_can_be_seen_is_listed_with_its_bounds(
+    env: MiniWobEnvironment, task: str, role: str, label: str, count: int
+) -> None:
+    screen = await env.reset(task=task, seed=1)
+    found = [e for e in screen.elements if (e.role, e.label) == (role, label)]
+    assert len(found) == count, screen.elements
+    for element in found:
+        left, top, right, bottom = element.bounds or (0, 0, 0, 0)
+        assert right - left > 5 and bottom - top > 5
+
+
+async def test_a_card_lies_face_down_until_it_is_turned(env: MiniWobEnvironment) -> None:
+    for seed in range(5):
+        player = Player(env, await env.reset(task="find-greatest", seed=seed))
+        numbers = []
+        for place in range(3):
+            assert not any(e.text.isdecimal() for e in player.screen.elements) or place
+            await player.do("click", index=place)
+            numbers.append(int(player.screen.elements[place].text))
+        await player.do("click", index=numbers.index(max(numbers)))
+        await player.submit()
+        assert player.step is not None and player.step.reward == 1.0
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_sliders_take_numbers(env: MiniWobEnvironment, seed: int) -> None:
+    player = Player(env, await env.reset(task="use-slider", seed=seed))
+    (wanted,) = player.match(r"Select (-?\d+)")
+    screen = await player.fill(player.find("slider"), wanted)
+    assert player.find("slider").value == wanted and player.has(wanted, "text")
+    assert screen.geometry == "box"
+    await player.submit()
+    assert player.step is not None and player.step.reward == 1.0
+    player = Player(env, await env.reset(task="use-slider-2", seed=seed))
+    for place, number in enumerate(re.findall(r"\d+", player.goal)):
+        await player.fill([e for e in player.screen.elements if e.label == "slider"][place], number)
+    await player.submit()
+    assert player.step is not None and player.step.reward == 1.0
+
+
+@pytest.mark.parametrize("text", ["9999", "many", ""])
+async def test_a_slider_says_what_it_takes(env: MiniWobEnvironment, text: str) -> None:
+    screen = await env.reset(task="use-slider", seed=1)
+    step = await env.step(Action(action_type="input_text", index=0, text=text))
+    assert step.note == "the slider takes a number from -100 to -95"
+    assert step.observation.elements[0].value == screen.elements[0].value == "-97"
+
+
+async def test_arrow_keys_move_the_slider_that_is_named(env: MiniWobEnvironment) -> None:
+    screen = await env.reset(task="use-slider-2", seed=1)
+    sliders = [e for e in screen.elements if e.label == "slider"]
+    for slider in sliders:
+        assert slider.value is not None
+        up = int(slider.value) < 20
+        key = "KEYCODE_DPAD_RIGHT" if up else "KEYCODE_DPAD_LEFT"
+        action = Action(action_type="keyboard_enter", index=slider.index, keycode=key)
+        step = await env.step(action)
+        moved = step.observation.elements[slider.index]
+        assert moved.value == str(int(slider.value) + (1 if up else -1)) and moved.focused
+    lost = await env.step(Action(action_type="keyboard_enter", index=sliders[0].index + 1))
+    assert lost.note == "the element takes no keys"
+
+
+async def test_spinner_arrows_count(env: MiniWobEnvironment) -> None:
+    screen = await env.reset(task="use-spinner", seed=1)
+    for _ in range(7):
+        screen = (await env.step(click(screen, "down"))).observation
+    assert screen.elements[0].value == "-7"
+    assert (await env.step(click(screen, "Submit"))).reward == 1.0
+
+
+# -- long lists -------------------------------------------------------------------------------
+
+
+async def pages(env: MiniWobEnvironment, screen: Observation, way: Direction) -> list[Observation]:
+    """The screens from here to the end, or to the beginning, of a long list."""
+    found = [screen]
+    while (found[-1].more or (0, 0))[way == "down"]:
+        step = await env.step(Action(action_type="scroll", direction=way))
+        assert step.note == "" and not step.ended
+        found.append(step.observation)
+        assert len(found) < 40
+    return found
+
+
+def names(screens: list[Observation]) -> set[str]:
+    return {e.label for screen in screens for e in screen.elements}
+
+
+async def test_a_list_that_is_cut_says_so_and_goes_on(env: MiniWobEnvironment) -> None:
+    player = Player(env, await env.reset(task="book-flight", seed=1))
+    field = next(e for e in player.screen.elements if e.editable)
+    screen = await player.fill(field, "a")
+    options = await script(env, "[...document.querySelectorAll('.ui-menu-item')].length")
+    assert isinstance(options, int) and options > 500
+    assert len(screen.elements) == 70 and screen.more is not None
+    assert screen.more[0] == 0 and screen.more[1] > 400
+    assert render(screen).endswith(f"({screen.more[1]} more elements follow: scroll down)")
+    down = await pages(env, screen, "down")
+    suggested = await script(
+        env, "[...document.querySelectorAll('.ui-menu-item')].map((one) => one.textContent.trim())"
+    )
+    assert isinstance(suggested, list) and set(suggested) <= names(down)
+    assert "(" in render(down[-1]).splitlines()[0] and "scroll up" in render(down[-1])
+    up = await pages(env, down[-1], "up")
+    assert up[-1].more is not None and up[-1].more[0] == 0
+    assert names(up) == names(down)
+    last = down[-1].elements[-1]
+    assert last.bounds is not None
+
+
+def icons(screens: list[Observation]) -> dict[str, set[str]]:
+    """The icons listed after each user's name."""
+    found: dict[str, set[str]] = {}
+    for screen in screens:
+        user = ""
+        for element in screen.elements:
+            if element.text.startswith("@"):
+                user = element.text
+                found.setdefault(user, set())
+            elif element.role == "icon" and user:
+                found[user].add(element.label)
+    return found
+
+
+async def test_every_icon_of_a_long_page_can_be_reached(env: MiniWobEnvironment) -> None:
+    cut = solved = 0
+    for seed in range(60):
+        screen = await env.reset(task="social-media", seed=seed)
+        if screen.more is None:
+            continue
+        cut += 1
+        shown = await pages(env, screen, "down")
+        found = icons(shown)
+        users = "[...document.querySelectorAll('.media *')].map((node) => node.textContent.trim())"
+        texts = await script(env, users)
+        assert isinstance(texts, list) and found.keys() == {t for t in texts if t[:1] == "@"}
+        assert all(names == {"reply", "retweet", "like", "more"} for names in found.values())
+        player = Player(env, shown[-1])
+        user, what = player.match(r'user (\S+), click on the "(.*)" button')
+        if what in ("Reply", "Retweet", "Like") and player.has(user):
+            await player.do("click", index=player.after(user, what.lower()).index)
+            assert player.step is not None and player.step.reward == 1.0
+            solved += 1
+    assert cut >= 5 and solved >= 1
+
+
+async def test_an_episode_starts_at_the_top_of_its_list(env: MiniWobEnvironment) -> None:
+    for _ in range(2):
+        screen = await env.reset(task="social-media", seed=3)
+        again = await env.reset(task="social-media", seed=3)
+        assert again == screen
+        await pages(env, again, "down")
+    assert await env.reset(task="social-media", seed=3) == screen
+
+
+# -- bounds and pictures ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("task", "geometry"),
+    [
+        ("click-button", ""),
+        ("login-user", ""),
+        ("social-media", ""),
+        ("click-shape", "box"),
+        ("grid-coordinate", "box"),
+        ("tic-tac-toe", "box"),
+        ("count-sides", "box"),
+        ("drag-items-grid", "box"),
+        ("number-checkboxes", "box"),
+        ("use-slider", "box"),
+    ],
+)
+async def test_texts_tell_bounds_where_names_do_not_suffice(
+    env: MiniWobEnvironment, task: str, geometry: str
+) -> None:
+    assert (await env.reset(task=task, seed=1)).geometry == geometry
+
+
+@pytest.mark.parametrize("geometry", ["", "size", "grid"])
+async def test_the_geometry_can_be_chosen(geometry: str) -> None:
+    async with MiniWobBrowser(pages=1, geometry=geometry) as browser:  # type: ignore[arg-type]
+        for task in ("click-button", "click-shape"):
+            screen = await browser.environments[0].reset(task=task, seed=1)
+            assert screen.geometry == geometry
+
+
+async def test_bounds_as_text() -> None:
+    elements = (
+        Element(index=0, role="shape", text="red circle", bounds=(0, 10, 20, 40)),
+        Element(index=1, role="shape", text="blue circle", bounds=(90, 190, 100, 200)),
+        Element(index=2, role="button", text="OK"),
+    )
+
+    def told(geometry: str) -> list[str]:
+        screen = Observation(goal="g", elements=elements, geometry=geometry)  # type: ignore[arg-type]
+        return [line.partition('" ')[2] for line in render(screen).splitlines()]
+
+    assert told("") == ["", "", ""]
+    assert told("size") == ["20x30", "10x10", ""]
+    assert told("box") == ["at 0,10,20,40", "at 90,190,100,200", ""]
+    assert told("grid") == ["column 2 row 2", "column 10 row 10", ""]
+
+
+async def test_marks_are_drawn_where_the_elements_are() -> None:
+    pictures = []
+    for marks in (False, True):
+        async with MiniWobBrowser(pages=1, marks=marks, screenshots=True) as browser:
+            screen = await browser.environments[0].reset(task="click-shape", seed=1)
+            assert screen.png is not None
+            pictures.append(Image.open(io.BytesIO(screen.png)).convert("RGB"))
+    plain, marked = pictures
+    assert plain.size == marked.size == (160, 210)
+    for element in screen.elements:
+        left, top, right, bottom = element.bounds or (0, 0, 0, 0)
+        edge = [(x, top) for x in range(left, min(right, 160))]
+        assert bottom <= 210 or element.role == "image"
+        assert any(marked.getpixel(at) != plain.getpixel(at) for at in edge), element
+
+
+# -- what an act starts -----------------------------------------------------------------------
+
+
+async def test_the_screen_is_read_after_what_the_act_started(env: MiniWobEnvironment) -> None:
+    """Timers of timers, and changes of the selection; not the page's own clockwork."""
+    screen = await env.reset(task="click-button", seed=1)
+    await script(
+        env,
+        """(() => {
+          const told = document.createElement("p"), button = document.createElement("button");
+          button.textContent = "start", told.textContent = "idle";
+          document.querySelector("#area").append(button, told);
+          button.addEventListener("click", () => setTimeout(
+            () => setTimeout(() => { told.textContent = "done"; }, 120), 90));
+          (function clockwork() { setTimeout(clockwork, 50); })();
+          return 1;
+        })()""",
+    )
+    screen = (await env.step(Action(action_type="scroll", direction="up"))).observation
+    assert any(e.label == "idle" for e in screen.elements)
+    for _ in range(2):
+        screen = (await env.step(click(screen, "start"))).observation
+        assert any(e.label == "done" for e in screen.elements)
+        await script(env, "document.querySelector('#area > p').textContent = 'idle'")
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 5])
+async def test_the_text_editor_needs_no_pause(env: MiniWobEnvironment, seed: int) -> None:
+    player = Player(env, await env.reset(task="text-editor", seed=seed))
+    style = next(s for s in ("bold", "italic", "underline") if s in player.goal)
+    left, top, right, bottom = player.all("text")[0].bounds or (0, 0, 0, 0)
+    await player.drag((left + 1, top + 6), (right, bottom - 6))
+    await player.click_at(player.find(style, "button"))
+    await player.submit()
+    assert player.step is not None and player.step.reward == 1.0
