@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarm_ui.environments.web.browser import WebBrowser
-from swarm_ui.environments.web.environment import WEB_ACTIONS, WebEnvironment
+from swarm_ui.environments.web.environment import WEB_ACTIONS, WebEnvironment, WebView
 from swarm_ui.environments.web.hosts import AllowedHosts
 from swarm_ui.environments.web.tab import ScriptError
 from swarm_ui.environments.web.task import Reward, Visit, WebTask
@@ -18,5 +18,6 @@ __all__ = [
     "WebBrowser",
     "WebEnvironment",
     "WebTask",
+    "WebView",
     "webarena_tasks",
 ]

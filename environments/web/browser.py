@@ -65,9 +65,11 @@ class WebBrowser:
             ConfigError: no browser is installed.
             EnvironmentFault: the browser cannot be started or gives no tab.
         """
-        connection = (await self._running()).connection
+        running = await self._running()
+        connection = running.connection
         reply = await connection.call("Target.createBrowserContext", disposeOnDetach=True)
-        session = Session(connection, reply["browserContextId"], size, self.allowed)
+        context = reply["browserContextId"]
+        session = Session(connection, context, size, self.allowed, running.home)
         self._sessions.append(session)
         try:
             await session.start()

@@ -18,6 +18,16 @@ class ScriptError(Rejected):
     """A script failed in the page."""
 
 
+class Failed(NamedTuple):
+    """A page that could not be opened."""
+
+    url: str
+    error: str
+
+    def __str__(self) -> str:
+        return f"{self.url[:500]} cannot be opened: {self.error}"
+
+
 class _Request(NamedTuple):
     url: str
     document: bool
@@ -39,8 +49,8 @@ class Tab:
         """Texts of the dialogs that the page showed; they were accepted."""
         self.refused: list[str] = []
         """URLs of refused requests, in order."""
-        self.failure = ""
-        """Why the last page could not be opened, though its host is allowed."""
+        self.failure: Failed | None = None
+        """The page that could not be opened, though its host is allowed."""
         self.status = 0
         """HTTP status of the page; 0 if it is not known."""
         self._crash = ""
@@ -96,7 +106,7 @@ class Tab:
 
     async def navigate(self, url: str) -> None:
         """Begin to open a page."""
-        self.failure = ""
+        self.failure = None
         await self.call("Page.navigate", url=url)
 
     async def travel(self, places: int) -> bool:
@@ -106,7 +116,7 @@ class Tab:
         entries = history["entries"]
         if not 0 <= at < len(entries) or entries[at]["url"] == "about:blank":
             return False
-        self.failure = ""
+        self.failure = None
         await self.call("Page.navigateToHistoryEntry", entryId=entries[at]["id"])
         return True
 
@@ -200,7 +210,7 @@ class Tab:
             request, error = self._requests.pop(key, None), params.get("errorText", "")
             failed = error and error != _CANCELLED and not params.get("canceled")
             if request and request.document and failed and self._allowed.allows(request.url):
-                self.failure = f"{request.url} cannot be opened: {error}"
+                self.failure = Failed(request.url, error)
 
     def _refuse(self, url: str) -> None:
         if not self._allowed.allows(url):

@@ -58,6 +58,8 @@ class Visit:
             raise EnvironmentFault(f"{url} is not allowed: {self._session.allowed}")
         await self._session.front.navigate(web_url(url))
         await self._session.settled()
+        for failed in self._session.failures():
+            raise EnvironmentFault(str(failed))
 
     async def text(self) -> str:
         """The visible text of the page in front, without its frames."""

@@ -15,15 +15,14 @@ from swarm_ui.experiment.environments.spec import EnvironmentSpec, OpenEnvironme
 
 @asynccontextmanager
 async def _open(section: EnvironmentSection) -> Opening:
-    from swarm_ui.environments.web import WebBrowser, WebEnvironment, webarena_tasks
+    from swarm_ui.environments.web import WebBrowser, WebEnvironment, WebView, webarena_tasks
 
     tasks, unsupported = webarena_tasks(Path(section.data))
     if not tasks:
         raise ConfigError(f"{section.data}: no task can be judged: {dict(unsupported)}")
+    view = WebView(screenshots=section.screenshots)
     async with WebBrowser([task.url for task in tasks.values()]) as browser:
-        yield OpenEnvironment(
-            lambda: WebEnvironment(tasks=tasks, browser=browser, screenshots=section.screenshots)
-        )
+        yield OpenEnvironment(lambda: WebEnvironment(tasks=tasks, browser=browser, view=view))
 
 
 def _findings(section: EnvironmentSection) -> Iterator[Finding]:
