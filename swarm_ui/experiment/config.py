@@ -32,6 +32,7 @@ class EnvironmentSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     max_steps: Count | None = None
     data: str = ""
     screenshots: bool = False
+    published: bool = False
 
 
 class ModelSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -144,7 +144,10 @@ def check_training_config(draft: Draft) -> Config:
 
 def first_split(environment: EnvironmentSection) -> str:
     """The split that is played if none is named; empty: the environment has none."""
-    return next(iter(spec_of(environment.name).splits), "")
+    spec = spec_of(environment.name)
+    if environment.tasks and spec.split_of is not None:
+        return spec.split_of(environment.tasks)
+    return next(iter(spec.splits), "")
 
 
 def open_environment(section: EnvironmentSection) -> AbstractAsyncContextManager[OpenEnvironment]:

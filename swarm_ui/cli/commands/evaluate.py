@@ -14,10 +14,10 @@ from swarm_ui.experiment.runs import (
 
 
 @flags.command(
-    flags.ENVIRONMENT, flags.TASK, flags.SPLITS, flags.SEEDS, flags.SUITE, flags.EPISODES,
-    flags.MAX_STEPS, flags.DATA, flags.MODEL, flags.URL, flags.ADAPTERS, *flags.TEAM,
-    flags.CONFIG, flags.SET, flags.AGAINST, flags.OUT, flags.CONCURRENCY, flags.FAIL_UNDER,
-    *flags.ENDING,
+    flags.ENVIRONMENT, flags.TASK, flags.SPLITS, flags.SEEDS, flags.SUITE, flags.PUBLISHED,
+    flags.EPISODES, flags.MAX_STEPS, flags.DATA, flags.MODEL, flags.URL, flags.ADAPTERS,
+    *flags.TEAM, flags.CONFIG, flags.SET, flags.AGAINST, flags.OUT, flags.CONCURRENCY,
+    flags.FAIL_UNDER, *flags.ENDING,
 )  # fmt: skip
 def evaluate(arguments: flags.Arguments) -> int:
     """Measure success over splits and seeds, with 95 % intervals.

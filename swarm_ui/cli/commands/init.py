@@ -28,6 +28,7 @@ seed = 0                  # of the choice of episodes; equal settings give equal
 # max_steps = 30          # maximum number of steps of an episode
 data = ""                 # mind2web: folder of your copy
 screenshots = false       # a PNG in every observation, for models with vision
+published = false         # miniwob: the page's clock and upstream's reward
 
 [model]
 name = "base"             # base: ships with swarm-ui; a folder of a model; script:FILE;

@@ -14,6 +14,7 @@ from PIL import Image
 
 from swarm_ui.action import Action, Direction
 from swarm_ui.environments.miniwob import MiniWobBrowser, MiniWobEnvironment
+from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element, Observation, render
 
 pytestmark = [pytest.mark.browser, needs_browser(), pytest.mark.asyncio(loop_scope="module")]
@@ -225,6 +226,11 @@ async def test_the_geometry_can_be_chosen(geometry: str) -> None:
         for task in ("click-button", "click-shape"):
             screen = await browser.environments[0].reset(task=task, seed=1)
             assert screen.geometry == geometry
+
+
+async def test_an_unknown_geometry_is_refused() -> None:
+    with pytest.raises(ConfigError, match="'geometry' is 'circle', expected one of"):
+        MiniWobBrowser(geometry="circle")  # type: ignore[typeddict-item]
 
 
 async def test_bounds_as_text() -> None:
