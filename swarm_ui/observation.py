@@ -78,8 +78,9 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Kinds of actions that are supported here (web pages have no ``status``); empty: all."""
     png: bytes | None = None
     """Screenshot; only when the environment was asked for one."""
-    more: tuple[int, int] = (0, 0)
-    """Elements that are not listed, before and after the listed ones; scrolling lists them."""
+    more: tuple[int, int] | None = None
+    """Number of elements that are not listed, before and after the listed ones; scrolling lists
+    them. ``None``: all are listed."""
     geometry: Geometry = ""
     """What :func:`render` says of the bounds of elements."""
 
@@ -106,7 +107,7 @@ def render(observation: Observation) -> str:
     """
     tells, size = _GEOMETRY[observation.geometry], _size(observation)
     lines = [" ".join([_line(e), *tells(e.bounds, size)]) for e in observation.elements]
-    before, after = observation.more
+    before, after = observation.more or (0, 0)
     if before:
         lines.insert(0, f"({before} more elements come before these: scroll up)")
     if after:

@@ -98,7 +98,8 @@ class Browser:
         self, process: subprocess.Popen[bytes], home: Path, lock: int, *, draws_on_request: bool
     ) -> None:
         self._process = process
-        self._home = home
+        self.home = home
+        """The browser's own folder, removed when it ends."""
         self._lock = lock
         self._guard = None if shutil.which("setpriv") else _guard(process.pid)
         self.frames = asyncio.Lock() if draws_on_request else None
@@ -186,8 +187,8 @@ class Browser:
             os.close(self._lock)
             self._lock = -1
         for _ in range(50):  # a renderer may write into the profile for a moment
-            _remove(self._home)
-            if not self._home.exists():
+            _remove(self.home)
+            if not self.home.exists():
                 return
 
     async def _connect(self, binary: Path, reads: int, writes: int) -> None:
@@ -208,7 +209,7 @@ class Browser:
 
     async def _address(self, binary: Path) -> str:
         """The DevTools address. A browser with a port prints it when it is ready."""
-        log = self._home / "stderr"
+        log = self.home / "stderr"
         deadline = asyncio.get_running_loop().time() + LAUNCH_TIMEOUT
         while self._process.poll() is None and asyncio.get_running_loop().time() < deadline:
             text = log.read_text(encoding="utf-8", errors="replace")
@@ -224,7 +225,7 @@ class Browser:
             self._process.wait(1)  # it closes its pipes a moment before it ends
         ended = self._process.poll() is not None
         how = "ended at once" if ended else f"was not ready in {LAUNCH_TIMEOUT:.0f} s"
-        text = (self._home / "stderr").read_text(encoding="utf-8", errors="replace")
+        text = (self.home / "stderr").read_text(encoding="utf-8", errors="replace")
         return EnvironmentFault(f"{binary} {how}; it said: {text[-500:].strip()}")
 
 

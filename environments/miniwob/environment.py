@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Literal, TypedDict
+from typing import Literal, TypedDict, get_args
 
 from msgspec.structs import replace
 
@@ -47,6 +47,11 @@ class EnvironmentOptions(TypedDict, total=False):
     screenshots: bool
     marks: bool
     geometry: Literal["auto"] | Geometry
+    published: bool
+
+
+UPSTREAM = "upstream's reward"
+"""Begins the note of the last step of an episode with ``published``; the number follows."""
 
 
 class MiniWobEnvironment:
@@ -56,7 +61,8 @@ class MiniWobEnvironment:
     page's clock is off. ``input_text`` replaces the text of a field. The agent need not declare
     success: most pages end by themselves, and ``status`` ends an episode with reward 0. Scores
     are not comparable with published ones: the observation is our own, there is no clock, and the
-    reward is the raw one.
+    reward is the raw one. With ``published`` the page's clock is on, and the reward of upstream's
+    environment is reported beside ours.
 
     How AndroidWorld's actions are done on a page:
 
@@ -80,6 +86,7 @@ class MiniWobEnvironment:
         screenshots: bool = False,
         marks: bool = False,
         geometry: Literal["auto"] | Geometry = "auto",
+        published: bool = False,
     ) -> None:
         """
         Args:
@@ -92,6 +99,7 @@ class MiniWobEnvironment:
             geometry: what texts say of the elements' bounds (``Observation.geometry``);
                 ``"auto"``: all four edges where names do not tell the elements apart, as on pages
                 with drawings, sliders or things to drag.
+            published: turn the page's clock on, and note upstream's reward at the end.
         """
         if budget < 1:
             raise ConfigError(f"MiniWobEnvironment: 'budget' must be >= 1, got {budget}")
@@ -100,6 +108,11 @@ class MiniWobEnvironment:
             raise ConfigError(
                 f"MiniWobEnvironment: 'offers' has {strange}, expected some of {ALL_PAGE_ACTIONS}"
             )
+        known = ("auto", *get_args(Geometry))
+        if geometry not in known:
+            raise ConfigError(
+                f"MiniWobEnvironment: 'geometry' is {geometry!r}, expected one of {known}"
+            )
         self._open_page = open_page
         self._budget = budget
         self._offers = offers
@@ -107,6 +120,7 @@ class MiniWobEnvironment:
         self._screenshots = screenshots or marks
         self._marks = marks
         self._geometry = geometry
+        self._published = published
         self._screen: Screen | None = None
         self._page: Page | None = None
         self._now: Observation | None = None
@@ -115,7 +129,7 @@ class MiniWobEnvironment:
 
     @property
     def name(self) -> str:
-        return "miniwob++ (real pages)"
+        return "miniwob++ (real pages, page clock)" if self._published else "miniwob++ (real pages)"
 
     @property
     def tasks(self) -> Sequence[str]:
@@ -135,6 +149,13 @@ class MiniWobEnvironment:
     def raw_reward(self) -> float:
         """The page's own reward, from -1 to 1, without time discount; 0 until the episode ends."""
         return 0.0 if self._screen is None else self._screen.raw
+
+    @property
+    def upstream_reward(self) -> float:
+        """The reward as upstream's environment gives it: the raw one, discounted by the page's
+        clock, and -1 for an episode that has not ended, as it would when the time is up."""
+        screen = self._screen
+        return screen.reward if screen is not None and screen.done else -1.0
 
     @property
     def fields(self) -> dict[str, str]:
@@ -157,7 +178,7 @@ class MiniWobEnvironment:
             self._page = None
         if self._page is None:
             self._page = await self._open_page()
-        screen = await self._page.reset(task, seed)
+        screen = await self._page.reset(task, seed, clock=self._published)
         self._used = 0
         self._screen, self._goal = screen, screen.goal
         start = Observation(goal="", elements=(), actions=self._offers)
@@ -174,7 +195,7 @@ class MiniWobEnvironment:
         role, label = (element.role, element.label) if element else ("", "")
         history = (*before.history, Past(action=action, role=role, label=label))
         if action.action_type == "status":
-            return Step(observation=replace(before, history=history), terminated=True)
+            return self._outcome(replace(before, history=history), None, "", over=True)
         note = _problem(action, before)
         if note:
             return self._outcome(replace(before, history=history), None, note)
@@ -213,13 +234,17 @@ class MiniWobEnvironment:
             geometry=auto if self._geometry == "auto" else self._geometry,
         )
 
-    def _outcome(self, after: Observation, screen: Screen | None, note: str) -> Step:
+    def _outcome(
+        self, after: Observation, screen: Screen | None, note: str, *, over: bool = False
+    ) -> Step:
         """The step; ``screen`` is ``None`` if the action was not sent to the page."""
-        done = screen is not None and screen.done
+        done = over or (screen is not None and screen.done)
         reward = 1.0 if screen is not None and done and screen.raw > 0 else 0.0
         truncated = not done and self._used >= self._budget
         if not (done or truncated):
             self._now = after
+        elif self._published:
+            note = f"{UPSTREAM} {self.upstream_reward:.4f}" + (f"; {note}" if note else "")
         return Step(
             observation=after, reward=reward, terminated=done, truncated=truncated, note=note
         )

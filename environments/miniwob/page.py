@@ -42,10 +42,12 @@ class Screen(msgspec.Struct, frozen=True, kw_only=True):
     done: bool
     raw: float
     """Reward without the page's time discount; 0 until ``done``."""
+    reward: float
+    """Reward with the page's time discount; 0 until ``done``."""
     note: str
     fields: dict[str, str] | None = None
     """Parts of the goal, on the few pages that report them."""
-    more: tuple[int, int] = (0, 0)
+    more: tuple[int, int] | None = None
     """As of an observation."""
     spatial: bool = False
     """Bounds tell what names do not: there are drawings, sliders, or things to drag."""
@@ -119,8 +121,8 @@ class Page:
     def broken(self) -> bool:
         return self._broken or self._connection.lost
 
-    async def reset(self, task: str, seed: int) -> Screen:
-        """Show ``task`` and start the episode of ``seed``."""
+    async def reset(self, task: str, seed: int, *, clock: bool = False) -> Screen:
+        """Show ``task`` and start the episode of ``seed``; ``clock``: with the page's own clock."""
         self._episodes += 1
         if self._episodes % COLLECT_EVERY == 0:
             await self.call("HeapProfiler.collectGarbage")
@@ -129,7 +131,7 @@ class Page:
         touched, self._touched = self._touched, False
         if touched:  # the mouse is still where the last episode left it
             await input.move_away(self)
-        return await self._settled(await self._screen("reset", seed, touched))
+        return await self._settled(await self._screen("reset", seed, touched, clock))
 
     async def act(self, action: Action, *, trusted: bool = False) -> Screen:
         """Do one action with the element numbers of the last screen.

@@ -223,9 +223,13 @@ const allPictures = () => {
 
 // Until what an act started has happened; a page that goes on and on is left after a while.
 const settled = async () => {
-  const limit = Date.now() + ACT_LIMIT_MS;
+  const start = Date.now();
+  const within = (limit) => Date.now() < start + limit;
   await sleep(0);
-  while ((awaited.size > 0 || selectionWaits()) && Date.now() < limit) await sleep(SETTLE_MS);
+  while ((awaited.size > 0 && within(ACT_LIMIT_MS)) || (selectionWaits() && within(SELECTION_MS))) {
+    await sleep(SETTLE_MS);
+  }
+  selectionTold = selectionNow(); // a selection whose text was removed may change without an event
 };
 
 const look = async (note) => {
@@ -263,10 +267,13 @@ const resetInput = () => {
   document.body.removeAttribute("tabindex");
 };
 
-const reset = async (seed, touched) => {
+let ownTime = 0; // milliseconds that the page itself gives an episode
+
+const reset = async (seed, touched, clock) => {
   stopDelays();
   await fetched;
-  core.EPISODE_MAX_TIME = NO_CLOCK_MS;
+  ownTime = ownTime || core.EPISODE_MAX_TIME;
+  core.EPISODE_MAX_TIME = clock ? ownTime : NO_CLOCK_MS;
   core.endEpisode(0);
   Math.seedrandom(seed);
   core.setDataMode("train");

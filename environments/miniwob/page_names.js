@@ -7,6 +7,7 @@ const PAGE_ELEMENTS = 40; // of a long list, that a scroll moves on by
 const SETTLE_MS = 4;
 const ACT_TIMER_MS = 350; // timers up to this delay that an act starts are waited for
 const ACT_LIMIT_MS = 700;
+const SELECTION_MS = 100;
 const WAIT_MS = 500;
 const READY_MS = 5000;
 const NO_CLOCK_MS = 1e8;

@@ -27,7 +27,7 @@ class Walk {
   finish() {
     const count = this.nodes.length;
     whole = { nodes: this.nodes, at: 0, kept: null };
-    this.more = [0, 0];
+    this.more = null;
     if (count > MAX_ELEMENTS) this.cut(count);
     this.elements.forEach((element, index) => { element.index = index; });
   }
@@ -265,7 +265,7 @@ const selectionNow = () => {
   const { anchorNode, anchorOffset, focusNode, focusOffset } = window.getSelection() || {};
   return [anchorNode, anchorOffset, focusNode, focusOffset];
 };
-let selectionTold = [];
+let selectionTold = [null, 0, null, 0];
 listen.call(document, "selectionchange", () => { selectionTold = selectionNow(); });
 const selectionWaits = () => selectionNow().some((part, k) => part !== selectionTold[k]);
 
@@ -284,6 +284,7 @@ const observe = (note) => {
   return JSON.stringify({
     done: WOB_DONE_GLOBAL,
     raw: WOB_DONE_GLOBAL ? WOB_RAW_REWARD_GLOBAL : 0,
+    reward: WOB_DONE_GLOBAL ? WOB_REWARD_GLOBAL : 0,
     goal: typeof said === "string" ? said : said.utterance,
     fields: typeof said === "string" ? null : said.fields,
     elements: walk.elements,

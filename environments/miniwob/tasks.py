@@ -42,6 +42,12 @@ def blind_tasks() -> tuple[str, ...]:
     return tuple(name for name in all_html_tasks() if name not in REFERENCE_TASKS)
 
 
+def split_of(tasks: Iterable[str]) -> str:
+    """The split that holds all of these tasks: ``reference``, ``blind``, or else ``all``."""
+    known = {task in REFERENCE_TASKS for task in tasks}
+    return "all" if len(known) != 1 else "reference" if known == {True} else "blind"
+
+
 @cache
 def keeps_state() -> frozenset[str]:
     """Tasks whose page keeps state between episodes, as the wheel declares."""

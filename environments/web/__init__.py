@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from swarm_ui.environments.web.browser import WebBrowser
-from swarm_ui.environments.web.environment import WEB_ACTIONS, WebEnvironment
+from swarm_ui.environments.web.environment import WEB_ACTIONS, WebEnvironment, WebView
 from swarm_ui.environments.web.hosts import AllowedHosts
+from swarm_ui.environments.web.tab import ScriptError
 from swarm_ui.environments.web.task import Reward, Visit, WebTask
+from swarm_ui.environments.web.webarena import webarena_tasks
 
 __all__ = [
     "WEB_ACTIONS",
     "AllowedHosts",
     "Reward",
+    "ScriptError",
     "Visit",
     "WebBrowser",
     "WebEnvironment",
     "WebTask",
+    "WebView",
+    "webarena_tasks",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from swarm_ui.action import Action
-from swarm_ui.environments.web.session import Session
+from swarm_ui.environments.web.browsing_session import Session
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element
 

@@ -9,8 +9,8 @@ from types import TracebackType
 
 from swarm_ui.environments.miniwob.browser import Browser
 from swarm_ui.environments.miniwob.cdp import Reply
+from swarm_ui.environments.web.browsing_session import Session
 from swarm_ui.environments.web.hosts import AllowedHosts
-from swarm_ui.environments.web.session import Session
 
 # All frames of a tab are then in one process, and one connection reads them.
 _FLAGS = ("--disable-site-isolation-trials", "--disable-features=IsolateOrigins,site-per-process")
@@ -65,9 +65,11 @@ class WebBrowser:
             ConfigError: no browser is installed.
             EnvironmentFault: the browser cannot be started or gives no tab.
         """
-        connection = (await self._running()).connection
+        running = await self._running()
+        connection = running.connection
         reply = await connection.call("Target.createBrowserContext", disposeOnDetach=True)
-        session = Session(connection, reply["browserContextId"], size, self.allowed)
+        context = reply["browserContextId"]
+        session = Session(connection, context, size, self.allowed, running.home)
         self._sessions.append(session)
         try:
             await session.start()

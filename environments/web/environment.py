@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import urlsplit
 
+import msgspec
 from msgspec.structs import replace
 
 from swarm_ui.action import Action, ActionType
 from swarm_ui.environment import Step
+from swarm_ui.environments.marks import marked
 from swarm_ui.environments.miniwob.cdp import Rejected
 from swarm_ui.environments.miniwob.input import KEYS
 from swarm_ui.environments.web import acting, bar
 from swarm_ui.environments.web.browser import WebBrowser
+from swarm_ui.environments.web.browsing_session import Session
 from swarm_ui.environments.web.hosts import web_url
 from swarm_ui.environments.web.reading import Seen, read
-from swarm_ui.environments.web.session import Session
 from swarm_ui.environments.web.task import Reward, Visit, WebTask, judged, prepared
 from swarm_ui.errors import ConfigError, EnvironmentFault
-from swarm_ui.observation import Element, Observation, Past
+from swarm_ui.observation import Element, Geometry, Observation, Past
 
 WEB_ACTIONS: tuple[ActionType, ...] = (
     "click", "double_tap", "long_press", "input_text", "select", "scroll", "swipe",
@@ -25,6 +28,25 @@ WEB_ACTIONS: tuple[ActionType, ...] = (
 )  # fmt: skip
 """Every kind of action; each does something on a web site."""
 _READS = 3
+_DOWN = frozenset({
+    "CONNECTION_REFUSED", "CONNECTION_RESET", "CONNECTION_CLOSED", "CONNECTION_FAILED",
+    "CONNECTION_ABORTED", "CONNECTION_TIMED_OUT", "TIMED_OUT", "EMPTY_RESPONSE",
+    "NAME_NOT_RESOLVED", "ADDRESS_UNREACHABLE", "INTERNET_DISCONNECTED", "NETWORK_CHANGED",
+})  # fmt: skip
+"""Chromium's errors of a site that is down."""
+
+
+class WebView(msgspec.Struct, frozen=True, kw_only=True):
+    """The size of a page, and what observations tell of it."""
+
+    size: tuple[int, int] = (1280, 800)
+    """Width and height of the page in pixels."""
+    screenshots: bool = False
+    """Add a ``png`` to observations."""
+    marks: bool = False
+    """Draw numbered boxes on the ``png``, with the indices of the elements."""
+    geometry: Geometry = ""
+    """What texts say of the elements' bounds (``Observation.geometry``)."""
 
 
 class WebEnvironment:
@@ -63,8 +85,7 @@ class WebEnvironment:
         allowed: Iterable[str] = (),
         browser: WebBrowser | None = None,
         budget: int = 30,
-        size: tuple[int, int] = (1280, 800),
-        screenshots: bool = False,
+        view: WebView = WebView(),  # noqa: B008 (a record that cannot change)
     ) -> None:
         """
         Args:
@@ -76,8 +97,7 @@ class WebEnvironment:
             browser: shared with other environments; its allowed hosts hold. By default the
                 environment starts one of its own.
             budget: actions that an episode may take.
-            size: width and height of the page in pixels.
-            screenshots: add a ``png`` to observations.
+            view: the size of the page, and what observations tell of it.
 
         Raises:
             ConfigError: the arguments do not fit together, or a host is not allowed.
@@ -99,7 +119,7 @@ class WebEnvironment:
                     f"{self._browser.allowed}"
                 )
         self._tasks, self._budget = dict(tasks), budget
-        self._size, self._screenshots = size, screenshots
+        self._view = view
         self._session: Session | None = None
         self._task: WebTask | None = None
         self._now: Observation | None = None
@@ -127,10 +147,13 @@ class WebEnvironment:
         self._now, self._task = None, self._tasks[task]
         await self._end_session()
         await prepared(self._task, seed)
-        self._session = session = await self._browser.session(self._size)
+        self._session = session = await self._browser.session(self._view.size)
         self._used, self._answer = 0, None
+        await session.set_cookies(self._task.cookies)
         await session.front.navigate(web_url(self._task.url))
         await session.settled()
+        for failed in session.failures():
+            raise EnvironmentFault(str(failed))
         if session.front.status >= 500:
             raise EnvironmentFault(f"{self._task.url} answers {session.front.status}")
         session.told()
@@ -151,14 +174,15 @@ class WebEnvironment:
             return Step(
                 observation=replace(before, history=history), reward=reward, terminated=True
             )
-        note = _problem(action, before)
+        note = _problem(action, before, self._view.size)
         if note or action.action_type == "answer":
             self._answer = action.text if action.action_type == "answer" else self._answer
             after = replace(before, history=history)
         else:
             note = await self._act(session, action)
             await session.settled()
-            note = "; ".join(filter(None, (note, session.told())))
+            notes = [note, *self._unopened(session), session.told()]
+            note = "; ".join(filter(None, notes))
             after = await self._observe(history)
         truncated = self._used >= self._budget
         self._now = None if truncated else after
@@ -181,6 +205,23 @@ class WebEnvironment:
             return float(self._task.infeasible and action.goal_status == "infeasible")
         return await judged(self._task, Visit(self._session, self._answer))
 
+    def _unopened(self, session: Session) -> list[str]:
+        """What to tell of pages that could not be opened.
+
+        Raises:
+            EnvironmentFault: the site of the task is down. Another address that does not answer is
+                a lost step: else an agent could end an episode without a verdict.
+        """
+        assert self._task is not None  # there is an episode
+        home = urlsplit(web_url(self._task.url))
+        failures = session.failures()
+        for failed in failures:
+            parts = urlsplit(failed.url)
+            same = (parts.scheme, parts.netloc) == (home.scheme, home.netloc)
+            if same and failed.error.removeprefix("net::ERR_") in _DOWN:
+                raise EnvironmentFault(str(failed))
+        return [str(failed) for failed in failures]
+
     # -- acting -------------------------------------------------------------------------------
 
     async def _act(self, session: Session, action: Action) -> str:
@@ -198,7 +239,7 @@ class WebEnvironment:
             home = self._task.url
             return await self._open(session, home if kind == "navigate_home" else action.app_name)
         if any(place >= len(self._bar) + len(self._seen.nodes) for place in places):
-            return "nothing happens: it is a note, not a part of the page"
+            return "nothing happens: it is a file, not a part of the page"
         moved = {
             field: value - len(self._bar)
             for field, value in (("index", action.index), ("to_index", action.to_index))
@@ -225,33 +266,32 @@ class WebEnvironment:
         self._seen = await self._read(session)
         shown = await bar.elements(session, self._seen.title)
         self._bar = tuple(element.label for element in shown)
-        more = [
-            f"{count} more {'element' if count == 1 else 'elements'} {where}: scroll {way}"
-            for count, where, way in (
-                (self._seen.above, "above", "up"), (self._seen.below, "below", "down"),
-            )
-            if count
-        ]  # fmt: skip
-        files = [f"Downloaded {name}" for name in session.downloads]
-        told = [
-            Element(index=0, role="text", text=line, clickable=False) for line in [*more, *files]
+        files = [
+            Element(index=0, role="text", text=f"Downloaded {name}", clickable=False)
+            for name in session.downloads
         ]
-        elements = [*shown, *self._seen.elements, *told]
-        png = await tab.picture() if self._screenshots else None
+        listed = [*shown, *self._seen.elements, *files]
+        elements = tuple(replace(element, index=k) for k, element in enumerate(listed))
+        png = await tab.picture() if self._view.screenshots or self._view.marks else None
+        if png is not None and self._view.marks:
+            png = marked(png, elements)
+        more = self._seen.above, self._seen.below
         return Observation(
             goal=self._task.goal,
-            elements=tuple(replace(e, index=k) for k, e in enumerate(elements)),
+            elements=elements,
             app=tab.title or tab.url,
             history=history,
             actions=WEB_ACTIONS,
             png=png,
+            more=more if any(more) else None,
+            geometry=self._view.geometry,
         )
 
     async def _read(self, session: Session) -> Seen:
         """Read the page; a page that changes meanwhile is read again."""
         for attempt in range(_READS):
             try:
-                return await read(session.front, self._size)
+                return await read(session.front, self._view.size)
             except Rejected:
                 if attempt == _READS - 1:
                     raise
@@ -259,11 +299,15 @@ class WebEnvironment:
         raise AssertionError("the last attempt returns or raises")
 
 
-def _problem(action: Action, now: Observation) -> str:
+def _problem(action: Action, now: Observation, size: tuple[int, int]) -> str:
     """Why the action cannot be done on this screen, or an empty string."""
     for index in (action.index, action.to_index):
         if index is not None and now.element(index) is None:
             return f"no element {index}; the screen has {len(now.elements)}"
+    for value, most in ((action.x, size[0]), (action.y, size[1]), (action.to_x, size[0]),
+                        (action.to_y, size[1])):  # fmt: skip
+        if value is not None and not 0 <= value < most:
+            return f"{value:.10g} is outside of the window of {size[0]} by {size[1]} pixels"
     if action.keycode is not None and action.keycode not in KEYS:
         return f"no key {action.keycode!r}; there are {', '.join(KEYS)}"
     return ""

@@ -14,6 +14,20 @@ _ENDLESS = ("EventSource", "WebSocket", "Ping", "Preflight")
 _CANCELLED = "net::ERR_ABORTED"
 
 
+class ScriptError(Rejected):
+    """A script failed in the page."""
+
+
+class Failed(NamedTuple):
+    """A page that could not be opened."""
+
+    url: str
+    error: str
+
+    def __str__(self) -> str:
+        return f"{self.url[:500]} cannot be opened: {self.error}"
+
+
 class _Request(NamedTuple):
     url: str
     document: bool
@@ -35,8 +49,8 @@ class Tab:
         """Texts of the dialogs that the page showed; they were accepted."""
         self.refused: list[str] = []
         """URLs of refused requests, in order."""
-        self.failure = ""
-        """Why the last page could not be opened, though its host is allowed."""
+        self.failure: Failed | None = None
+        """The page that could not be opened, though its host is allowed."""
         self.status = 0
         """HTTP status of the page; 0 if it is not known."""
         self._crash = ""
@@ -92,7 +106,7 @@ class Tab:
 
     async def navigate(self, url: str) -> None:
         """Begin to open a page."""
-        self.failure = ""
+        self.failure = None
         await self.call("Page.navigate", url=url)
 
     async def travel(self, places: int) -> bool:
@@ -102,7 +116,7 @@ class Tab:
         entries = history["entries"]
         if not 0 <= at < len(entries) or entries[at]["url"] == "about:blank":
             return False
-        self.failure = ""
+        self.failure = None
         await self.call("Page.navigateToHistoryEntry", entryId=entries[at]["id"])
         return True
 
@@ -127,6 +141,9 @@ class Tab:
         """The value of a JavaScript expression, which sees the page's document.
 
         It runs in a world of its own: the page's scripts can neither see nor change it.
+
+        Raises:
+            ScriptError: it fails.
         """
         world = await self.call("Page.createIsolatedWorld", frameId=self.target, worldName="ours")
         reply = await self.call(
@@ -193,7 +210,7 @@ class Tab:
             request, error = self._requests.pop(key, None), params.get("errorText", "")
             failed = error and error != _CANCELLED and not params.get("canceled")
             if request and request.document and failed and self._allowed.allows(request.url):
-                self.failure = f"{request.url} cannot be opened: {error}"
+                self.failure = Failed(request.url, error)
 
     def _refuse(self, url: str) -> None:
         if not self._allowed.allows(url):
@@ -204,5 +221,5 @@ def _value(reply: Reply) -> Any:
     if "exceptionDetails" in reply:
         details = reply["exceptionDetails"]
         said = details.get("exception", {}).get("description", details.get("text"))
-        raise Rejected(f"a script in the page failed: {said}")
+        raise ScriptError(f"a script in the page failed: {said}")
     return reply["result"].get("value")

@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from swarm_ui.environments.web.session import Session
+from swarm_ui.environments.web.browsing_session import Session
+from swarm_ui.environments.web.hosts import web_url
 from swarm_ui.errors import EnvironmentFault
 
 
@@ -43,9 +44,22 @@ class Visit:
         It runs in a world of its own, in which the page's scripts can change nothing.
 
         Raises:
-            EnvironmentFault: the expression fails.
+            ScriptError: the expression fails.
         """
         return await self._session.front.evaluate(expression)
+
+    async def open(self, url: str) -> None:
+        """Open a page in the tab in front, to look at what the agent left there.
+
+        Raises:
+            EnvironmentFault: its host is not allowed, or it cannot be opened.
+        """
+        if not self._session.allowed.allows(url):
+            raise EnvironmentFault(f"{url} is not allowed: {self._session.allowed}")
+        await self._session.front.navigate(web_url(url))
+        await self._session.settled()
+        for failed in self._session.failures():
+            raise EnvironmentFault(str(failed))
 
     async def text(self) -> str:
         """The visible text of the page in front, without its frames."""
@@ -67,6 +81,8 @@ class WebTask(msgspec.Struct, frozen=True, kw_only=True):
     """Called once, when the agent declares that the task is complete."""
     infeasible: bool = False
     """The task cannot be done: solved by declaring just that."""
+    cookies: tuple[Mapping[str, Any], ...] = ()
+    """Cookies of a user who is logged in, in DevTools' form (name, value, domain, path …)."""
     prepare: Callable[[int], Awaitable[None] | None] | None = None
     """Called with the seed before each episode, for example to reset the site's data base."""
 

@@ -188,6 +188,11 @@ SUITE = option(
     "suite", str, "NAME", "phone: core, extended",
     setting="environment.suite", complete=one_of(*SUITES),
 )  # fmt: skip
+PUBLISHED = Option(
+    "published", bool | None,
+    declare("--published", help="with the page's clock and upstream's reward (miniwob)",
+            panel=WHERE), "environment.published",
+)  # fmt: skip
 MAX_STEPS = option(
     "max_steps", int, "N", "maximum number of steps of an episode", setting="environment.max_steps"
 )

@@ -40,6 +40,7 @@ class EnvironmentSection(_Section, frozen=True, kw_only=True):
     max_steps: Count | None = None
     data: str = ""
     screenshots: bool = False
+    published: bool = False
 
 
 class ModelSection(_Section, frozen=True, kw_only=True):

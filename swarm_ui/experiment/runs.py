@@ -139,6 +139,14 @@ def check_training_config(draft: Draft) -> Config:
     return check_config(draft, train=True)
 
 
+def first_split(environment: EnvironmentSection) -> str:
+    """The split that is played if none is named; empty: the environment has none."""
+    spec = spec_of(environment.name)
+    if environment.tasks and spec.split_of is not None:
+        return spec.split_of(environment.tasks)
+    return next(iter(spec.splits), "")
+
+
 def open_environment(section: EnvironmentSection) -> AbstractAsyncContextManager[OpenEnvironment]:
     """Open the environment of a configuration, for ``async with``."""
     return spec_of(section.name).open(section)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import socket
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 from web_site import Site, site
@@ -13,7 +14,8 @@ from swarm_ui.action import Action
 from swarm_ui.environments.miniwob import find_browser
 from swarm_ui.environments.web import AllowedHosts, WebBrowser, WebEnvironment
 from swarm_ui.environments.web.hosts import web_url
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import ConfigError, EnvironmentFault
+from swarm_ui.observation import render
 
 needs_browser = pytest.mark.skipif(find_browser() is None, reason="no Chromium is installed")
 pytestmark = [pytest.mark.browser]
@@ -125,6 +127,39 @@ async def test_every_way_leads_out_where_the_host_is_allowed(here: Site, away: S
     async with WebBrowser([here.url, away.url]) as browser:
         reached = await attempts(here, browser, away, f"127.0.0.1:{away.port}")
     assert {*QUIET, *LEAVING} - SILENT <= reached
+
+
+@needs_browser
+async def test_a_host_is_allowed_by_its_name(here: Site) -> None:
+    url = f"http://localhost:{here.port}/terms"
+    async with WebBrowser([url]) as browser:
+        env = WebEnvironment(url, "stay", reward=lambda visit: True, browser=browser)
+        assert (await env.reset(task="stay", seed=0)).app == "terms"
+        step = await env.step(Action(action_type="open_app", app_name=f"{here.url}/terms"))
+        assert step.note.startswith("refused: http://127.0.0.1"), "its address is another host"
+
+
+@needs_browser
+async def test_a_page_cannot_show_files_of_this_machine(
+    here: Site, browser: WebBrowser, tmp_path: Path
+) -> None:
+    (tmp_path / "secret.txt").write_text("swordfish")
+    file = (tmp_path / "secret.txt").as_uri()
+    for script in (
+        f"location.href = '{file}'", f"window.open('{file}')", f"location.href = '/leave?{file}'",
+        _ADD.format(tag="iframe", fields=f"src: '{file}'"),
+        f"fetch('{file}').then((r) => r.text()).then((t) => document.title = t)",
+        f"location.href = 'view-source:{file}'", "location.href = 'chrome://version'",
+    ):  # fmt: skip
+        env = environment(here, browser, script.replace("{{", "{").replace("}}", "}"))
+        try:
+            await env.reset(task="stay", seed=0)
+            step = await env.step(Action(action_type="wait"))
+        except EnvironmentFault as error:  # the page cannot be opened
+            assert "UNSAFE_REDIRECT" in str(error)
+            continue
+        assert "swordfish" not in render(step.observation), script
+        assert all(tab.url.startswith("http") for tab in env.session.tabs if tab.url)  # type: ignore[union-attr]
 
 
 @needs_browser

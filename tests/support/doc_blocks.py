@@ -46,6 +46,7 @@ NOT_RUN: dict[tuple[str, str], str] = {
     ("docs/howto/android_emulator.md", "aw/bin/python"): SDK,
     ("docs/howto/android_emulator.md", "sudo"): SYSTEM,
     ("docs/howto/miniwob.md", "sudo"): SYSTEM,
+    ("docs/howto/web.md", "sudo"): SYSTEM,
     ("docs/howto/mind2web.md", "hf"): DATA,
     ("docs/howto/mind2web.md", "unzip"): DATA,
     ("docs/howto/vllm.md", "vllm"): SERVER,
@@ -66,6 +67,7 @@ _BUILTINS = ("cd", "export", "set", "test")
 
 SHOWN: dict[tuple[str, str], str] = {
     ("docs/stage1.md", "text"): "calls language models, or a model of gigabytes",
+    ("docs/howto/web.md", "text"): "plays WebArena's own sites, with a model behind an endpoint",
     ("docs/edges.md", "text"): "two lines of a loop that test_edges_credit.py runs",
     ("docs/concepts.md", "text"): "a tree of folders",
 }  # fmt: skip

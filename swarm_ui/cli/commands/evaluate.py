@@ -8,8 +8,8 @@ from swarm_ui.experiment.comparing import outcomes_of
 
 
 @flags.command(
-    flags.ENVIRONMENT, flags.TASK, flags.SPLITS, flags.SEEDS, *flags.ACTING, flags.AGAINST,
-    *flags.PLAYING,
+    flags.ENVIRONMENT, flags.TASK, flags.SPLITS, flags.SEEDS, flags.PUBLISHED,
+    *flags.ACTING, flags.AGAINST, *flags.PLAYING,
 )  # fmt: skip
 def evaluate(arguments: flags.Arguments) -> int:
     """Measure success over splits and seeds, with 95 % intervals.

@@ -18,8 +18,8 @@ TEMPLATE = """\
 # swarm-ui eval --config swarm-ui.toml --dry-run
 
 [environment]
-name = "phone"            # phone, miniwob, androidworld, handset, mind2web, autowebbench, or
-                          # "module:factory"
+name = "phone"            # phone, miniwob, androidworld, handset, mind2web, autowebbench, web,
+                          # or "module:factory"
 tasks = []                # only these, such as ["contacts-add"]; empty: the suite
 suite = "core"            # phone: core (the published tasks) or extended (harder)
 family = "android_world"  # androidworld, handset: or android, information_retrieval, miniwob, …
@@ -32,6 +32,7 @@ seed = 0                  # of the choice of episodes; equal settings give equal
 # max_steps = 30          # maximum number of steps of an episode
 data = ""                 # mind2web, autowebbench: folder of your copy
 screenshots = false       # a PNG in every observation, for models with vision
+published = false         # miniwob: the page's clock and upstream's reward
 
 [model]
 name = "base"             # base: ships with swarm-ui; a folder of a model; script:FILE;

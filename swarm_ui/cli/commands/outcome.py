@@ -77,7 +77,7 @@ def perform(
     else:
         config = runs.check_config(arguments.draft(), splits=splits)
         place = config.environment
-        first = place.split or next(iter(spec_of(place.name).splits), "")
+        first = place.split or runs.first_split(place)
         run = runs.Run(config, command, tuple(splits or [first]), tuple(seeds or [place.seed]))
     if arguments["dry_run"]:
         return _show_plan(run, output)

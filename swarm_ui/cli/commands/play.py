@@ -16,12 +16,15 @@ from swarm_ui.experiment.progress import printable
 
 
 def play(
-    env: Annotated[str, typer.Argument(metavar="ENV", help="phone, miniwob or module:factory",
-                                  autocompletion=flags.one_of("phone", "miniwob"))],
+    env: Annotated[str, typer.Argument(metavar="ENV", help="phone, miniwob, web or module:factory",
+                                  autocompletion=flags.one_of("phone", "miniwob", "web"))],
     task: Annotated[str | None, typer.Argument(metavar="TASK",
                                           help="task to do; without it, tasks are listed",
                                           autocompletion=flags.tasks)]
     = None,
+    data: Annotated[
+        str, flags.declare("--data", value="FILE", help="web: a file of tasks", panel="")
+    ] = "",
     seed: Annotated[int, typer.Option(metavar="N", help="seed of the episode")] = 0,
     browser: Annotated[
         bool, flags.declare("--browser", help="play on a web page, with the mouse", panel="")
@@ -41,7 +44,7 @@ def play(
 
     Example: [bold]swarm-ui play phone contacts-add --browser[/]
     """
-    section = EnvironmentSection(name=env, screenshots=browser)
+    section = EnvironmentSection(name=env, data=data, screenshots=browser)
     for _, mistake in environment_findings(section):
         raise ConfigError(mistake)
     if task is not None and (mistake := spec_of(env).unknown_task(task)):

@@ -9,14 +9,14 @@ from typing import cast
 
 from swarm_ui.environment import Environment
 from swarm_ui.experiment.config import EnvironmentSection, Finding
-from swarm_ui.experiment.environments import androidworld, miniwob, phone, recorded
+from swarm_ui.experiment.environments import androidworld, miniwob, phone, recorded, web
 from swarm_ui.experiment.environments.spec import EnvironmentSpec, OpenEnvironment, Opening
 from swarm_ui.experiment.models import make_from_code
 
 ENVIRONMENTS: dict[str, EnvironmentSpec] = {
     spec.name: spec
     for spec in (phone.SPEC, miniwob.SPEC, androidworld.EMULATOR, androidworld.HANDSET,
-                 recorded.MIND2WEB, recorded.AUTOWEBBENCH)
+                 recorded.MIND2WEB, recorded.AUTOWEBBENCH, web.SPEC)
 }  # fmt: skip
 
 
@@ -40,4 +40,7 @@ def environment_findings(
         expected = f"expected {', '.join(ENVIRONMENTS)} or module:factory{hint}"
         yield ("environment", "name"), f"no environment '{section.name}': {expected}"
         return
+    if section.published and section.name != "miniwob":
+        problem = f"only miniwob can be played as published, not '{section.name}'"
+        yield ("environment", "published"), problem
     yield from spec_of(section.name).all_findings(section, splits)

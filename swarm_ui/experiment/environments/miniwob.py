@@ -17,7 +17,15 @@ from swarm_ui.environments.miniwob import (
     find_browser,
 )
 from swarm_ui.environments.miniwob.browser import INSTALL_HINT
+from swarm_ui.environments.miniwob.environment import UPSTREAM
 from swarm_ui.environments.miniwob.splits import TEST_SEEDS
+from swarm_ui.environments.miniwob.tasks import split_of
+from swarm_ui.environments.recorded.benchmark_scores import (
+    RESAMPLES,
+    Measure,
+    MeasureInput,
+    measured,
+)
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.experiment.config import EnvironmentSection, Finding
 from swarm_ui.experiment.environments.spec import (
@@ -43,8 +51,33 @@ TITLE = "real MiniWoB++ pages"
 @asynccontextmanager
 async def _open(section: EnvironmentSection) -> Opening:
     async with MiniWobBrowser(pages=1) as browser:
-        page, pictures = browser.open_page, section.screenshots
-        yield OpenEnvironment(lambda: MiniWobEnvironment(page, screenshots=pictures))
+        open_page, published = browser.open_page, section.published
+        yield OpenEnvironment(
+            lambda: MiniWobEnvironment(
+                open_page, screenshots=section.screenshots, published=published
+            ),
+            score=upstream_measures if published else None,
+        )
+
+
+def upstream_measures(episodes: Sequence[Episode]) -> tuple[Measure, ...]:
+    """Mean of upstream's rewards, and the share of those above 0.
+
+    The episodes were played with the page's clock; those with a fault are left out.
+    """
+    rewards: dict[str, list[float]] = {}
+    for episode in episodes:
+        if episode.success is not None:
+            name, _, told = episode.steps[-1].note.partition(";")[0].rpartition(" ")
+            # A limit of the rollout ends an episode before the clock does.
+            reward = float(told) if name == UPSTREAM else -1.0
+            rewards.setdefault(episode.task, []).append(reward)
+    above = {task: [float(r > 0) for r in found] for task, found in rewards.items()}
+    inputs = (
+        MeasureInput(name="upstream's reward", key="env_reward", values=rewards),
+        MeasureInput(name="upstream's reward above 0", values=above),
+    )
+    return measured(inputs, seed=0, resamples=RESAMPLES)
 
 
 def _tasks(section: EnvironmentSection) -> Sequence[str]:
@@ -66,6 +99,7 @@ SPEC = EnvironmentSpec(
     open=_open,
     splits=("reference", "blind", "all"),
     tasks=_tasks,
+    split_of=split_of,
     known_tasks=all_html_tasks,
     findings=_findings,
 )

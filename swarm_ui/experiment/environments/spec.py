@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.environments.miniwob.splits import TEST_SEEDS, TRAIN_SEEDS
 from swarm_ui.environments.recorded.benchmark_scores import Measure
@@ -75,6 +77,8 @@ class EnvironmentSpec:
     """The only split for training; empty: any; ``None``: all are tests."""
     tasks: Callable[[EnvironmentSection], Sequence[str]] | None = None
     """All tasks of a split, if they are known without a device."""
+    split_of: Callable[[Sequence[str]], str] | None = None
+    """The split to which chosen tasks belong, where that depends on the tasks."""
     known_tasks: Callable[[], Sequence[str]] | None = None
     """Every task that can be named, if the tasks are known without a device."""
     findings: Callable[[EnvironmentSection], Iterable[Finding]] = lambda section: ()
@@ -93,6 +97,10 @@ class EnvironmentSpec:
             if split and split not in self.splits:
                 has = f"it has {', '.join(self.splits)}" if self.splits else "it has none"
                 yield ("environment", "split"), f"'{section.name}' has no split '{split}'; {has}"
+            names = self.tasks(replace(section, split=split)) if split and self.tasks else ()
+            if names and (strange := [task for task in section.tasks if task not in names]):
+                problem = f"'{strange[0]}' is not in the split '{split}'; leave the split out"
+                yield ("environment", "tasks"), problem
         for finding in self.findings(section):
             yield finding
             if finding[0] == ("environment", "name"):

@@ -14,6 +14,7 @@ from PIL import Image
 
 from swarm_ui.action import Action, Direction
 from swarm_ui.environments.miniwob import MiniWobBrowser, MiniWobEnvironment
+from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element, Observation, render
 
 pytestmark = [pytest.mark.browser, needs_browser(), pytest.mark.asyncio(loop_scope="module")]
@@ -116,7 +117,7 @@ async def test_spinner_arrows_count(env: MiniWobEnvironment) -> None:
 async def pages(env: MiniWobEnvironment, screen: Observation, way: Direction) -> list[Observation]:
     """The screens from here to the end, or to the beginning, of a long list."""
     found = [screen]
-    while found[-1].more[way == "down"]:
+    while (found[-1].more or (0, 0))[way == "down"]:
         step = await env.step(Action(action_type="scroll", direction=way))
         assert step.note == "" and not step.ended
         found.append(step.observation)
@@ -134,7 +135,8 @@ async def test_a_list_that_is_cut_says_so_and_goes_on(env: MiniWobEnvironment) -
     screen = await player.fill(field, "a")
     options = await script(env, "[...document.querySelectorAll('.ui-menu-item')].length")
     assert isinstance(options, int) and options > 500
-    assert len(screen.elements) == 70 and screen.more[0] == 0 and screen.more[1] > 400
+    assert len(screen.elements) == 70 and screen.more is not None
+    assert screen.more[0] == 0 and screen.more[1] > 400
     assert render(screen).endswith(f"({screen.more[1]} more elements follow: scroll down)")
     down = await pages(env, screen, "down")
     suggested = await script(
@@ -143,7 +145,8 @@ async def test_a_list_that_is_cut_says_so_and_goes_on(env: MiniWobEnvironment) -
     assert isinstance(suggested, list) and set(suggested) <= names(down)
     assert "(" in render(down[-1]).splitlines()[0] and "scroll up" in render(down[-1])
     up = await pages(env, down[-1], "up")
-    assert up[-1].more[0] == 0 and names(up) == names(down)
+    assert up[-1].more is not None and up[-1].more[0] == 0
+    assert names(up) == names(down)
     last = down[-1].elements[-1]
     assert last.bounds is not None
 
@@ -166,7 +169,7 @@ async def test_every_icon_of_a_long_page_can_be_reached(env: MiniWobEnvironment)
     cut = solved = 0
     for seed in range(60):
         screen = await env.reset(task="social-media", seed=seed)
-        if screen.more == (0, 0):
+        if screen.more is None:
             continue
         cut += 1
         shown = await pages(env, screen, "down")
@@ -223,6 +226,11 @@ async def test_the_geometry_can_be_chosen(geometry: str) -> None:
         for task in ("click-button", "click-shape"):
             screen = await browser.environments[0].reset(task=task, seed=1)
             assert screen.geometry == geometry
+
+
+async def test_an_unknown_geometry_is_refused() -> None:
+    with pytest.raises(ConfigError, match="'geometry' is 'circle', expected one of"):
+        MiniWobBrowser(geometry="circle")  # type: ignore[typeddict-item]
 
 
 async def test_bounds_as_text() -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from msgspec.structs import replace
+from PIL import Image
 from web_site import Site, site
 
 from swarm_ui.action import Action
 from swarm_ui.environment import Step
 from swarm_ui.environments.contract_check.check import check_environment
 from swarm_ui.environments.miniwob import find_browser
-from swarm_ui.environments.web import Visit, WebBrowser, WebEnvironment, WebTask
+from swarm_ui.environments.web import Visit, WebBrowser, WebEnvironment, WebTask, WebView
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Observation, render
 
@@ -167,7 +170,8 @@ async def test_a_long_page_says_that_there_is_more_and_scrolling_brings_all(
 ) -> None:
     hand = await begin(browser, f"{shop.url}/long")
     seen = set(hand.labels)
-    assert any("more elements below: scroll down" in label for label in seen)
+    assert hand.screen.more is not None and hand.screen.more[1] > 150
+    assert "more elements follow: scroll down" in render(hand.screen)
     for _ in range(40):
         step = await hand.act(Action(action_type="scroll", direction="down"))
         if step.note or step.ended:
@@ -176,6 +180,20 @@ async def test_a_long_page_says_that_there_is_more_and_scrolling_brings_all(
         hand.env._used = 0
     assert step.note == "nothing to scroll that way"
     assert {f"Line {k}" for k in range(200)} | {"End"} <= seen
+
+
+async def test_marks_and_bounds_on_request(shop: Site, browser: WebBrowser) -> None:
+    view = WebView(size=(800, 600), marks=True, geometry="box")
+    hand = await begin(browser, f"{shop.url}/shop", view=view)
+    assert hand.screen.png is not None
+    with Image.open(io.BytesIO(hand.screen.png)) as picture:
+        assert picture.size == (800, 600)
+    card = next(e.bounds for e in hand.screen.elements if e.label == "Blue card")
+    assert card is not None and f"at {','.join(map(str, card))}" in render(hand.screen)
+    middle = Action(action_type="click", x=card[0] + 20, y=(card[1] + card[3]) // 2)
+    await hand.act(middle)
+    assert "Blue card clicked" in hand.labels
+    assert "outside of the window" in (await hand.act(replace(middle, x=10**30))).note
 
 
 async def test_answers_and_infeasible_tasks_are_judged(shop: Site, browser: WebBrowser) -> None:
@@ -239,6 +257,32 @@ async def test_a_site_that_is_down_or_a_dead_browser_is_a_fault() -> None:
     with pytest.raises(EnvironmentFault):
         await env.reset(task="do it", seed=0)
     await env.close()
+
+
+async def test_an_agent_cannot_end_an_episode_without_a_verdict(shop: Site) -> None:
+    """Addresses that do not answer are lost steps where the agent chose them."""
+    with site() as other:
+        dead = other.url
+    async with WebBrowser([shop.url, dead]) as browser:
+        hand = await begin(browser, f"{shop.url}/shop", lambda visit: False)
+        for address in (dead, shop.url.replace("http", "https"), f"{shop.url}/leave?{dead}"):
+            step = await hand.act(Action(action_type="open_app", app_name=address))
+            assert "cannot be opened" in step.note and not step.ended
+            await hand.act(BACK)
+        assert "The shop" in hand.labels
+        assert (await hand.act(DONE)).terminated
+
+
+async def test_a_page_that_hangs_is_a_fault(
+    shop: Site, browser: WebBrowser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.pages["/hangs"] = "text/html", "<button onclick='for (;;);'>Hang</button>"
+    hand = await begin(browser, f"{shop.url}/hangs")
+    monkeypatch.setattr("swarm_ui.environments.miniwob.cdp.CALL_TIMEOUT", 1.0)
+    with pytest.raises(EnvironmentFault, match="no answer"):
+        await hand.do("Hang")
+    monkeypatch.undo()
+    assert "Hang" in render(await hand.env.reset(task="do it", seed=0))
 
 
 async def test_what_cannot_be_opened_is_said_before_a_browser_starts() -> None:

@@ -6,11 +6,12 @@ import asyncio
 import re
 import shutil
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from swarm_ui.environments.miniwob.cdp import CALL_TIMEOUT, Connection, Reply
 from swarm_ui.environments.web.hosts import AllowedHosts
-from swarm_ui.environments.web.tab import Tab
+from swarm_ui.environments.web.tab import Failed, Tab
 from swarm_ui.errors import ConfigError, EnvironmentFault
 
 QUIET = 0.15
@@ -28,16 +29,22 @@ class Session:
     """Tabs that share cookies, storage and downloads, and nothing with other sessions."""
 
     def __init__(
-        self, connection: Connection, context: str, size: tuple[int, int], allowed: AllowedHosts
+        self,
+        connection: Connection,
+        context: str,
+        size: tuple[int, int],
+        allowed: AllowedHosts,
+        home: Path,
     ) -> None:
-        self._connection, self._size, self._allowed = connection, size, allowed
+        """``home``: a folder for downloads, which ends with the browser."""
+        self._connection, self._size, self.allowed = connection, size, allowed
         self.context = context
         self.tabs: list[Tab] = []
         self.downloads: dict[str, Path] = {}
         """Complete downloads, by the names that the site gave them."""
         self.notes: list[str] = []
         """What the browser did on its own since :meth:`told`: refusals, dialogs, downloads."""
-        self._folder = Path(tempfile.mkdtemp(prefix="swarm-ui-downloads-"))
+        self._folder = Path(tempfile.mkdtemp(prefix="downloads-", dir=home))
         self._arriving: dict[str, str] = {}
         self._opening: set[asyncio.Task[None]] = set()
         self._lost = ""
@@ -60,6 +67,12 @@ class Session:
             eventsEnabled=True,
         )
         await self.new_tab()
+
+    async def set_cookies(self, cookies: Sequence[Mapping[str, object]]) -> None:
+        """Set cookies, in DevTools' form."""
+        await self._connection.call(
+            "Storage.setCookies", cookies=list(cookies), browserContextId=self.context
+        )
 
     async def new_tab(self) -> None:
         """Open an empty tab in front. Raises ``ConfigError`` if there are too many."""
@@ -96,7 +109,7 @@ class Session:
         page that it opened; pages that poll are not waited for.
 
         Raises:
-            EnvironmentFault: a page crashed, or a page of an allowed host cannot be opened.
+            EnvironmentFault: a page crashed.
         """
         clock = asyncio.get_running_loop().time
         quiet = clock()
@@ -110,16 +123,22 @@ class Session:
                 quiet = clock()
         if not self.tabs:  # the page closed its last tab
             await self.new_tab()
-        broken = [tab.failure for tab in self.tabs if tab.failure]
-        if self._lost or broken or any(tab.crashed for tab in self.tabs):
-            raise EnvironmentFault(self._lost or next(iter(broken), "the page crashed"))
+        if self._lost or any(tab.crashed for tab in self.tabs):
+            raise EnvironmentFault(self._lost or "the page crashed")
+
+    def failures(self) -> list[Failed]:
+        """The pages that could not be opened since the last call."""
+        found = [tab.failure for tab in self.tabs if tab.failure is not None]
+        for tab in self.tabs:
+            tab.failure = None
+        return found
 
     def told(self) -> str:
         """The notes since the last call, on one line."""
         for tab in self.tabs:
             if tab.refused:
                 which = ", ".join(dict.fromkeys(tab.refused[:3]))
-                self.notes.append(f"refused: {which} (allowed: {self._allowed})")
+                self.notes.append(f"refused: {which} (allowed: {self.allowed})")
             self.notes += [f"the page said: {text}" for text in tab.dialogs]
             tab.refused.clear()
             tab.dialogs.clear()
@@ -173,7 +192,7 @@ class Session:
 
     async def _open(self, target: str) -> None:
         try:
-            tab = await Tab.attach(self._connection, target, self._size, self._allowed)
+            tab = await Tab.attach(self._connection, target, self._size, self.allowed)
         except EnvironmentFault as error:
             self.lose(f"a tab could not be opened: {error}")
             return

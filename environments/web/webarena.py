@@ -1,0 +1,198 @@
+"""Tasks in the format of WebArena's configuration files, with its checks.
+
+After https://github.com/web-arena-x/webarena, ``config_files/test.raw.json`` and
+``evaluation_harness/evaluators.py``; the code is ours. Supported are the checks that need neither a
+language model nor a site's programming interface: ``string_match`` with ``exact_match`` and
+``must_include``, ``url_match``, and ``program_html`` with a fixed URL and a locator in JavaScript.
+Your own tasks can be written in the same format.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+
+from swarm_ui.environments.web.tab import ScriptError
+from swarm_ui.environments.web.task import Visit, WebTask
+from swarm_ui.errors import ConfigError
+
+_PLACEHOLDER = re.compile(r"__([A-Z_]+?)__")
+_KEYS = ("name", "value", "domain", "path", "secure", "httpOnly", "sameSite", "expires")
+
+
+class _Page(msgspec.Struct, frozen=True):
+    """A part of ``program_html``."""
+
+    url: str
+    locator: str
+    required_contents: dict[str, str | list[str]]
+
+
+class _Eval(msgspec.Struct, frozen=True):
+    eval_types: list[str]
+    reference_answers: dict[str, str | list[str]] | None = None
+    reference_url: str | None = ""
+    program_html: list[_Page] = []
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    task_id: int | str
+    start_url: str
+    intent: str
+    eval: _Eval
+    storage_state: str | None = None
+
+
+class Suite(NamedTuple):
+    """Tasks by name, and why the others cannot be judged here."""
+
+    tasks: Mapping[str, WebTask]
+    unsupported: Mapping[str, str]
+
+
+def webarena_tasks(path: Path, sites: Mapping[str, str] | None = None) -> Suite:
+    """Read a configuration file of WebArena, or one of your own in its format.
+
+    Args:
+        path: a JSON list of tasks. A task's ``storage_state`` (cookies of a user who is logged in,
+            as Playwright saves them) is looked for beside it.
+        sites: the URL of each site, for placeholders such as ``__SHOPPING__``; default: the
+            environment variables of the same names, as upstream has it.
+
+    Raises:
+        ConfigError: the file cannot be read, or a site has no URL.
+    """
+    known = os.environ if sites is None else sites
+
+    def filled(found: re.Match[str]) -> str:
+        if not known.get(found[1]):
+            raise ConfigError(f"{path}: no URL for the site {found[1]}: give it in 'sites'")
+        return known[found[1]].rstrip("/")
+
+    try:
+        entries = msgspec.json.decode(path.read_bytes(), type=list[msgspec.Raw])
+        parts = [msgspec.json.decode(entry, type=_Entry) for entry in entries]
+    except (OSError, msgspec.DecodeError) as error:
+        raise ConfigError(f"{path} holds no tasks in WebArena's format: {error}") from error
+    tasks, unsupported = {}, {}
+    for entry in parts:
+        name = str(entry.task_id)
+        why = _unsupported(entry.eval)
+        if why:
+            unsupported[name] = why
+            continue
+        text = _PLACEHOLDER.sub(filled, msgspec.json.encode(entry).decode())
+        task = msgspec.json.decode(text, type=_Entry)
+        tasks[name] = WebTask(
+            # Several pages may be open at the start, of which the last one is in front.
+            url=task.start_url.split(" |AND| ")[-1],
+            goal=task.intent,
+            reward=_Judge(task.eval),
+            infeasible=_is_infeasible(task.eval),
+            cookies=_cookies(path, task.storage_state),
+        )
+    return Suite(tasks, unsupported)
+
+
+def _cookies(path: Path, state: str | None) -> tuple[dict[str, Any], ...]:
+    if state is None:
+        return ()
+    place = path.parent / state
+    try:
+        found = msgspec.json.decode(place.read_bytes(), type=dict[str, Any])["cookies"]
+    except (OSError, KeyError, msgspec.DecodeError) as error:
+        raise ConfigError(
+            f"{path}: no cookies in {place}: {error}; save them with upstream's browser_env."
+            "auto_login, or set 'storage_state' to null"
+        ) from error
+    kept = ({key: cookie[key] for key in _KEYS if key in cookie} for cookie in found)
+    return tuple({k: v for k, v in one.items() if (k, v) != ("expires", -1)} for one in kept)
+
+
+def _is_infeasible(check: _Eval) -> bool:
+    return (check.reference_answers or {}).get("fuzzy_match") == "N/A"
+
+
+def _unsupported(check: _Eval) -> str:
+    """Why a task cannot be judged here, or nothing."""
+    strange = sorted(set(check.eval_types) - {"string_match", "url_match", "program_html"})
+    if strange or not check.eval_types:
+        return f"there is no check {strange}"
+    if "fuzzy_match" in (check.reference_answers or {}) and not _is_infeasible(check):
+        return "fuzzy_match needs a language model"
+    for page in check.program_html:
+        if "func:" in page.url or page.locator.startswith("func:"):
+            return "its check calls a site's programming interface"
+    return ""
+
+
+class _Judge:
+    """The checks of a task; all must hold."""
+
+    def __init__(self, check: _Eval) -> None:
+        self._check = check
+
+    async def __call__(self, visit: Visit) -> bool:
+        check = self._check
+        if "string_match" in check.eval_types:
+            for how, wanted in (check.reference_answers or {}).items():
+                if not _contains(how, wanted, visit.answer or "", tokens=True):
+                    return False
+        if "url_match" in check.eval_types and not _same_url(check.reference_url or "", visit.url):
+            return False
+        pages = check.program_html if "program_html" in check.eval_types else []
+        for page in pages:
+            if page.url != "last":
+                await visit.open(page.url)
+            locator = page.locator.strip() or "document.documentElement.outerHTML"
+            try:
+                shown = html.unescape(str(await visit.evaluate(f"(() => {locator})()") or ""))
+            except ScriptError:  # what the locator looks for is not there
+                shown = ""
+            for how, wanted in page.required_contents.items():
+                if not _contains(how, wanted, shown, tokens=False):
+                    return False
+        return True
+
+
+def _contains(how: str, wanted: str | list[str], said: str, *, tokens: bool) -> bool:
+    """``exact_match`` or ``must_include``, ignoring case and quotes around the whole."""
+    phrases = [wanted] if isinstance(wanted, str) else wanted
+    text = _clean(said)
+    if how == "exact_match":
+        return all(_clean(phrase) == text for phrase in phrases)
+    words = re.findall(r"\w+|[^\w\s]", text)
+    for phrase in phrases:
+        # A single character must be a word, so that 0 is not found in 10.
+        single = tokens and len(phrases) == 1 and len(_clean(phrase)) == 1
+        either = [phrase] if tokens else phrase.split(" |OR| ")
+        if not any(_clean(one) in (words if single else text) for one in either):
+            return False
+    return True
+
+
+def _clean(text: str) -> str:
+    text = text.strip()
+    quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
+    return (text[1:-1] if quoted else text).lower()
+
+
+def _same_url(wanted: str, url: str) -> bool:
+    """Whether a URL holds one of the wanted ones, with a value for each part of their queries."""
+    choices = [urlsplit(one.rstrip("/")) for one in wanted.split(" |OR| ")]
+    found = urlsplit(url.rstrip("/"))
+    have = parse_qs(found.query)
+    place = (found.netloc + found.path).rstrip("/")
+    need: dict[str, set[str]] = {}
+    for one in choices:
+        for key, values in parse_qs(one.query).items():
+            need.setdefault(key, set()).update(values)
+    inside = any((one.netloc + one.path).rstrip("/") in place for one in choices)
+    return inside and all(values & set(have.get(key, ())) for key, values in need.items())

@@ -1,0 +1,133 @@
+"""Tasks in WebArena's format: read, judged as upstream judges them, played."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from web_site import Site, site
+
+from swarm_ui.action import Action
+from swarm_ui.environments.miniwob import find_browser
+from swarm_ui.environments.web import WebEnvironment, webarena_tasks
+from swarm_ui.environments.web.webarena import _contains, _same_url
+from swarm_ui.errors import ConfigError
+
+DONE = Action(action_type="status", goal_status="complete")
+
+
+@pytest.fixture
+def shop() -> Iterator[Site]:
+    with site() as server:
+        yield server
+
+
+def entry(number: int, start: str = "__SHOPPING__/terms", **check: Any) -> dict[str, Any]:
+    """A task as upstream writes it, with fields that are not read."""
+    empty = {"reference_answers": None, "reference_url": "", "program_html": []}
+    return {"sites": ["shopping"], "task_id": number, "require_login": False, "geolocation": None,
+            "start_url": start, "intent_template": "", "intent": f"Task {number}",
+            "storage_state": None, "eval": {**empty, **check}}  # fmt: skip
+
+
+def written(folder: Path, *entries: dict[str, Any]) -> Path:
+    (folder / "tasks.json").write_text(json.dumps(entries))
+    return folder / "tasks.json"
+
+
+def page(url: str, locator: str, **wanted: Any) -> dict[str, Any]:
+    return {"url": url, "locator": locator, "required_contents": wanted}
+
+
+def test_what_cannot_be_judged_is_told(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        entry(0, eval_types=["string_match"], reference_answers={"exact_match": "14"}),
+        entry(1, eval_types=["string_match"], reference_answers={"fuzzy_match": ["two weeks"]}),
+        entry(2, eval_types=["string_match"], reference_answers={"fuzzy_match": "N/A"}),
+        entry(3, eval_types=["program_html"],
+              program_html=[page("func:last_order()", "", must_include=["x"])]),
+        entry(4, eval_types=["taste"]),
+    )  # fmt: skip
+    suite = webarena_tasks(path, {"SHOPPING": "http://shop.example/"})
+    assert list(suite.tasks) == ["0", "2"]
+    assert suite.tasks["0"].url == "http://shop.example/terms"
+    assert suite.tasks["2"].infeasible and not suite.tasks["0"].infeasible
+    assert "language model" in suite.unsupported["1"]
+    assert "programming interface" in suite.unsupported["3"]
+    assert "taste" in suite.unsupported["4"]
+
+
+def test_mistakes_name_the_file(tmp_path: Path) -> None:
+    path = written(tmp_path, entry(0, eval_types=["url_match"], reference_url="__SHOPPING__/x"))
+    with pytest.raises(ConfigError, match="no URL for the site SHOPPING"):
+        webarena_tasks(path, {})
+    path.write_text('[{"task_id": 1}]')
+    with pytest.raises(ConfigError, match="no tasks in WebArena's format"):
+        webarena_tasks(path)
+    with pytest.raises(ConfigError, match="no tasks"):
+        webarena_tasks(tmp_path / "none.json")
+    login = entry(0, start="http://a.example", eval_types=["url_match"])
+    with pytest.raises(ConfigError, match="no cookies in"):
+        webarena_tasks(written(tmp_path, login | {"storage_state": ".auth/a.json"}))
+
+
+@pytest.mark.parametrize(
+    ("how", "wanted", "said", "right"),
+    [("exact_match", "Sprite", ' "sprite" ', True), ("exact_match", "Sprite", "Sprite bag", False),
+     ("must_include", ["6"], "there are 6.", True), ("must_include", ["6"], "there are 16", False),
+     ("must_include", ["6", "a"], "16 a", True), ("must_include", ["x", "y"], "just x", False),
+     ("must_include", ["Yoga"], "a YOGA ball", True)],
+)  # fmt: skip
+def test_answers(how: str, wanted: str | list[str], said: str, right: bool) -> None:
+    assert _contains(how, wanted, said, tokens=True) is right
+
+
+@pytest.mark.parametrize(
+    ("wanted", "url", "right"),
+    [("http://a/b", "http://a/b/", True), ("http://a/b", "http://a/b/c?x=1", True),
+     ("http://a/c", "http://a/b", False), ("http://a/c |OR| http://a/b", "http://a/b", True),
+     ("http://a/b?x=1", "http://a/b?y=2&x=1", True), ("http://a/b?x=1", "http://a/b?x=2", False),
+     ("http://a/b?x=1", "http://a/b", False)],
+)  # fmt: skip
+def test_addresses(wanted: str, url: str, right: bool) -> None:
+    assert _same_url(wanted, url) is right
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(find_browser() is None, reason="no Chromium is installed")
+async def test_tasks_are_played_and_judged(tmp_path: Path, shop: Site) -> None:
+    cookie = {"name": "sid", "value": "known", "domain": "127.0.0.1", "path": "/", "expires": -1,
+              "httpOnly": True, "secure": False, "sameSite": "Lax"}  # fmt: skip
+    (tmp_path / "ada.json").write_text(json.dumps({"cookies": [cookie], "origins": []}))
+    shop.sessions["known"] = "ada"
+    hello = [page("__SHOPPING__/account", "document.querySelector('h1').innerText",
+                  exact_match="Hello ada"),
+             page("last", "", must_include=["shop |OR| market"])]  # fmt: skip
+    path = written(
+        tmp_path,
+        entry(0, eval_types=["string_match", "url_match"],
+              reference_answers={"must_include": ["14"]}, reference_url="__SHOPPING__/terms"),
+        entry(1, eval_types=["program_html"], program_html=hello) | {"storage_state": "ada.json"},
+        entry(2, eval_types=["program_html"], program_html=hello),
+        entry(3, eval_types=["string_match"], reference_answers={"fuzzy_match": "N/A"}),
+    )  # fmt: skip
+    env = WebEnvironment(tasks=webarena_tasks(path, {"SHOPPING": shop.url}).tasks)
+
+    async def played(task: str, *actions: Action) -> float:
+        await env.reset(task=task, seed=0)
+        rewards = [(await env.step(action)).reward for action in actions]
+        return rewards[-1]
+
+    answer = Action(action_type="answer", text="Within 14 days.")
+    away = Action(action_type="open_app", app_name=f"{shop.url}/shop")
+    assert await played("0", answer, DONE) == 1.0
+    assert await played("0", answer, away, DONE) == 0.0, "another page is in front"
+    assert await played("0", DONE) == 0.0
+    assert await played("1", DONE) == 1.0
+    assert await played("2", DONE) == 0.0, "without the cookie nobody is logged in"
+    assert await played("3", Action(action_type="status", goal_status="infeasible")) == 1.0
+    await env.close()
