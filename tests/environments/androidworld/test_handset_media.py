@@ -10,15 +10,15 @@ import pytest
 from handset_touches import place, seen, touch, write
 
 from swarm_ui.environments.androidworld.handset import APPS, Adb, Handset
-from swarm_ui.environments.androidworld.handset.apps.joplin import NOTES
-from swarm_ui.environments.androidworld.handset.apps.osmand import FAVORITES, FILES, MARKERS, find
-from swarm_ui.environments.androidworld.handset.apps.retro_music import (
+from swarm_ui.environments.androidworld.handset.apps.files.retro_music import (
     PLAYLISTS,
     QUEUE,
     milliseconds,
 )
+from swarm_ui.environments.androidworld.handset.apps.files.vlc import LIBRARY
+from swarm_ui.environments.androidworld.handset.apps.joplin import NOTES
+from swarm_ui.environments.androidworld.handset.apps.osmand import FAVORITES, FILES, MARKERS, find
 from swarm_ui.environments.androidworld.handset.apps.sports import TRACKS
-from swarm_ui.environments.androidworld.handset.apps.vlc import LIBRARY
 from swarm_ui.environments.androidworld.handset.databases import Database
 from swarm_ui.environments.androidworld.handset.screen.touch import long_press
 
