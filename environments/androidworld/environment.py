@@ -13,6 +13,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -82,7 +83,6 @@ class AndroidWorldEnvironment:
         self._pause = pause
         self._screenshots = screenshots
         self._launch = dict(launch or {})
-        self._registry: dict[str, Any] | None = None
         self._device: Any = None
         self._task: Any = None
         self._now: Observation | None = None
@@ -96,7 +96,7 @@ class AndroidWorldEnvironment:
 
     @property
     def tasks(self) -> Sequence[str]:
-        return tuple(self._tasks())
+        return tuple(self._kinds)
 
     @property
     def budget(self) -> int:
@@ -108,15 +108,14 @@ class AndroidWorldEnvironment:
         return int(STEPS_PER_COMPLEXITY * self._task.complexity)
 
     async def reset(self, *, task: str, seed: int) -> Observation:
-        kinds = self._tasks()
-        if task not in kinds:
+        if task not in self._kinds:
             raise ConfigError(f"AndroidWorld's family '{self._family}' has no task {task!r}")
         self._now = None
         await self._guard("tear_down", self._tear_down, limited=False)
         if self._device is None:
             self._device = await self._guard("launch", self._open, limited=False)
         state = await self._guard(
-            f"set up {task}", lambda: self._begin(kinds[task], seed), limited=False
+            f"set up {task}", lambda: self._begin(self._kinds[task], seed), limited=False
         )
         self._page = task.lower().startswith("miniwob")
         self._used = 0
@@ -155,11 +154,11 @@ class AndroidWorldEnvironment:
         if device is not None:
             await self._guard("close", device.close)
 
-    def _tasks(self) -> dict[str, Any]:
-        if self._registry is None:
-            registry = _upstream("android_world.registry").TaskRegistry()
-            self._registry = dict(registry.get_registry(self._family))
-        return self._registry
+    @cached_property
+    def _kinds(self) -> dict[str, Any]:
+        """Upstream's classes of the tasks."""
+        registry = _upstream("android_world.registry").TaskRegistry()
+        return dict(registry.get_registry(self._family))
 
     def _open(self) -> Any:
         """Connect to the device, after checking that it accepts connections."""

@@ -8,6 +8,7 @@ brackets, a bar, then texts and further nodes; ``< … >`` is a group. Texts are
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 import msgspec
 
@@ -55,14 +56,13 @@ def read_source(text: str, where: str) -> Source:
     )
 
 
-class _Node:
+class _Node(NamedTuple):
     """A node of the page with the pieces of its text."""
 
-    __slots__ = ("id", "pieces", "place", "tag")
-
-    def __init__(self, tag: str, id: str, place: int) -> None:
-        self.tag, self.id, self.place = tag, id, place
-        self.pieces: list[str] = []
+    tag: str
+    id: str
+    place: int
+    pieces: list[str]
 
 
 def read_page(page: str, *, words: int) -> tuple[tuple[Element, ...], tuple[str, ...]]:
@@ -72,7 +72,7 @@ def read_page(page: str, *, words: int) -> tuple[tuple[Element, ...], tuple[str,
     such nodes becomes elements of its own, because it can contain the answer to a question.
     """
     done: list[_Node] = []
-    root = _Node("", "", -1)
+    root = _Node("", "", -1, [])
     open_nodes = [root]
     holders = [root]  # node that takes the text: the nearest one with an id, else the node itself
     for count, token in enumerate(_TOKEN.finditer(page)):
@@ -85,7 +85,7 @@ def read_page(page: str, *, words: int) -> tuple[tuple[Element, ...], tuple[str,
             open_nodes.append(holders[-1])
             holders.append(holders[-1])
         elif token["tag"] is not None:
-            node = _Node(token["tag"].lower(), token["id"] or "", count)
+            node = _Node(token["tag"].lower(), token["id"] or "", count, [])
             holder = node if node.id or not holders[-1].id else holders[-1]
             if holder is node:
                 done.append(node)

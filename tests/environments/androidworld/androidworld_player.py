@@ -153,11 +153,46 @@ class Player:
 Scripts = list[tuple[str, Callable[[Player, "re.Match[str]"], Script]]]
 
 
+class Sabotage:
+    """Spoils a script. It also counts the acts, and those of them that carry a text.
+
+    Args:
+        stop: number of the act in place of which the task is declared done.
+        spoil: number of the text to spoil.
+        how: what becomes of that text.
+    """
+
+    def __init__(
+        self, stop: int = 0, spoil: int = 0, how: Callable[[str], str] = lambda text: text
+    ) -> None:
+        self.acts = self.texts = 0
+        self._stop, self._spoil, self._how = stop, spoil, how
+
+    def __call__(self, act: Act) -> Act:
+        self.acts += 1
+        if "text" in act:
+            self.texts += 1
+            if self.texts == self._spoil:
+                act = {**act, "text": self._how(act["text"])}
+        return DONE if self.acts == self._stop else act
+
+
+def misspelt(text: str) -> str:
+    """The text with another letter or digit in place of its first."""
+    found = re.search(r"[A-Za-z0-9]", text)
+    assert found is not None
+    letter = found[0]
+    wrong = str((int(letter) + 1) % 10) if letter.isdigit() else "QZ"[letter in "Qq"]
+    wrong = wrong if letter < "a" else wrong.lower()
+    return f"{text[: found.start()]}{wrong}{text[found.end() :]}"
+
+
 class ScriptedLlm:
     """Stands in for upstream's ``LlmWrapper``."""
 
-    def __init__(self, scripts: Scripts) -> None:
+    def __init__(self, scripts: Scripts, sabotage: Sabotage | None = None) -> None:
         self._scripts = scripts
+        self._sabotage = sabotage or Sabotage()
         self._player = Player()
         self._script: Script | None = None
         self.stuck: dict[str, str] = {}
@@ -183,7 +218,7 @@ class ScriptedLlm:
     def _next(self) -> Act:
         assert self._script is not None
         try:
-            return next(self._script)
+            return self._sabotage(next(self._script))
         except StopIteration:
             return DONE
         except Stuck as stuck:

@@ -100,7 +100,10 @@ def delete_named(me: Player, found: Match) -> Script:
     yield from me.open(found[1])
     for title in found[2].split(", "):
         yield from me.write("Search", title, clear=True)
-        yield from delete_row(me, next(one for one, _ in rows(me, _LIST) if one.text == title))
+        found_rows = [one for one, _ in rows(me, _LIST) if one.text == title]
+        if not found_rows:
+            raise Stuck(f"no record {title!r}")
+        yield from delete_row(me, found_rows[0])
 
 
 def delete_duplicate_expense(me: Player, found: Match) -> Script:

@@ -18,7 +18,7 @@ from typing import Any
 from absl import logging as absl_logging
 from android_world import registry, suite_utils
 from android_world.agents import t3a
-from androidworld_player import ScriptedLlm
+from androidworld_player import Sabotage, ScriptedLlm, misspelt
 from androidworld_scripts import SCRIPTS
 
 from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment
@@ -62,6 +62,32 @@ def run(mode: str, seed: int, names: list[str]) -> dict[str, Any]:
     return found
 
 
+def sabotage(seed: int, names: list[str]) -> dict[str, Any]:
+    """The verdicts on scripts of which the last act is missing, or the last text is wrong."""
+    found: dict[str, Any] = {}
+    for name in names:
+        plain = Sabotage()
+        verdicts: dict[str, float | None] = {"right": play(name, seed, plain)}
+        verdicts["early"] = play(name, seed, Sabotage(stop=plain.acts))
+        hows = {"letter": misspelt, "text": lambda text: "nothing of the kind"}
+        for what, how in hows.items() if plain.texts else ():
+            verdicts[what] = play(name, seed, Sabotage(spoil=plain.texts, how=how))
+        found[name] = verdicts
+    return found
+
+
+def play(name: str, seed: int, spoilt: Sabotage) -> float:
+    """Upstream's verdict on a script."""
+    env = android_world_env(Handset(APPS))
+    agent = t3a.T3A(env, ScriptedLlm(SCRIPTS, spoilt))  # type: ignore[arg-type]
+    agent.transition_pause = 0
+    made = suite_utils.create_suite(tasks(), seed=seed, tasks=[name], env=env)
+    made.suite_family = "android_world"
+    (episode,) = suite_utils.run(made, agent)
+    env.close()
+    return float(episode["is_successful"])
+
+
 def seeds(seed: int, names: list[str]) -> dict[str, Any]:
     """The seeds upstream gives instances, and those that we do."""
     env = connect()
@@ -98,6 +124,8 @@ def main(mode: str, seed: str, *names: str) -> None:
     with no_waiting():
         if mode == "seeds":
             result = seeds(int(seed), chosen)
+        elif mode == "sabotage":
+            result = sabotage(int(seed), chosen)
         elif mode == "contract":
             result = contract(chosen)
         else:

@@ -102,6 +102,46 @@ def all_tasks() -> tuple[str, ...]:
     return tuple(out.stdout.split())
 
 
+EARLY = {*VERIFY, "TurnOnWifiAndOpenApp"}
+"""Rewarded before the last act. Upstream draws the app that ``TurnOnWifiAndOpenApp`` wants opened
+from five; for this seed it is the settings, which are in front once the Wi-Fi is on."""
+SIMILAR = {
+    "ExpenseAddMultiple", "ExpenseAddMultipleFromMarkor", "ExpenseAddSingle", "MarkorCreateNote",
+    "MarkorCreateNoteAndSms", "MarkorEditNote", "MarkorMergeNotes", "RecipeAddMultipleRecipes",
+    "RecipeAddMultipleRecipesFromMarkor", "RecipeAddMultipleRecipesFromMarkor2",
+    "RecipeAddSingleRecipe", "RetroCreatePlaylist", "SimpleCalendarAnyEventsOnDate",
+    "SimpleCalendarEventOnDateAtTime", "SimpleCalendarEventsInNextWeek",
+    "SimpleCalendarEventsInTimeRange", "SimpleCalendarEventsOnDate",
+    "SimpleCalendarFirstEventAfterStartTime", "SimpleCalendarNextEvent", "SimpleSmsReply",
+    "SimpleSmsReplyMostRecent", "SimpleSmsResend", "SimpleSmsSend",
+    "SimpleSmsSendReceivedAddress", "SystemCopyToClipboard", "TasksCompletedTasksForDate",
+    "TasksDueOnDate", "TasksHighPriorityTasks", "TasksHighPriorityTasksDueOnDate",
+    "TasksIncompleteTasksOnDate",
+}  # fmt: skip
+"""Rewarded with one wrong letter: upstream takes texts that are equal to nine tenths for equal."""
+UNCHECKED = {"OsmAndTrack"}
+"""The last text of the script is the track's name, which upstream does not check."""
+
+
+@pytest.mark.timeout(5400)
+def test_sabotaged_scripts_get_the_verdicts_that_are_expected(tmp_path: Path) -> None:
+    found = ask(tmp_path, "sabotage", SEED, *solvable())
+    assert len(found) == 109
+
+    def rewarded(what: str) -> set[str]:
+        return {name for name, one in found.items() if one.get(what) == 1.0}
+
+    assert rewarded("right") == set(found)
+    assert rewarded("early") == EARLY
+    assert rewarded("letter") == SIMILAR | UNCHECKED
+    assert rewarded("text") == UNCHECKED
+
+
+def test_an_app_that_is_not_in_front_must_be_opened_too(tmp_path: Path) -> None:
+    found = ask(tmp_path, "sabotage", 2, "TurnOnWifiAndOpenApp")
+    assert found["TurnOnWifiAndOpenApp"] == {"right": 1.0, "early": 0.5}
+
+
 STANDARD = ("SystemWifiTurnOn", "ContactsAddContact", "ExpenseDeleteSingle", "MarkorEditNote")
 
 

@@ -9,16 +9,16 @@ from xml.etree import ElementTree as ET
 import pytest
 from handset_touches import place, seen, touch, write
 
-from swarm_ui.environments.androidworld.handset import APPS, Adb, Handset
-from swarm_ui.environments.androidworld.handset.apps.joplin import NOTES
-from swarm_ui.environments.androidworld.handset.apps.osmand import FAVORITES, FILES, MARKERS, find
-from swarm_ui.environments.androidworld.handset.apps.retro_music import (
+from swarm_ui.environments.androidworld.handset import APPS, Adb, AdbFailure, Handset
+from swarm_ui.environments.androidworld.handset.apps.files.retro_music import (
     PLAYLISTS,
     QUEUE,
     milliseconds,
 )
+from swarm_ui.environments.androidworld.handset.apps.files.vlc import LIBRARY
+from swarm_ui.environments.androidworld.handset.apps.joplin import NOTES
+from swarm_ui.environments.androidworld.handset.apps.osmand import FAVORITES, FILES, MARKERS, find
 from swarm_ui.environments.androidworld.handset.apps.sports import TRACKS
-from swarm_ui.environments.androidworld.handset.apps.vlc import LIBRARY
 from swarm_ui.environments.androidworld.handset.databases import Database
 from swarm_ui.environments.androidworld.handset.screen.touch import long_press
 
@@ -161,3 +161,6 @@ def test_a_place_becomes_a_favorite_a_marker_and_a_point_of_a_track(handset: Han
     assert points == ["47.1663000", "47.1410000"]
     touch(handset, "Favorites")
     assert seen(handset) == ["Vaduz"]
+    handset.write(FAVORITES, b"no GPX")
+    with pytest.raises(AdbFailure, match="not a GPX file"):
+        seen(handset)

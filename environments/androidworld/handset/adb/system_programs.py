@@ -19,7 +19,10 @@ SCREEN_WIDTH, SCREEN_HEIGHT = WIDTH * SCALE, HEIGHT * SCALE
 _SWITCHES = {("global", "wifi_on"): "wifi", ("global", "bluetooth_on"): "bluetooth"}
 _BRIGHTNESS = ("system", "screen_brightness")
 _ROTATION = ("system", "user_rotation")
-_PROPERTIES = {"ro.build.version.sdk": "33", "ro.product.model": "swarm-ui handset (simulated)"}
+_PROPERTIES = {
+    "ro.build.version.sdk": "33", "ro.product.model": "swarm-ui handset (simulated)",
+    "sys.boot_completed": "1",
+}  # fmt: skip
 
 
 def _settings(handset: Handset, args: list[str], data: bytes) -> str:

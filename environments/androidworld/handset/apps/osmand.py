@@ -8,6 +8,7 @@ from unicodedata import normalize
 from xml.etree import ElementTree as ET
 
 from swarm_ui.environments.androidworld.handset import databases as db
+from swarm_ui.environments.androidworld.handset.errors import AdbFailure
 from swarm_ui.environments.androidworld.handset.file_system import SHARED
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Call, Handset, Line, Page
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui
@@ -97,7 +98,10 @@ def _place(name: str) -> Page:
 
 def _tree(handset: Handset) -> ET.Element:
     if handset.files.is_file(FAVORITES):
-        return ET.fromstring(handset.read(FAVORITES))
+        try:
+            return ET.fromstring(handset.read(FAVORITES))
+        except ET.ParseError as error:
+            raise AdbFailure(f"{FAVORITES}: not a GPX file: {error}") from error
     return ET.Element(f"{{{_GPX}}}gpx", version="1.1", creator="OsmAnd (simulated)")
 
 

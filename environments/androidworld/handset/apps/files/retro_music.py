@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from swarm_ui.environments.androidworld.handset import databases as db
-from swarm_ui.environments.androidworld.handset.apps.playlists import Playlists
+from swarm_ui.environments.androidworld.handset.apps.files.playlists import Playlists
 from swarm_ui.environments.androidworld.handset.file_system import SHARED, name
 from swarm_ui.environments.androidworld.handset.handset import (  # fmt: skip
     AppSpec,

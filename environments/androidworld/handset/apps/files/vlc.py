@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from swarm_ui.environments.androidworld.handset import databases as db
-from swarm_ui.environments.androidworld.handset.apps.file_browser import FileBrowser
-from swarm_ui.environments.androidworld.handset.apps.playlists import Playlists
+from swarm_ui.environments.androidworld.handset.apps.files.file_browser import FileBrowser
+from swarm_ui.environments.androidworld.handset.apps.files.playlists import Playlists
 from swarm_ui.environments.androidworld.handset.file_system import SHARED, name
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Handset, Page
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui

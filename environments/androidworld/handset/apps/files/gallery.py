@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from swarm_ui.environments.androidworld.handset.apps.file_browser import FileBrowser
+from swarm_ui.environments.androidworld.handset.apps.files.file_browser import FileBrowser
 from swarm_ui.environments.androidworld.handset.file_system import SHARED, name
 from swarm_ui.environments.androidworld.handset.handset import AppSpec, Handset, Line, Page
 from swarm_ui.environments.androidworld.handset.screen import widgets as ui

@@ -1,0 +1,1 @@
+"""Apps for files: lists of files, notes, pictures, recordings, songs and videos."""
