@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from swarm_ui.action import Action
-from swarm_ui.environment import Environment, Graded, Restorable, Step
+from swarm_ui.environment import Environment, Graded, Restorable, Step, checker_version
 from swarm_ui.errors import EnvironmentFault
 from swarm_ui.observation import Observation
 
@@ -30,6 +30,10 @@ class Wrapper:
     @property
     def name(self) -> str:
         return self.env.name
+
+    @property
+    def checker(self) -> int:
+        return checker_version(self.env)
 
     @property
     def tasks(self) -> Sequence[str]:

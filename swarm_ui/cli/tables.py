@@ -126,7 +126,8 @@ def results_json(results: Results) -> dict[str, object]:
         {"name": arm.name, "split": arm.split, "seed": arm.seed, "success": rate([arm]),
          "episodes": len(arm.outcomes), "solved": arm.solved, "masked": arm.masked,
          "faults": list(arm.faults), "steps": arm.work.decisions, "calls": arm.work.calls,
-         "tokens": arm.work.tokens, "measures": msgspec.to_builtins(arm.measures)}
+         "tokens": arm.work.tokens, "checker": arm.checker,
+         "measures": msgspec.to_builtins(arm.measures)}
         for arm in results.arms
     ]  # fmt: skip
     return {"label": "; ".join(results.labels), "success": rate(results.arms), "splits": splits,

@@ -24,8 +24,9 @@ from swarm_ui.trace.jsonl import iter_jsonl
 if TYPE_CHECKING:
     from swarm_ui.stats import Interval
 
-Outcomes = dict[tuple[str, str, int, int], float | None]
-"""Outcomes by split, task, seed, and a number that distinguishes repeated episodes."""
+Key = tuple[str, str, int, int, int]
+"""Split, task, seed, version of the success check, and a number that distinguishes repetitions."""
+Outcomes = dict[Key, float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,9 @@ def compare_runs(ours: str | Path, theirs: str | Path) -> list[Comparison]:
     common = [key for key in a if key in b]
     if not common:
         raise ConfigError(
-            f"'{ours}' and '{theirs}' have no episode in common (same split, task and seed): "
-            "play both with the same environment, split, seed and number of episodes"
+            f"'{ours}' and '{theirs}' have no episode in common (same split, task, seed and "
+            "version of the success check): play both with the same environment, split, seed and "
+            "number of episodes"
         )
     splits = list(dict.fromkeys(key[0] for key in common))
     rows = [
@@ -82,7 +84,7 @@ def outcomes_of(source: str) -> Outcomes:
     path = Path(folder) if named else Path(source)
     if path.is_file():
         episodes = iter_jsonl(path)
-        return _numbered(("", (e.task, e.seed), outcome(e)) for e in episodes)
+        return _numbered(("", (e.task, e.seed), e.checker, outcome(e)) for e in episodes)
     arms = existing_results(path).arms
     known = list(dict.fromkeys(found.arm for found in arms))
     if named and arm not in known:
@@ -91,27 +93,27 @@ def outcomes_of(source: str) -> Outcomes:
         raise ConfigError(f"'{path}' has several arms: name one as '{path}:{known[0]}', "
                           f"or {', '.join(known[1:])}")  # fmt: skip
     return _numbered(
-        (found.split, job, value)
+        (found.split, job, found.checker, value)
         for found in arms
         if not named or found.arm == arm
         for job, value in zip(found.jobs, found.outcomes, strict=True)
     )
 
 
-def _numbered(found: Iterable[tuple[str, Job, float | None]]) -> Outcomes:
+def _numbered(found: Iterable[tuple[str, Job, int, float | None]]) -> Outcomes:
     out: Outcomes = {}
-    for split, (task, seed), value in found:
+    for split, (task, seed), checker, value in found:
         number = 0
-        while (split, task, seed, number) in out:
+        while (split, task, seed, checker, number) in out:
             number += 1
-        out[split, task, seed, number] = value
+        out[split, task, seed, checker, number] = value
     return out
 
 
-def _row(name: str, a: Outcomes, b: Outcomes, keys: list[tuple[str, str, int, int]]) -> Comparison:
+def _row(name: str, a: Outcomes, b: Outcomes, keys: list[Key]) -> Comparison:
     from swarm_ui.stats import bootstrap_difference
 
-    jobs: list[Job] = [(task, seed) for _, task, seed, _ in keys]
+    jobs: list[Job] = [(task, seed) for _, task, seed, *_ in keys]
     ours, theirs = [a[key] for key in keys], [b[key] for key in keys]
     pairs = zip(jobs, ours, theirs, strict=True)
     counting = [(job, x, y) for job, x, y in pairs if x is not None and y is not None]

@@ -13,6 +13,7 @@ field              type            default  meaning
 Episode                                     a task attempted once
 version            int             1        as of the line
 environment        str             -
+checker            int             1        version of the environment's success check
 task               str             -
 seed               int             -        of the environment
 policy             str             ""       what acted, for tables

@@ -31,6 +31,7 @@ class _Unread(msgspec.Struct, frozen=True, kw_only=True):
 
     version: int = TRACE_VERSION
     environment: str
+    checker: int = 1
     task: str
     seed: int
     policy: str = ""
@@ -81,6 +82,7 @@ class OpenEpisode(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     version: int
     environment: str
+    checker: int
     task: str
     seed: int
     policy: str

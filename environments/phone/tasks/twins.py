@@ -1,7 +1,8 @@
 """Twins of the tasks that cannot be done: the same goal texts, where the thing exists.
 
 Declaring a ``*-missing`` task infeasible at once is right by definition. A policy that always does
-so fails every twin, so the two together tell whether an agent looks. The twin of ``x-missing`` is ``x-present``.
+so fails every twin, so the two together tell whether an agent looks. The twin of ``x-missing`` is
+``x-present``.
 """
 
 from __future__ import annotations
