@@ -252,6 +252,7 @@ LEAST = {
     "done, then a notification read": 50,
     "a notification dismissed, then done": 50,
     "done, then a permission changed": 50,
+    "a setting changed, then done": 80,
     "wrong record": 40,
     "wrong value": 45,
 }
@@ -261,7 +262,7 @@ LEAST = {
 def check(policy: str, seed: int) -> None:
     wrong, played, rewards = [], 0, 0.0
     for task in TEMPLATES:
-        reward, expected = POLICIES[policy](Player(task, seed), random.Random(seed))
+        reward, expected = POLICIES[policy](Player(task, seed), random.Random(f"{task} {seed}"))
         if expected is None:
             continue
         played += 1
