@@ -93,3 +93,12 @@ class Graded(Restorable, Protocol):
     def grade(self, action: Action) -> float:
         """1.0 if ``action`` brings the present state nearer to success, else 0.0."""
         ...
+
+
+def checker_version(environment: Environment) -> int:
+    """Version of an environment's success check: its attribute ``checker``; 1 if it has none.
+
+    Rewards under different versions are not comparable, so episodes and results keep it.
+    """
+    version: int = getattr(environment, "checker", 1)
+    return version

@@ -41,6 +41,14 @@ _ACTIONS: Mapping[str, Action] = {
 """Kind of intent of the reference solver -> the action, where there is only one."""
 
 
+CHECKER = 2
+"""Version of the success check, which episodes and results keep.
+
+Version 1 compared nothing on tasks that cannot be done, and neither the switches of new records nor
+the notifications that a goal does not name.
+"""
+
+
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """How the phone is shown; the defaults are those of the published suites."""
 
@@ -103,6 +111,10 @@ class PhoneEnvironment:
     @property
     def name(self) -> str:
         return "phone (simulated, long screens)" if self._options.long else "phone (simulated)"
+
+    @property
+    def checker(self) -> int:
+        return CHECKER
 
     @property
     def tasks(self) -> Sequence[str]:

@@ -110,6 +110,7 @@ class Recorder(Wrapper):
         solved = bool(self._steps) and self._steps[-1].reward >= SOLVED
         self.last = Episode(
             environment=self.name,
+            checker=self.checker,
             task=task,
             seed=seed,
             policy=self._actor,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from swarm_ui.action import Action
-from swarm_ui.environment import Environment, Graded, Restorable, Step
+from swarm_ui.environment import Environment, Graded, Restorable, Step, checker_version
 from swarm_ui.errors import ConfigError, EnvironmentFault
 from swarm_ui.observation import Observation, Past
 
@@ -45,6 +45,10 @@ class Wrapper:
     @property
     def name(self) -> str:
         return self.env.name
+
+    @property
+    def checker(self) -> int:
+        return checker_version(self.env)
 
     @property
     def tasks(self) -> Sequence[str]:

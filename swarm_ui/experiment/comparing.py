@@ -23,8 +23,9 @@ from swarm_ui.rollout.pool import Job
 from swarm_ui.stats import Interval, bootstrap_difference
 from swarm_ui.trace.jsonl import iter_jsonl
 
-Outcomes = dict[tuple[str, str, int, int], float | None]
-"""Outcomes by split, task, seed, and a number that distinguishes repeated episodes."""
+Key = tuple[str, str, int, int, int]
+"""Split, task, seed, version of the success check, and a number that distinguishes repetitions."""
+Outcomes = dict[Key, float | None]
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,8 +57,9 @@ def compare_runs(ours: str | Path, theirs: str | Path) -> list[Comparison]:
     common = [key for key in a if key in b]
     if not common:
         raise ConfigError(
-            f"'{ours}' and '{theirs}' have no episode in common (same split, task and seed): "
-            "play both with the same environment, split, seed and number of episodes"
+            f"'{ours}' and '{theirs}' have no episode in common (same split, task, seed and "
+            "version of the success check): play both with the same environment, split, seed and "
+            "number of episodes"
         )
     splits = list(dict.fromkeys(key[0] for key in common))
     rows = [
@@ -78,7 +80,7 @@ def outcomes_of(source: str) -> Outcomes:
     path = Path(folder) if named else Path(source)
     if path.is_file():
         episodes = iter_jsonl(path)
-        return _numbered(("", (e.task, e.seed), outcome(e)) for e in episodes)
+        return _numbered(("", (e.task, e.seed), e.checker, outcome(e)) for e in episodes)
     arms = existing_results(path).arms
     known = list(dict.fromkeys(found.arm for found in arms))
     if named and arm not in known:
@@ -87,24 +89,24 @@ def outcomes_of(source: str) -> Outcomes:
         raise ConfigError(f"'{path}' has several arms: name one as '{path}:{known[0]}', "
                           f"or {', '.join(known[1:])}")  # fmt: skip
     return _numbered(
-        (found.split, job, value)
+        (found.split, job, found.checker, value)
         for found in arms
         if not named or found.arm == arm
         for job, value in zip(found.jobs, found.outcomes, strict=True)
     )
 
 
-def _numbered(found: Iterable[tuple[str, Job, float | None]]) -> Outcomes:
-    seen: Counter[tuple[str, Job]] = Counter()
+def _numbered(found: Iterable[tuple[str, Job, int, float | None]]) -> Outcomes:
+    seen: Counter[tuple[str, Job, int]] = Counter()
     out: Outcomes = {}
-    for split, job, value in found:
-        out[split, *job, seen[split, job]] = value
-        seen[split, job] += 1
+    for split, job, checker, value in found:
+        out[split, *job, checker, seen[split, job, checker]] = value
+        seen[split, job, checker] += 1
     return out
 
 
-def _row(name: str, a: Outcomes, b: Outcomes, keys: list[tuple[str, str, int, int]]) -> Comparison:
-    jobs: list[Job] = [(task, seed) for _, task, seed, _ in keys]
+def _row(name: str, a: Outcomes, b: Outcomes, keys: list[Key]) -> Comparison:
+    jobs: list[Job] = [(task, seed) for _, task, seed, *_ in keys]
     ours, theirs = [a[key] for key in keys], [b[key] for key in keys]
     pairs = zip(jobs, ours, theirs, strict=True)
     both = [(job, x, y) for job, x, y in pairs if x is not None and y is not None]

@@ -151,6 +151,7 @@ class Evaluator:
         result = ArmResult(
             split=trial.split,
             environment="phone (simulated)",
+            checker=max((e.checker for part in parts for e in part.sample), default=1),
             arm=trial.arm.name,
             label=trial.arm.label,
             jobs=trial.jobs,
@@ -192,6 +193,7 @@ def _result(trial: Trial, episodes: Sequence[Episode], cost: Cost) -> ArmResult:
         split=trial.split,
         seed=trial.seed,
         environment=min({e.environment for e in episodes if e.environment} or {""}),
+        checker=max((e.checker for e in episodes), default=1),
         arm=trial.arm.name,
         label=trial.arm.label if trial.arm.name else (labels or [trial.arm.label])[0],
         jobs=tuple((e.task, e.seed) for e in episodes),

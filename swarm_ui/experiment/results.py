@@ -131,6 +131,8 @@ class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
     label: str = ""
     """A description of the policy."""
     environment: str = ""
+    checker: int = 1
+    """Version of the environment's success check; results from before it was kept count as 1."""
     seed: int = 0
     """Seed for choosing the episodes."""
     jobs: tuple[Job, ...] = ()

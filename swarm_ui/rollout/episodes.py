@@ -19,7 +19,7 @@ import msgspec
 
 from swarm_ui.action import Action, unfit
 from swarm_ui.deprecation import renamed_keywords
-from swarm_ui.environment import Environment
+from swarm_ui.environment import Environment, checker_version
 from swarm_ui.errors import (
     BudgetExceeded,
     ConfigError,
@@ -114,6 +114,7 @@ async def rollout(
             fault = None
     episode = Episode(
         environment=environment.name,
+        checker=checker_version(environment),
         task=task,
         seed=seed,
         policy=policy.name,

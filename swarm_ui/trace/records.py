@@ -173,6 +173,8 @@ class Episode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     version: int = TRACE_VERSION
     environment: str
+    checker: int = 1
+    """Version of the environment's success check; episodes from before it was kept count as 1."""
     task: str
     seed: int
     policy: str = ""

@@ -139,6 +139,7 @@ steps = st.builds(
 episodes = st.builds(
     Episode,
     environment=text,
+    checker=count,
     task=text,
     seed=count,
     policy=text,

@@ -123,23 +123,15 @@ def perform(device: Device, intent: Intent) -> None:
 
 
 def _stage(subgoal: Subgoal, now: Device) -> Subgoal:
-    """The subgoal, or a subgoal that must come first."""
-    ready = _looked_up(subgoal, now)
-    return ready if now.system is None else _unblock(now, ready.path) or ready
-
-
-def _looked_up(subgoal: Subgoal, now: Device) -> Subgoal:
-    """The subgoal, or the look-up that must come first."""
+    """The subgoal, or the look-up, permission or wifi that must come first."""
     source = subgoal.source
-    if source is None:
-        return subgoal
-    known = source.value in now.copied or any(
-        wanted == source.value and same_text(now.draft.get(name, ""), wanted)
-        for name, wanted in subgoal.fields.items()
-    )
-    if known or source.row not in now.tables[source.table]:
-        return subgoal
-    return _lookup(source, now)
+    if source is not None and source.row in now.tables[source.table]:
+        known = source.value in now.copied or any(
+            wanted == source.value and same_text(now.draft.get(name, ""), wanted)
+            for name, wanted in subgoal.fields.items()
+        )
+        subgoal = subgoal if known else _lookup(source, now)
+    return subgoal if now.system is None else _unblock(now, subgoal.path) or subgoal
 
 
 def _to_evidence(now: Device, path: Path) -> Intent | None:

@@ -23,7 +23,6 @@ from swarm_ui.errors import BudgetExceeded, Failure
 from swarm_ui.experiment import runs
 from swarm_ui.experiment.comparing import compare_runs
 from swarm_ui.experiment.config import Config
-from swarm_ui.experiment.environments import spec_of
 from swarm_ui.experiment.evaluation import finished_episodes
 from swarm_ui.experiment.models import IN_PROCESS, describe_model, kind_of, load_in_process
 from swarm_ui.experiment.results import Results
