@@ -29,7 +29,7 @@ from swarm_ui.experiment.config import Config, read_draft
 from swarm_ui.experiment.progress import SafeConsole
 from swarm_ui.experiment.runs import check_config, expect_trust
 from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.nodes.models.openai.failures import without_credentials
+from swarm_ui.nodes.models.openai.secrets import without_credentials
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.report import ReportData, page
 from swarm_ui.rollout.episodes import rollout_many
