@@ -94,7 +94,12 @@ async def wander(env: MiniWobEnvironment, task: str, seed: int, theirs: Upstream
     player = Player(env, await env.reset(task=task, seed=seed))
     draw = random.Random(task)
     for _ in range(3):
-        possible = [e for e in player.screen.elements if e.enabled]
+        # A slider takes numbers, and what a click on a picture hits depends on the place.
+        possible = [
+            e
+            for e in player.screen.elements
+            if e.enabled and e.role != "image" and e.class_name != "slider"
+        ]
         if player.ended or not possible:
             break
         element = draw.choice(possible)
