@@ -78,11 +78,9 @@ class Session:
         """Open an empty tab in front. Raises ``ConfigError`` if there are too many."""
         if len(self.tabs) >= MOST_TABS:
             raise ConfigError(f"there are {MOST_TABS} tabs already; close one")
-        width, height = self._size
         made = await self._connection.call(
-            "Target.createTarget", url="about:blank", browserContextId=self.context,
-            width=width, height=height,
-        )  # fmt: skip
+            "Target.createTarget", url="about:blank", browserContextId=self.context
+        )
         async with asyncio.timeout(CALL_TIMEOUT):
             while not self._lost and all(tab.target != made["targetId"] for tab in self.tabs):
                 await asyncio.sleep(0.005)

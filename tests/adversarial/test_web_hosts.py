@@ -126,7 +126,8 @@ async def test_no_way_out_of_the_allowed_hosts(
 async def test_every_way_leads_out_where_the_host_is_allowed(here: Site, away: Site) -> None:
     async with WebBrowser([here.url, away.url]) as browser:
         reached = await attempts(here, browser, away, f"127.0.0.1:{away.port}")
-    assert {*QUIET, *LEAVING} - SILENT <= reached
+    # A Chromium with windows blocks a popup that nobody clicked for.
+    assert {*QUIET, *LEAVING} - SILENT - {"popup"} <= reached
 
 
 @needs_browser

@@ -262,3 +262,9 @@ def test_a_node_that_votes_is_wide_enough_inside_a_layered_graph() -> None:
     picture = Picture(trace._repr_svg_())
     assert "open_app app 5" in picture.texts and "open_app app 6" not in picture.texts
     assert "and 3 more" in picture.texts and picture.inside()
+
+
+def test_a_round_without_agents_does_not_stop_a_line_across_it() -> None:
+    made = [call("a:0"), call("b:1"), call("a:2", "a:0")]
+    picture = Picture(trace_svg(recorded([(one, said(one.message)) for one in made], ("a",), 3)))
+    picture.arrow("a:2 heard a:0")
