@@ -43,7 +43,7 @@ def resume(run: DemoRun | None) -> str:
     """How to go on with a run that was begun."""
     if run is None:
         return ""
-    return f"; go on with: python {sys.argv[0]} --resume {run.directory.path}"
+    return f"; go on with: python {sys.argv[0]} {run.resume}"
 
 
 if __name__ == "__main__":

@@ -306,7 +306,9 @@ def _demands(config: Config, given: Collection[Name], plays: bool) -> Iterator[s
         yield f"import and call '{model.name}' (the model)"
     if kind != "endpoint":
         return
-    address = model.url or os.environ.get("OPENAI_BASE_URL", "")
+    from swarm_ui.nodes.models.openai.failures import without_credentials
+
+    address = without_credentials(model.url or os.environ.get("OPENAI_BASE_URL", ""))
     if ("model", "url") not in given:
         yield f"connect to {address} with the key in the variable {model.key_env}"
     elif model.key_env != _KEY and ("model", "key_env") not in given:

@@ -70,6 +70,6 @@ async def test_a_spent_budget_can_be_resumed(tmp_path: Path) -> None:
             "--episodes-test", "2", "--out", str(run_folder),
         )  # fmt: skip
     assert code == 2
-    assert "--resume" in err
+    assert "--resume" in err and "--trust" in err
     results = json.loads((run_folder / "results.json").read_text())
     assert [arm["arm"] for arm in results["arms"]] == ["base-greedy"]

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from demo_runs import demo, needs_agent, without
 
+from swarm_ui.experiment.settings import Settings, plain
+from swarm_ui.storage.run_directory import RunDirectory
+
 
 def refused(*arguments: object, cwd: Path, **extra: str) -> str:
     """Run what must be refused; returns the line that says why."""
@@ -59,6 +62,15 @@ def test_resume_wants_a_run_of_this_script(tmp_path: Path) -> None:
     for folder in ("adapters", "edges", "plots"):
         (tmp_path / folder).mkdir()
     assert "not a run of this script" in refused("--resume", tmp_path, cwd=tmp_path)
+
+
+def test_a_run_of_a_stranger_connects_only_with_trust(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    settings = plain(Settings(base_url="http://127.0.0.1:9/v1", model="m"))
+    RunDirectory.create(run, config=settings)
+    line = refused("--resume", run, cwd=tmp_path)
+    assert "would connect to http://127.0.0.1:9/v1 with the key in OPENAI_API_KEY" in line
+    assert "127.0.0.1:9" in refused("--resume", run, "--trust", cwd=tmp_path)
 
 
 def test_out_must_be_free(tmp_path: Path) -> None:

@@ -43,6 +43,12 @@ class DemoRun:
     results: Results
 
     @property
+    def resume(self) -> str:
+        """The options that continue the run."""
+        trust = " --trust" if self.settings.over_endpoint else ""
+        return f"--resume {self.directory.path}{trust}"
+
+    @property
     def evaluator(self) -> Evaluator:
         """Plays policies, and saves their results in the run."""
         return Evaluator(self.directory, self.results, self.display)
@@ -126,6 +132,11 @@ def open_run(request: Request) -> DemoRun:
     if request.resume is not None:
         directory = RunDirectory.open_existing(request.resume)
         settings = restored(directory.config(), str(request.resume))
+        if settings.over_endpoint and not request.trust:
+            raise ConfigError(
+                f"the settings in '{request.resume}' would connect to {settings.base_url} with the "
+                "key in OPENAI_API_KEY; give --trust if you know who wrote this folder"
+            )
     out = request.out
     if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigError(

@@ -38,6 +38,8 @@ class Request(NamedTuple):
     out: Path | None
     resume: Path | None
     """The run to resume. It has its own settings, so ``settings`` is ignored."""
+    trust: bool = False
+    """The resumed run may connect to the endpoint that its settings name."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -55,13 +57,14 @@ def parse(arguments: Sequence[str] | None = None) -> Request:
     """
     given = vars(_parser().parse_args(arguments))
     out, resume = given.pop("out", None), given.pop("resume", None)
+    trust = given.pop("trust", False)
     if resume is not None:
         if given or out is not None:
             extra = ["--" + name.replace("_", "-") for name in (*given, *(["out"] if out else []))]
             raise ConfigError(
                 f"--resume continues a run with its own settings: leave out {', '.join(extra)}"
             )
-        return Request(Settings(), None, resume)
+        return Request(Settings(), None, resume, trust)
     base = defaults(
         quick=given.get("quick", False),
         env=given.get("env", "phone"),
@@ -103,6 +106,7 @@ def _options(full: Settings) -> dict[str, dict[str, tuple[str, dict[str, Any]]]]
             "quick": ("a short run (under 90 s)", _SWITCH),
             "out": ("run directory (default: runs/...)", _RUN),
             "resume": ("continue an interrupted run", _RUN),
+            "trust": ("let a resumed run connect to the endpoint in its settings", _SWITCH),
             "seed": ("seed of all random choices (default: 0)", _INT),
             "processes": ("evaluation processes (default: min(2, cores))", _INT),
         },
