@@ -15,21 +15,9 @@ from swarm_ui.deprecation import renamed_names
 from swarm_ui.json_text import LONGEST, last_object
 
 ActionType = Literal[
-    "click",
-    "double_tap",
-    "long_press",
-    "input_text",
-    "select",
-    "scroll",
-    "swipe",
-    "navigate_home",
-    "navigate_back",
-    "keyboard_enter",
-    "open_app",
-    "wait",
-    "answer",
-    "status",
-]
+    "click", "double_tap", "long_press", "input_text", "select", "scroll", "swipe",
+    "navigate_home", "navigate_back", "keyboard_enter", "open_app", "wait", "answer", "status",
+]  # fmt: skip
 Direction = Literal["up", "down", "left", "right"]
 GoalStatus = Literal["complete", "infeasible"]
 
@@ -108,21 +96,12 @@ class Action(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     @property
     def key(self) -> ActionKey:
         """Equal for equal actions: all fields but ``target``, ignoring the case of texts."""
-        fold = (self.text or "").casefold() if self.text is not None else None
+        fold = None if self.text is None else self.text.casefold()
         app = self.app_name.casefold() if self.app_name else None
+        where = (self.action_type, self.index, self.x, self.y)
         drag = (self.to_index, self.to_x, self.to_y)
-        return (
-            self.action_type,
-            self.index,
-            self.x,
-            self.y,
-            fold,
-            self.direction,
-            self.goal_status,
-            app,
-            self.keycode,
-            *(drag if drag != (None, None, None) else ()),
-        )
+        key = (*where, fold, self.direction, self.goal_status, app, self.keycode)
+        return key if drag == (None, None, None) else (*key, *drag)
 
     def json(self) -> str:
         """The action as one line of JSON, fields in the order of the class, unset ones left out."""
