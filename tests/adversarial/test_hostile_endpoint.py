@@ -37,7 +37,7 @@ async def raw_server(answer: Answer) -> AsyncIterator[str]:
             await reader.readexactly(length)
             await answer(head, writer)
             writer.close()
-        except (ConnectionError, asyncio.CancelledError):
+        except (ConnectionError, EOFError, asyncio.CancelledError):
             writer.transport.abort()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
@@ -85,6 +85,7 @@ def elsewhere() -> Iterator[Loopback]:
         yield server
     finally:
         asyncio.run_coroutine_threadsafe(server.__aexit__(), loop).result()
+        asyncio.run_coroutine_threadsafe(asyncio.sleep(0.05), loop).result()  # sockets close
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()

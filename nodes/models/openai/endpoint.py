@@ -295,7 +295,9 @@ class Endpoint:
         """The connection of the running event loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._connections:
-            self._connections = {k: v for k, v in self._connections.items() if not k.is_closed()}
+            for other in list(self._connections):  # in place: other threads add theirs
+                if other.is_closed():
+                    self._connections.pop(other, None)
             key = self._key()
             if not key and self._url == OPENAI_URL:
                 raise ModelError(
