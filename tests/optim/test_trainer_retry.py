@@ -36,7 +36,7 @@ from swarm_ui.trace.records import Episode
 
 SHORT = replace(CONFIG, iterations=2, shared_iterations=1, episodes=8, max_steps=2, patience=20.0)
 MIDST = 120
-"""A request in the second iteration, between the 94 of the first and the 158 of both."""
+"""A request in the second iteration, between the 94 of the first and the 140 of both."""
 
 
 @pytest.fixture(autouse=True)
@@ -138,7 +138,7 @@ async def test_served_agents_that_were_missed_are_asked_again() -> None:
     quiet, ours = TinyModel(), TinyModel()
     async with Mortal() as server:
         expected = await trained(server, quiet, None, served_agent=True, config=config)
-    async with Mortal(dies_at=MIDST, seconds=0.8) as server:
+    async with Mortal(dies_at=MIDST, seconds=2.0) as server:
         result = await trained(server, ours, None, served_agent=True, config=config)
     assert same(ours, quiet)
     assert outcomes(result) == outcomes(expected)
