@@ -306,7 +306,7 @@ def _demands(config: Config, given: Collection[Name], plays: bool) -> Iterator[s
         yield f"import and call '{model.name}' (the model)"
     if kind != "endpoint":
         return
-    from swarm_ui.nodes.models.openai.failures import without_credentials
+    from swarm_ui.nodes.models.openai.secrets import without_credentials
 
     address = without_credentials(model.url or os.environ.get("OPENAI_BASE_URL", ""))
     if ("model", "url") not in given:
