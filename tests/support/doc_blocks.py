@@ -70,6 +70,7 @@ SHOWN: dict[tuple[str, str], str] = {
     ("docs/howto/web.md", "text"): "plays WebArena's own sites, with a model behind an endpoint",
     ("docs/edges.md", "text"): "two lines of a loop that test_edges_credit.py runs",
     ("docs/concepts.md", "text"): "a tree of folders",
+    ("docs/trace_format.md", "text"): "a table that tests/trace/test_jsonl.py compares",
 }  # fmt: skip
 """Blocks of other languages, by page and language, with the reason."""
 
@@ -178,7 +179,10 @@ def _script(words: list[str]) -> str | None:
     if not place.is_file():
         return f"there is no {place.relative_to(ROOT)}"
     text = "".join(source.read_text(encoding="utf-8") for source in sources)
-    lacking = [word for word in rest if word.startswith("--") and f'"{word}"' not in text]
+    # An option is declared by its flag, or by its name as the key of a table.
+    declared = {*re.findall(r'"(--[a-z][a-z-]*)"', text)}
+    declared |= {f"--{name}" for name in re.findall(r'^ +"([a-z][a-z-]*)": \(', text, re.MULTILINE)}
+    lacking = [word for word in rest if word.startswith("--") and word not in declared]
     return f"{place.name} has no {', '.join(lacking)}" if lacking else None
 
 
