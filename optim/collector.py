@@ -179,7 +179,10 @@ class Collector:
         return GraphPolicy(lambda task, seed: drawn, name="training team")
 
     def _guidance_trust(self) -> float:
-        """The critic's weight in the last round, whose proposals are voted on."""
+        """Factor of the guidance probability: the critic's weight in the last round.
+
+        The vote decides on the proposals of the last round.
+        """
         if self.trust is None or self._config.critic_trust == "full":
             return 1.0
         return max(0.0, self.trust.weight(self._graph.rounds - 1))

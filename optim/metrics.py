@@ -25,7 +25,7 @@ class GraphMetrics(msgspec.Struct, frozen=True, kw_only=True):
     log_prob: float | None
     """Joint log-probability (nats) of order and edges; ``None`` if they were fixed."""
     success: float | None
-    """Of the episodes it played; ``None`` if all were masked."""
+    """Success rate of the episodes played with the graph; ``None`` if all were masked."""
     right: float | None
     """Mean credit of its decisions; ``None`` if none was scored."""
 
@@ -45,7 +45,8 @@ class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
     replayed: int = 0
     """Episodes that were played again because a model could not be reached; each counts once."""
     success: float | None
-    """Of the rollouts. They are sampled, and guided if so set, so a test is not comparable."""
+    """Success rate of the rollouts. Replies are sampled, and guided if guidance is on, so
+    this is not comparable with a test."""
     guided: float | None
     """Share of steps at which another action than the vote was executed."""
     credit: float | None
@@ -57,7 +58,7 @@ class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
     """The weight of the critic that was learned so far, by round. It is applied to the credit with
     ``critic_trust="learned"``. ``None``: there is no critic, or an older version wrote the line."""
     pairs: dict[str, int]
-    """By node."""
+    """Number of pairs, or of scored replies, by node."""
     sources: dict[str, int]
     """Number of pairs by the source of their two sides."""
     updates: tuple[UpdateStats, ...]
@@ -67,7 +68,7 @@ class IterationMetrics(msgspec.Struct, frozen=True, kw_only=True):
     rollout_seconds: float
     update_seconds: float
     cpu_seconds: float
-    """Of this process, for the whole iteration."""
+    """CPU time of this process in the whole iteration."""
     peak_memory_mb: float | None = None
     """Peak resident memory of this process until the end of the iteration, in 2**20 bytes.
     ``None``: unknown on this system, or an older version wrote the line."""
@@ -101,7 +102,7 @@ def episode_figures(episodes: Sequence[Episode]) -> EpisodeFigures:
 
 
 def success_rate(episodes: Sequence[Episode]) -> float | None:
-    """Of the episodes that were not masked; ``None`` if all were."""
+    """Success rate of the episodes that were not masked; ``None`` if all were masked."""
     return mean([float(e.success) for e in episodes if e.success is not None])
 
 

@@ -19,7 +19,7 @@ _FORMATS = (".png", ".svg")
 
 
 def plot_success(series: Mapping[str, Sequence[Interval | None]], path: Path) -> None:
-    """Success per iteration, one line a label, with its 95 % band; ``None`` leaves a gap.
+    """Success per iteration, one line per label, with its 95 % band; ``None`` leaves a gap.
 
     As all plots of this module it is written as ``.png`` or ``.svg``.
     """

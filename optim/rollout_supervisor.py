@@ -43,7 +43,7 @@ class RolloutSupervisor:
             guide: probability of executing a right proposal of an agent instead of a wrong vote.
             trust: the critic's weight beside the outcome, in [0, 1]. The probability of guidance
                 is multiplied by it. Below 0.5 the adversary does not use the critic.
-            seed: of guidance and adversary. Equal decisions get equal draws.
+            seed: the seed of guidance and adversary. Equal decisions get equal draws.
             thresholds: the credit of right and of wrong actions.
         """
         self._critic, self._adversary = critic, adversary

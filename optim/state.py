@@ -35,13 +35,13 @@ class TeamState(msgspec.Struct, kw_only=True):
     iteration: int = 0
     """Iterations finished."""
     utility_average: float | None = None
-    """Of the edge optimiser."""
+    """The edge optimiser's moving average of utilities."""
     trust: dict[str, object] | None = None
     """State of the critic's weight; ``None``: there is no critic, or an older version wrote it."""
     history: list[IterationMetrics] = []
     config: dict[str, object] = {}
     adapters: dict[str, str] = {}
-    """By agent; empty in states of older versions."""
+    """The adapter of each agent; empty in states of older versions."""
 
 
 class TeamStore:

@@ -23,7 +23,7 @@ class TensorBoard:
     def __init__(self, folder: Path) -> None:
         """
         Args:
-            folder: for the event files; created when the first iteration is written.
+            folder: where the event files are written; created when the first iteration is written.
 
         Raises:
             MissingExtra: the package tensorboard is not installed.

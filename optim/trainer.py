@@ -54,7 +54,7 @@ class TeamResult(NamedTuple):
     """What a training run returns. The weights are in the model that was handed in."""
 
     history: tuple[IterationMetrics, ...]
-    """Of all iterations, including those before a resume."""
+    """Metrics of all iterations, including those before a resume."""
     edges: EdgeDistribution
 
 
@@ -90,7 +90,7 @@ class TeamTrainer:
             adversary: writes negatives. ``None``: only real mistakes are rejected.
             rehearse: gives examples of what the agents could do before, for
                 ``TeamConfig.rehearsal``.
-            folder: for checkpoints and ``metrics.jsonl``. ``None``: nothing is written.
+            folder: where checkpoints and ``metrics.jsonl`` are written; ``None``: nowhere.
             callbacks: called while training runs, such as
                 ``Callbacks(on_iteration=TensorBoard(folder / "tensorboard").write)``.
 

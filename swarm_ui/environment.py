@@ -4,8 +4,9 @@
     step = await env.step(action)          # until step.ended
     await env.close()
 
-``terminated`` (the task is over), ``truncated`` (the budget is used up) and ``fault`` (the world
-broke) are kept apart. A fault is masked out of every statistic; it is never a reward of 0.
+``terminated`` (the task is over), ``truncated`` (the budget is used up) and ``fault`` (the
+environment or an endpoint failed) are separate. An episode with a fault is masked out of every
+statistic; a fault is never a reward of 0.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ class Graded(Restorable, Protocol):
 def checker_version(environment: Environment) -> int:
     """Version of an environment's success check: its attribute ``checker``; 1 if it has none.
 
-    Rewards under different versions are not comparable, so episodes and results keep it.
+    Rewards under different versions are not comparable, so episodes and results
+    record the version.
     """
     version: int = getattr(environment, "checker", 1)
     return version

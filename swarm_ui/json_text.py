@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 LONGEST = 65_536
-"""Characters of a text that is searched; in a longer one nothing is found."""
+"""Maximum number of characters of a text; in a longer one nothing is found."""
 DEEPEST = 64
-"""Levels of nesting that are followed."""
+"""Maximum number of nesting levels that are parsed."""
 
 _TOKEN = re.compile(
     r"""[ \t\n\r]*+(?:

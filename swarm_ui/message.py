@@ -11,7 +11,7 @@ from swarm_ui.deprecation import renamed_names
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Tokens a call used."""
+    """Number of tokens that a call used."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0

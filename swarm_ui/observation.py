@@ -71,7 +71,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     goal: str
     elements: tuple[Element, ...]
     app: str = ""
-    """App, page title or URL in front."""
+    """Current app, page title or URL."""
     history: tuple[Past, ...] = ()
     """Executed actions, oldest first; complete (a model takes as many of the last as it likes)."""
     actions: tuple[ActionType, ...] = ()
@@ -96,7 +96,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 def render(observation: Observation) -> str:
-    """The screen as text for a language model: one line an element, the index first.
+    """The screen as text for a language model: one line per element, the index first.
 
     With ``geometry``, a line ends with the element's bounds, size or cell. A list that goes on says
     so in a line of its own.

@@ -72,7 +72,7 @@ Reason: <one or two sentences: what the screen shows and why this action comes n
 Action: <one JSON object in one of the forms above>"""
 
 LONGEST_LABEL = 10_000
-"""Characters of a text of an element, or of a message, in a prompt; longer ones are cut."""
+"""Maximum number of characters of an element's text or a message in a prompt; the rest is cut."""
 
 _OPENING = re.compile("[<\ufe64\uff1c]")
 _BLOCKS = ("screen", "history", "said")

@@ -55,7 +55,7 @@ class Outcome(msgspec.Struct, frozen=True):
     template: str
     """The name of the episode's task."""
     seed: int
-    """Of the episode."""
+    """Seed of the episode."""
     value: float | None
     """``None`` if a fault masked the episode."""
     run: int = 0
@@ -152,7 +152,7 @@ def clustered_mean(
 
     Args:
         values: outcomes; masked ones are left out.
-        seed: of the resamples.
+        seed: the seed of the resamples.
         resamples: number of resamples.
 
     Returns:
@@ -279,7 +279,7 @@ def _clustered(values: Sequence[Outcome], seed: int, resamples: int) -> Interval
 
     @cache
     def clusters(drawn: tuple[int, ...]) -> list[list[tuple[float, int]]]:
-        """By template and episode: sum and number of the outcomes of the drawn runs."""
+        """Sum and number of the outcomes of the drawn runs, by template and episode."""
         return [
             [
                 (sum(v * drawn.count(r) for r, v in cell), sum(drawn.count(r) for r, _ in cell))

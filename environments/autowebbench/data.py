@@ -91,7 +91,7 @@ class AutoWebBench(RecordedBenchmark["AutoWebBenchStep"]):
             episodes: episodes of these tasks. An episode that ended with a fault is counted and
                 left out. A step that was not reached counts as wrong.
             words: splits a text into words for ROUGE; ``jieba.cut`` gives the official numbers.
-            seed, resamples: for the bootstrap over tasks behind the 95 % intervals.
+            seed, resamples: settings of the bootstrap over tasks for the 95 % intervals.
 
         Raises:
             ConfigError: an episode shows other pages than these data.

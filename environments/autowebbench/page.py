@@ -41,7 +41,7 @@ class Source(msgspec.Struct, frozen=True):
 
 
 def read_source(text: str, where: str) -> Source:
-    """Raises ``ConfigError``: a part is missing."""
+    """Raise ``ConfigError``: a part is missing."""
     found = _SECTIONS.match(text)
     if found is None:
         raise ConfigError(

@@ -112,7 +112,7 @@ def register(id: str, make: Make, **options: Any) -> None:
     Args:
         id: such as ``"swarm_ui/Phone-v0"``.
         make: makes the environment.
-        options: of :class:`GymView`.
+        options: the options of :class:`GymView`.
     """
     gymnasium.register(
         id=id,

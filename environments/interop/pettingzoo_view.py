@@ -58,7 +58,7 @@ class TeamView(ParallelEnv):  # type: ignore[misc]  # it brings no types
         make: makes the environment.
         agents: their number or their names.
         vote: chooses the action; the majority by default.
-        tasks, seeds, actions, texts, sizes, render_mode: as of ``GymView``.
+        tasks, seeds, actions, texts, sizes, render_mode: the same as in ``GymView``.
     """
 
     metadata: ClassVar[dict[str, Any]] = {

@@ -40,7 +40,8 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
 
     elements: int = 128
     text: int = 16_384
-    """Characters of a goal or a screen; other than ASCII is written as ``\\u20ac``."""
+    """Maximum number of characters of a goal or a screen. Characters outside ASCII are written
+    as ``\\u20ac``."""
     actions: int = 1_024
     screenshot: tuple[int, int] | None = None
     """Width and height of the picture in the observation; ``None``: no picture."""
@@ -95,7 +96,7 @@ class Episodes:
 
     Args:
         view: name of the view, for errors.
-        make, tasks, seeds, actions, texts, sizes: as of ``GymView``.
+        make, tasks, seeds, actions, texts, sizes: the same as in ``GymView``.
     """
 
     def __init__(

@@ -95,9 +95,9 @@ class Mind2Web(RecordedBenchmark["Mind2WebStep"]):
         """The benchmark's metrics (see :mod:`swarm_ui.environments.mind2web.metrics`).
 
         Args:
-            episodes: played with these settings. An episode that ended with a fault is counted
-                and left out. A step that was not reached counts as wrong.
-            seed, resamples: for the bootstrap over tasks behind the 95 % intervals.
+            episodes: episodes that were played with these settings. An episode that ended with a
+                fault is counted and left out. A step that was not reached counts as wrong.
+            seed, resamples: settings of the bootstrap over tasks for the 95 % intervals.
 
         Raises:
             ConfigError: an episode shows other pages than these data.

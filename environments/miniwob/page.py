@@ -48,7 +48,7 @@ class Screen(msgspec.Struct, frozen=True, kw_only=True):
     fields: dict[str, str] | None = None
     """Parts of the goal, on the few pages that report them."""
     more: tuple[int, int] | None = None
-    """As of an observation."""
+    """The same as ``Observation.more``."""
     spatial: bool = False
     """Bounds tell what names do not: there are drawings, sliders, or things to drag."""
     busy: bool = False
@@ -138,7 +138,7 @@ class Page:
 
         Args:
             action: what to do.
-            trusted: with mouse and keyboard events; otherwise with a script in the page.
+            trusted: use mouse and keyboard events instead of a script in the page.
         """
         request = msgspec.to_builtins(action)
         if not trusted:

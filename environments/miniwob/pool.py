@@ -35,7 +35,7 @@ class MiniWobBrowser:
         Args:
             pages: how many.
             binary: the browser; default: :func:`find_browser`.
-            options: as :class:`MiniWobEnvironment` takes them.
+            options: the options of :class:`MiniWobEnvironment`.
         """
         if pages < 1:
             raise ConfigError(f"MiniWobBrowser: 'pages' must be >= 1, got {pages}")

@@ -40,7 +40,7 @@ async def play_in_browser(
     Args:
         env: the environment, preferably with screenshots; not closed here. Actions can be undone
             if it is restorable.
-        task, seed: of the episode.
+        task, seed: the task and the seed of the episode.
         path: JSON lines file to append the episode to.
         actor: name of the player in the record.
         port: the port to serve on; 0: any free port.

@@ -36,7 +36,7 @@ async def play_in_terminal(
 
     Args:
         env: the environment; not closed here. Actions can be undone if it is restorable.
-        task, seed: of the episode.
+        task, seed: the task and the seed of the episode.
         path: JSON lines file to append the episode to.
         actor: name of the player in the record.
         console: shows the screen.

@@ -24,8 +24,8 @@ class AnsweredTask(NamedTuple, Generic[StepT]):
     attempt: int
     """Position of the episode among the scored ones."""
     steps: list[tuple[StepT, Action | None]]
-    """Each step with its answer. The answer is ``None`` if it points at no element, or if the
-    episode did not reach the step."""
+    """Each step with its answer. The answer is ``None`` if its element is not on the page, or if
+    the episode did not reach the step."""
 
 
 def answered_tasks(
@@ -57,7 +57,7 @@ def answered_tasks(
 def _answers(
     steps: Sequence[GoldStep], episode: Episode, name: str
 ) -> tuple[list[Action | None], int, int]:
-    """The answers, the number of actions at no element, and the number of unreached steps."""
+    """The answers, and the numbers of actions without a valid element and of unreached steps."""
     actions: list[Action | None] = [None] * len(steps)
     lost, index, answered = 0, 0, False
     for number, record in enumerate(episode.steps):

@@ -93,17 +93,18 @@ class _State(msgspec.Struct, frozen=True):
     actions: int
     """Number of actions so far."""
     right: bool
-    """Whether all answers so far were right. An action at no element is a wrong answer."""
+    """Whether all answers so far were right. An action on a missing element
+    is a wrong answer."""
     observation: Observation
 
 
 class TeacherForced:
     """The recordings of a benchmark as an environment; ``Restorable`` and ``Graded``.
 
-    The last step's reward is 1.0 only if the answers to *all* steps were right. An action that
-    points at no element counts as the answer to its page, and the page stays. An episode is
-    truncated after twice as many actions as were recorded. The seed has no effect. The benchmark
-    computes its metrics per step from the episodes.
+    The last step's reward is 1.0 only if the answers to *all* steps were right. An action on
+    an element that is not on the page counts as the answer to the page, and the page stays. An
+    episode is truncated after twice as many actions as were recorded. The seed has no effect. The
+    benchmark computes its metrics per step from the episodes.
     """
 
     def __init__(self, recordings: RecordedBenchmark[Any]) -> None:
@@ -204,7 +205,7 @@ def points_nowhere(action: Action, observation: Observation) -> bool:
 
 
 def check_settings(benchmark: str, split: str, splits: Sequence[str], words: int) -> None:
-    """Raises ``ConfigError``: the split does not exist, or ``words`` is less than 1."""
+    """Raise ``ConfigError``: the split does not exist, or ``words`` is less than 1."""
     if split not in splits:
         raise ConfigError(f"{benchmark} has the splits {', '.join(splits)}; got {split!r}")
     if words < 1:

@@ -60,11 +60,11 @@ _SHARE = 0.8
 
 
 async def act(tab: Tab, action: Action, seen: Seen) -> str:
-    """Do an action on the page in front; returns why it could not be done, or nothing.
+    """Do an action on the page of the active tab; return why it failed, or ``""``.
 
     Args:
         tab: the tab.
-        action: with places in ``seen.nodes`` as its indices.
+        action: the action; its indices are positions in ``seen.nodes``.
         seen: the page as it was read.
     """
     kind = action.action_type

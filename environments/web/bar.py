@@ -11,7 +11,7 @@ from swarm_ui.observation import Element
 
 
 async def elements(session: Session, title: str) -> list[Element]:
-    """The elements of the bar. ``title``: of the page in front."""
+    """The elements of the bar. ``title`` is the title of the page in the active tab."""
     tab = session.front
     visited = await tab.call("Page.getNavigationHistory")
     here, entries = visited["currentIndex"], visited["entries"]
@@ -27,12 +27,12 @@ async def elements(session: Session, title: str) -> list[Element]:
 
 
 async def act(session: Session, action: Action, labels: Sequence[str]) -> str:
-    """Do an action on the bar; returns why it could not be done, or nothing.
+    """Do an action on the bar; return why it failed, or ``""``.
 
     Args:
         session: the tabs.
-        action: with a place in the bar as its index.
-        labels: of the bar's elements.
+        action: the action; its index is a position in the bar.
+        labels: the labels of the bar's elements.
     """
     place = len(labels) if action.index is None else action.index
     if action.action_type != "click" or place >= len(labels) - 1:  # the last one is the address

@@ -52,7 +52,7 @@ class Session:
 
     @property
     def front(self) -> Tab:
-        """The tab in front."""
+        """The active tab."""
         if not self.tabs:
             raise EnvironmentFault(self._lost or "the session has no tab")
         return self.tabs[self._front]
@@ -75,7 +75,7 @@ class Session:
         )
 
     async def new_tab(self) -> None:
-        """Open an empty tab in front. Raises ``ConfigError`` if there are too many."""
+        """Open an empty tab and activate it. Raises ``ConfigError`` if there are too many."""
         if len(self.tabs) >= MOST_TABS:
             raise ConfigError(f"there are {MOST_TABS} tabs already; close one")
         made = await self._connection.call(
@@ -92,7 +92,7 @@ class Session:
         await self.front.call("Page.bringToFront")
 
     async def close_tab(self) -> None:
-        """Close the tab in front. Raises ``ConfigError`` if it is the only one."""
+        """Close the active tab. Raises ``ConfigError`` if it is the only one."""
         if len(self.tabs) == 1:
             raise ConfigError("the only tab stays open")
         gone = self.front

@@ -66,7 +66,7 @@ class WebEnvironment:
     - ``click``, ``double_tap``, ``long_press`` (hover), ``swipe`` (drag) and ``input_text`` use the
       mouse and the keyboard; ``select`` chooses an option by its text;
     - ``navigate_back`` is the browser's back, ``navigate_home`` opens the first page of the task,
-      ``open_app`` opens the URL in ``app_name`` in the tab in front;
+      ``open_app`` opens the URL in ``app_name`` in the active tab;
     - ``keyboard_enter`` presses Enter, or the key that ``keycode`` names;
     - ``answer`` gives an answer, and the last one counts; ``status`` ends the episode.
 
@@ -225,7 +225,7 @@ class WebEnvironment:
     # -- acting -------------------------------------------------------------------------------
 
     async def _act(self, session: Session, action: Action) -> str:
-        """Do an action; returns why it could not be done, or nothing."""
+        """Do an action; return why it failed, or ``""``."""
         kind, tab = action.action_type, session.front
         places = [place for place in (action.index, action.to_index) if place is not None]
         if any(place < len(self._bar) for place in places):

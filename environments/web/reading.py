@@ -17,9 +17,9 @@ from swarm_ui.observation import Element, Role
 
 MOST_ELEMENTS = 200
 MOST_TEXT = 500
-"""Characters of a label or a value."""
+"""Maximum number of characters of a label or a value."""
 MOST_CARD = 200
-"""Characters of a node without a role that is told as one element because it can be pressed."""
+"""Maximum number of characters of a clickable node without a role that becomes one element."""
 
 _ROLES: dict[str, Role] = {
     "button": "button", "PopUpButton": "button", "ToggleButton": "button", "DisclosureTriangle":

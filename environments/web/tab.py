@@ -140,7 +140,7 @@ class Tab:
     async def evaluate(self, expression: str) -> Any:
         """The value of a JavaScript expression, which sees the page's document.
 
-        It runs in a world of its own: the page's scripts can neither see nor change it.
+        It runs in an isolated world: the page's scripts can neither see nor change it.
 
         Raises:
             ScriptError: it fails.

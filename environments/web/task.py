@@ -25,7 +25,7 @@ class Visit:
 
     @property
     def url(self) -> str:
-        """The address of the tab in front."""
+        """The address of the active tab."""
         return self._session.front.url
 
     @property
@@ -39,9 +39,9 @@ class Visit:
         return dict(self._session.downloads)
 
     async def evaluate(self, expression: str) -> Any:
-        """The JSON value of a JavaScript expression about the document in front.
+        """The JSON value of a JavaScript expression about the document of the active tab.
 
-        It runs in a world of its own, in which the page's scripts can change nothing.
+        It runs in an isolated world, in which the page's scripts can change nothing.
 
         Raises:
             ScriptError: the expression fails.
@@ -49,7 +49,7 @@ class Visit:
         return await self._session.front.evaluate(expression)
 
     async def open(self, url: str) -> None:
-        """Open a page in the tab in front, to look at what the agent left there.
+        """Open a page in the active tab, to look at what the agent left there.
 
         Raises:
             EnvironmentFault: its host is not allowed, or it cannot be opened.
@@ -62,7 +62,7 @@ class Visit:
             raise EnvironmentFault(str(failed))
 
     async def text(self) -> str:
-        """The visible text of the page in front, without its frames."""
+        """The visible text of the page in the active tab, without its frames."""
         return str(await self.evaluate("document.body ? document.body.innerText : ''"))
 
 

@@ -91,7 +91,7 @@ def webarena_tasks(path: Path, sites: Mapping[str, str] | None = None) -> Suite:
         text = _PLACEHOLDER.sub(filled, msgspec.json.encode(entry).decode())
         task = msgspec.json.decode(text, type=_Entry)
         tasks[name] = WebTask(
-            # Several pages may be open at the start, of which the last one is in front.
+            # Several pages may be open at the start, of which the last one is active.
             url=task.start_url.split(" |AND| ")[-1],
             goal=task.intent,
             reward=_Judge(task.eval),

@@ -51,7 +51,7 @@ class ActionFilter(RefusalWrapper):
         apps: the only allowed apps, as ``Observation.app`` and icons name them (``*`` and ``?``
             as in file names). Home screens are always allowed. In another app, or where the
             screen names none, the agent can only leave.
-        sites: the only allowed hosts, with their subdomains. A URL is judged where it is in front,
+        sites: the only allowed hosts, with their subdomains. A URL is judged if it is current,
             on a link, or typed.
     """
 

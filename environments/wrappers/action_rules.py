@@ -33,7 +33,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     words: tuple[str, ...]
     on: tuple[Place, ...] = ("label",)
     """Where the words are searched. ``label``: the element that is pressed (click, taps, select,
-    Enter). ``app``: the app or URL in front, or to be opened. ``text``: typed, selected or
+    Enter). ``app``: the current app or URL, or the one to open. ``text``: typed, selected or
     answered text."""
 
     def word_in(self, text: str) -> str:

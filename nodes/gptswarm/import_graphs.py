@@ -36,11 +36,11 @@ def import_graph(
 
     Args:
         agent: a ``swarm.graph.graph.Graph``.
-        name: of the new graph; ``None``: the agent's class.
+        name: the name of the new graph; ``None``: the agent's class.
         output: which node answers, if the agent has several output nodes.
         entry: whether an input node of the agent reads its messages too (``"joined"``) or, as in
             GPTSwarm, the task only.
-        task, model: as for :class:`~swarm_ui.nodes.gptswarm.nodes.GPTSwarmNode`.
+        task, model: the same as in :class:`~swarm_ui.nodes.gptswarm.nodes.GPTSwarmNode`.
 
     Raises:
         GraphError: several output nodes and no ``output``, or the agent has cycles.
@@ -188,7 +188,7 @@ def import_swarm(
     Args:
         swarm: a ``swarm.graph.swarm.Swarm``.
         entry: see above.
-        task, model: as for :class:`~swarm_ui.nodes.gptswarm.nodes.GPTSwarmNode`.
+        task, model: the same as in :class:`~swarm_ui.nodes.gptswarm.nodes.GPTSwarmNode`.
 
     Raises:
         MissingExtra: GPTSwarm is not installed.

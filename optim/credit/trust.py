@@ -106,7 +106,7 @@ class CriticTrust:
         Args:
             scores: ``[episodes][rounds]``, the mean score of an episode's messages in a round;
                 ``None``: unscored.
-            outcomes: of each episode; ``None``: masked by a fault.
+            outcomes: the outcome of each episode; ``None``: masked by a fault.
             groups: the group of each episode; ``None``: all are one group. A group of one episode
                 gives no evidence.
         """

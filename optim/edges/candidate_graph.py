@@ -75,7 +75,7 @@ class CandidateGraph:
         candidates: Iterable[EdgeName] | None = None,
         decision: str | None = None,
     ) -> None:
-        """Raises ``ConfigError``: a repeated or unknown name, a self-loop, a sending decision."""
+        """Raise ``ConfigError``: a repeated or unknown name, a self-loop, a sending decision."""
         listed = list(names)
         self.names = tuple(sorted(set(listed)))
         if len(self.names) != len(listed):
@@ -153,7 +153,7 @@ class CandidateGraph:
         return torch.tensor(rows, dtype=torch.long).view(len(orders), len(self.names))
 
     def used(self, chosen: Tensor) -> Tensor | None:
-        """Which nodes reach the decision, ``[B, n]`` bool; ``None`` without a decision."""
+        """Mask of the nodes that reach the decision, ``[B, n]``; ``None`` without a decision."""
         if self.decision is None:
             return None
         used = torch.zeros(len(chosen), len(self.names), dtype=torch.bool)

@@ -45,10 +45,11 @@ class Draws(NamedTuple):
     orders: Tensor
     """Node indices, first speaker first, ``[B, n]``."""
     chosen: Tensor
-    """Which candidates occur, ``[B, E]`` bool."""
+    """Mask of the candidates that are edges of the sample, ``[B, E]`` bool."""
     counted: Tensor | None = None
-    """Which candidates count in the log-probability, ``[B, E]`` bool: those that point forward and
-    into a used node. It follows from the other two; :meth:`EdgeDistribution.draw` fills it in."""
+    """Mask of the candidates that count in the log-probability, ``[B, E]`` bool: those that point
+    forward and into a used node. It follows from the other two; :meth:`EdgeDistribution.draw`
+    fills it in."""
 
 
 class EdgeDistribution(nn.Module):
@@ -76,8 +77,8 @@ class EdgeDistribution(nn.Module):
 
         Args:
             names: nodes, in any sequence.
-            density: in (0, 1); also the probability that two nodes are joined at all, if both
-                directions are candidates.
+            density: a number in (0, 1); also the probability that two nodes are joined at all, if
+                both directions are candidates.
             candidates: default: every ordered pair, but none from the decision.
             decision: a node that only receives messages. Samples keep the edges that lead to it.
 
@@ -283,7 +284,7 @@ class EdgeDistribution(nn.Module):
         return scrolling(self._repr_svg_())
 
     def _forward_edges(self, orders: Tensor) -> Tensor:
-        """Which candidates point forward in each order, ``[B, E]`` bool."""
+        """Mask of the candidates that point forward in each order, ``[B, E]`` bool."""
         batch, n = orders.shape
         # Ranks as 16-bit integers: the two look-ups below are most of the work on large graphs.
         rank = torch.empty(batch, n, dtype=torch.int16)

@@ -30,7 +30,7 @@ def edge_credit(
         credit: ``[rounds, agents]`` in the sequence of ``trace.agents``; ``None``: unscored; such
             a message has no advantage of its own.
         baseline: what is subtracted from a credit; ``None``: the mean of this decision's credits.
-        discount: in [0, 1); with 0 an edge gets only the advantage of the message itself.
+        discount: a number in [0, 1); with 0 an edge gets only the advantage of the message itself.
 
     Returns:
         the mean over the messages that each edge carried, by (sender, listener).

@@ -18,7 +18,7 @@ _FORMAT = "swarm-ui edges 1"
 
 
 class EdgeLoadReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Which edges and nodes a file and a distribution have in common."""
+    """The edges and nodes that a file and a distribution have in common."""
 
     kept: tuple[EdgeName, ...]
     """Edges in both: their log-odds now come from the file."""

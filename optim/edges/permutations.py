@@ -17,7 +17,7 @@ MAX_EXACT = 12
 
 @lru_cache(maxsize=MAX_EXACT + 1)
 def _members(n: int) -> Tensor:
-    """Which nodes each set holds, shape ``[2^n, n]``."""
+    """Mask of the nodes in each set, shape ``[2^n, n]``."""
     sets = torch.arange(2**n)[:, None]
     return ((sets >> torch.arange(n)) & 1).bool()
 

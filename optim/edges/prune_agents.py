@@ -49,7 +49,7 @@ def find_broken(
     over episodes, because the steps of one episode are alike.
 
     Args:
-        episodes: with credit; masked ones (``success`` is ``None``) are left out.
+        episodes: episodes with credit; masked ones (``success`` is ``None``) are left out.
         margin: an agent is broken if its whole interval lies below minus this.
         failures: an agent is also broken if more than this share of its calls failed.
 

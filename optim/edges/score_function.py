@@ -23,7 +23,7 @@ from swarm_ui.trace.records import EdgeName
 
 Baseline = Literal["others", "average", "none"] | float
 MOMENTUM = 0.9
-"""Of the moving average of utilities."""
+"""Momentum of the moving average of utilities."""
 
 
 class DifferentiableEdges(Protocol):

@@ -43,9 +43,9 @@ class SequentialDraws(NamedTuple):
     """A batch of DAGs as tensors."""
 
     chosen: Tensor
-    """Which candidates occur, ``[B, E]`` bool."""
+    """Mask of the candidates that are edges of the sample, ``[B, E]`` bool."""
     free: Tensor
-    """Which closed no cycle when they were visited, ``[B, E]`` bool."""
+    """Mask of the candidates that closed no cycle when visited, ``[B, E]`` bool."""
     enumerations: list[int | None]
     """Seed of each sequence; ``None``: the sorted one."""
 
@@ -57,7 +57,7 @@ class SequentialEdges(nn.Module):
     edges that lead to the decision.
 
     Attributes:
-        names, candidates, decision, graph: as in
+        names, candidates, decision, graph: the same as in
             :class:`~swarm_ui.optim.edges.distribution.EdgeDistribution`.
         logits: log-odds of each candidate, given that it closes no cycle, ``[E]``.
     """
@@ -73,7 +73,7 @@ class SequentialEdges(nn.Module):
     ) -> None:
         """
         Args:
-            names, density, candidates, decision: as of
+            names, density, candidates, decision: the same as in
                 :class:`~swarm_ui.optim.edges.distribution.EdgeDistribution`.
             sequence: ``"shuffled"`` or ``"listed"``.
 
@@ -177,7 +177,11 @@ class SequentialEdges(nn.Module):
         return self.log_prob_draws(SequentialDraws(chosen, free, enumerations))
 
     def _free(self, wanted: Bools, enumerations: Sequence[int | None]) -> Tensor:
-        """Which candidates close no cycle if ``wanted`` are chosen where possible, ``[B, E]``."""
+        """Mask of the candidates that close no cycle, ``[B, E]`` bool.
+
+        The candidates are visited in order. A ``wanted`` candidate that closes no cycle is added
+        to the graph before the next one is visited.
+        """
         rows = zip(wanted, enumerations, strict=True)
         return torch.from_numpy(np.stack([self._visit(row, seed) for row, seed in rows]))
 

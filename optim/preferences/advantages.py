@@ -20,7 +20,7 @@ class ScoredReply(msgspec.Struct, frozen=True, kw_only=True):
     decision: Decision
     """The context, in the agent's own view."""
     reply: Action
-    """In the agent's own indices."""
+    """The action, in the agent's own indices."""
     advantage: float
     """Credit relative to the group; above 0: better than the group."""
     source: str = "own"
@@ -35,7 +35,7 @@ def scored_replies(
     canonical form. Unscored messages and masked episodes are left out too.
 
     Args:
-        episodes: with ``StepRecord.credit`` filled in.
+        episodes: episodes whose ``StepRecord.credit`` is set.
         by: the group of a message. ``state``: all messages on the same screen, of any agent and
             episode (groups of GiGPO, arXiv 2505.10978).
         scale: divide by the group's standard deviation.

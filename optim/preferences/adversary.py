@@ -19,7 +19,7 @@ from swarm_ui.observation import Observation
 from swarm_ui.optim.credit.judging_prompts import adversary_chat
 
 Grade = Callable[[Action], Awaitable[float | None]]
-"""Of a proposal in the decision's own indices; ``None``: unknown."""
+"""Computes the grade of a proposal in the decision's own indices; ``None``: unknown."""
 
 
 class Adversary(Protocol):

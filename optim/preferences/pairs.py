@@ -28,10 +28,10 @@ class PreferencePair(msgspec.Struct, frozen=True, kw_only=True):
     decision: Decision
     """The context, in the agent's own view."""
     chosen: Action
-    """In the agent's own indices."""
+    """The chosen action, in the agent's own indices."""
     rejected: Action | None
-    """In the agent's own indices. ``None``: no wrong action is known, and only the likelihood of
-    ``chosen`` is learned."""
+    """The rejected action, in the agent's own indices. ``None``: no wrong action is known, and only
+    the likelihood of ``chosen`` is learned."""
     weight: float = 1.0
     """Credit of the chosen minus that of the rejected."""
     source: str = ""

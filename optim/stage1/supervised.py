@@ -88,7 +88,7 @@ def train(
     every: int = 50,
     share: Callable[[nn.Module], None] | None = None,
 ) -> Progress:
-    """Train all weights of the learner; returns the final state.
+    """Train all weights of the learner; return the final state.
 
     Args:
         learner: trained in place.

@@ -57,9 +57,9 @@ class UpdateConfig:
     """Steps of linear warm-up. Then the rate falls linearly to ``floor * lr``."""
     floor: float = 0.05
     beta: float = 0.05
-    """Of DPO and IPO. On the embedded phone (validation seeds, one run each) 0.2 gained 1 and 0.05
-    gained 10 points over the base agent. With ``pg``: weight of the divergence from the
-    reference."""
+    """The ``beta`` of DPO and IPO. On the embedded phone (validation seeds, one run each) 0.2
+    gained 1 and 0.05 gained 10 points over the base agent. With ``pg``: weight of the divergence
+    from the reference."""
     nll_weight: float = 1.0
     """Weight of the supervised term beside DPO or IPO. It prevents a collapse of the likelihood."""
     clip: float = 0.2

@@ -42,7 +42,7 @@ def pad(rows: Sequence[Row], pad_id: int) -> Batch:
 
 
 def lengths_of(rows: Sequence[Row]) -> list[int]:
-    """Tokens of each row."""
+    """Number of tokens of each row."""
     return [len(prompt) + len(reply) for prompt, reply in rows]
 
 
@@ -80,7 +80,7 @@ class Example(NamedTuple):
     """The chosen reply of a pair, or a scored reply."""
     rejected: Row | None
     weight: float
-    """Of a pair; the advantage of a reply."""
+    """The weight of a pair, or the advantage of a reply."""
 
 
 def encode_pairs(

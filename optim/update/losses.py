@@ -30,10 +30,10 @@ def dpo_loss(
     """``-log sigmoid(beta * margin)``, the sigmoid loss of DPO (arXiv 2305.18290, eq. 7).
 
     Args:
-        policy_chosen, policy_rejected: under the policy, with gradient, ``[B]``.
-        ref_chosen, ref_rejected: under the reference, ``[B]``.
+        policy_chosen, policy_rejected: log-probabilities under the policy, with gradient, ``[B]``.
+        ref_chosen, ref_rejected: log-probabilities under the reference, ``[B]``.
         beta: strength of the regularisation towards the reference.
-        weight: of each pair, ``[B]``; default 1. Also that of the other losses.
+        weight: the weight of each pair, ``[B]``; default 1. The other losses have it too.
     """
     h = margin(policy_chosen, policy_rejected, ref_chosen, ref_rejected)
     return _mean(-F.logsigmoid(beta * h), weight)
@@ -77,10 +77,10 @@ def policy_gradient_loss(
     for each message too.
 
     Args:
-        policy: with gradient, ``[B]``.
-        old: under the policy that sampled the replies, ``[B]``.
+        policy: log-probabilities under the current policy, with gradient, ``[B]``.
+        old: log-probabilities under the policy that sampled the replies, ``[B]``.
         advantage: credit relative to a group, ``[B]``. A negative one lowers the probability.
-        tokens: of each reply, ``[B]``.
+        tokens: the number of tokens of each reply, ``[B]``.
         clip: the largest distance of the ratio from 1 that has a gradient.
     """
     ratio = ((policy - old) / tokens.clamp_min(1)).exp()

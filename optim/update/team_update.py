@@ -33,9 +33,9 @@ def update_team(
     """Train the adapters on the examples of an iteration. Equal arguments give equal weights.
 
     Args:
-        model: changed in place.
-        examples: of all nodes: pairs, or scored replies for ``method="pg"``.
-        adapters: by node; nodes may share one.
+        model: the model; it is changed in place.
+        examples: pairs of all nodes, or scored replies for ``method="pg"``.
+        adapters: the adapter of each node; nodes may share one.
         config, iteration: decide whether one adapter is trained for all.
         rehearse: gives the share ``config.rehearsal`` of examples to repeat.
         done: called with (updates done, number of updates).

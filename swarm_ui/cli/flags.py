@@ -158,7 +158,7 @@ def switch(name: str, *names: str, help: str, panel: str = HOW, default: bool = 
 
 
 def expect_new(path: Path, force: bool) -> None:
-    """Raises ``ConfigError`` if a file that a command would write exists."""
+    """Raise ``ConfigError`` if a file that a command would write exists."""
     if path.exists() and not force:
         raise ConfigError(f"'{path}' exists; choose another name, or replace it with --force")
 

@@ -107,7 +107,7 @@ def _replies(folder: Path) -> str:
 
 
 def _faults(folder: Path) -> str:
-    """What the world causes is never a failure of the agents."""
+    """A fault of the environment is never a failure of the agents."""
 
     class Broken(PhoneEnvironment):
         async def step(self, action: Action) -> Step:
@@ -177,7 +177,7 @@ _CHECKS: dict[str, Callable[[Path], str]] = {
     "a stranger's folder imports no code": _stranger,
     "absurd configurations are refused": _configurations,
     "a model's failures count": _replies,
-    "faults of the world mask": _faults,
+    "environment faults mask the episode": _faults,
     "damaged traces are refused": _traces,
     "reports escape what they show": _report,
     "keys and passwords are not shown": _secrets,

@@ -23,8 +23,9 @@ def results_table(results: Results, most_masked: float) -> Table:
     made = table(
         "; ".join(policies) or "no episode",
         ["episodes of", "success % [95 %]", "solved", "masked", "steps", "lost", "calls", "tokens"],
-        caption="95 % intervals: bootstrap over tasks and their episodes. Means: steps an episode, "
-        "calls and tokens a step. Masked: ended by a fault of the world, not counted. Lost: steps "
+        caption="95 % intervals: bootstrap over tasks and their episodes. Means: steps per "
+        "episode, calls and tokens per step. Masked: ended by a fault of the environment or of an "
+        "endpoint, not counted. Lost: steps "
         "without a usable reply, which count. "
         f"{'; '.join(results.labels)}.",
     )

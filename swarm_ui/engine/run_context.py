@@ -30,7 +30,8 @@ class Edits(msgspec.Struct, frozen=True, kw_only=True):
     again: frozenset[str] = frozenset()
     """Calls to make again, although their inbox is the recorded one."""
     samples: Mapping[str, int] = {}
-    """Which sample of a call this is: 0 has the seed it always has, others have their own."""
+    """Number of the sample of each call. Sample 0 has the seed of the original call; the others
+    have different seeds."""
     rewrites: Mapping[str, Rewrite] = {}
     """How a call's request to its model is changed."""
 

@@ -95,9 +95,9 @@ class Config(_Section, frozen=True, kw_only=True):
 
 
 _DEEPEST = 16
-"""Levels of sections and lists."""
+"""Maximum nesting depth of sections and lists."""
 _LONGEST = 200
-"""Characters of a value in an error text."""
+"""Maximum number of characters of a value in an error text."""
 _SECTIONS = (EnvironmentSection, ModelSection, TeamSection, RunSection)
 _TYPE_NAMES = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false",
           "array": "a list", "object": "a section"}  # fmt: skip
@@ -238,7 +238,7 @@ def _value(text: str) -> object:
 
 
 def _check_values(draft: Draft) -> None:
-    """Raises ``ConfigError`` for values that no setting has and no JSON file could hold."""
+    """Raise ``ConfigError`` for values that no setting has and no JSON file could hold."""
     waiting: list[tuple[Name, Any]] = [((), draft.values)]
     while waiting:
         name, value = waiting.pop()

@@ -44,7 +44,7 @@ def adapters(run: Path, out: Path) -> list[str]:
 
 
 def _expect_no_link(path: Path) -> None:
-    """Raises ``ConfigError`` for a link, which may lead out of the folder."""
+    """Raise ``ConfigError`` for a link, which may lead out of the folder."""
     if path.is_symlink():
         raise ConfigError(
             f"'{path}' is a symbolic link to '{path.readlink()}': export neither reads nor writes "
@@ -85,7 +85,7 @@ def _episodes(run: RunDirectory, solved: bool) -> Iterator[Episode]:
 
 
 def _pairs(run: RunDirectory, solved: bool) -> str:
-    """Pairs of the episodes whose messages have credit."""
+    """Preference pairs from the episodes whose messages have credit, as JSON lines."""
     from swarm_ui.optim.preferences.pairs import make_pairs
 
     found = make_pairs(_episodes(run, solved), random.Random(0))

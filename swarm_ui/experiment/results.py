@@ -26,7 +26,7 @@ ORDER = (
     BASE, "base-guard", "base-shuffled", "base-clones", "base-vote", "base-team",
     TRAINED, "trained-vote", "trained-team",
 )  # fmt: skip
-"""Of the rows of tables."""
+"""Order of the rows of tables."""
 
 
 def success_interval(jobs: Sequence[Job], outcomes: Sequence[float | None]) -> Interval | None:
@@ -211,7 +211,7 @@ class Results(msgspec.Struct, kw_only=True):
 
     @property
     def outcomes(self) -> list[float | None]:
-        """Of all arms."""
+        """Outcomes of all arms."""
         return [value for arm in self.arms for value in arm.outcomes]
 
     def find(self, split: str, arm: str) -> ArmResult | None:

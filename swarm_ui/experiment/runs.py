@@ -111,7 +111,10 @@ def check_config(draft: Draft, *, train: bool = False, splits: Sequence[str] = (
         if "run" in valid and config.run.out:
             out = config.run.out
             if os.path.exists(out) and (not os.path.isdir(out) or os.listdir(out)):
-                problem = f"'{out}' exists and is not empty; choose another, or --resume it"
+                problem = (
+                    f"'{out}' exists and is not empty; choose another, or continue the run "
+                    "with --resume"
+                )
                 yield ("run", "out"), problem
 
     return checked(draft, train=train, find=find)
@@ -285,7 +288,11 @@ def demands(config: Config, given: Collection[Name] = (), *, plays: bool = True)
 def expect_trust(
     folder: Path, config: Config, given: Collection[Name], *, trusted: bool, plays: bool = True
 ) -> None:
-    """Raises ``ConfigError`` if the folder demands something, and the user does not trust it."""
+    """Check that the user trusts the folder, if its settings run code or open connections.
+
+    Raises:
+        ConfigError: :func:`demands` is not empty, and ``trusted`` is false.
+    """
     found = [] if trusted else demands(config, given, plays=plays)
     if found:
         raise ConfigError(

@@ -45,7 +45,7 @@ class Arm:
     views: Literal["same", "shuffle", "window"] = "same"
     vote: Literal["majority", "probability"] = "majority"
     max_tokens: int = 256
-    """Of a reply."""
+    """Maximum number of tokens of a reply."""
     guard: bool = False
     """Use a shuffled view if a screen occurs again."""
     trained: bool = False

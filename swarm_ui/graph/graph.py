@@ -123,11 +123,11 @@ class CollabGraph(Dag):
         Args:
             messages: replacements of recorded messages, by id; a string replaces only the content.
             without: ids of messages that are not delivered.
-            prompts: by message id, another prompt text, or a function that changes the request.
+            prompts: another prompt text, or a function that changes the request, by message id.
             nodes: by name (``"team/agent_0"`` inside a nested graph), another node, or the same
                 with another model; all its calls are made again.
             again: ids of calls to make again as they were.
-            limits: as of any run.
+            limits: the limits of the run.
 
         Returns:
             the new trace, under the same run name and seed.
@@ -290,7 +290,7 @@ class CollabGraph(Dag):
         """Any acyclic ``DiGraph``; a node's name is its label as a string.
 
         Args:
-            nodes: by name; for others, the label's ``node`` attribute.
+            nodes: the nodes by name; a missing one is taken from its label's ``node`` attribute.
             output, rounds, name: ``None``: as :meth:`to_networkx` wrote them, else the only node
                 without a listener, 1 and ``"team"``.
         """
@@ -315,7 +315,7 @@ class CollabGraph(Dag):
             nodes: a node for each name; for a nested graph the graph itself, or its nodes by their
                 full names (``"team/agent_0"``).
             when: the functions, by the name of the condition or by edge.
-            fallbacks: by the name of the node that they replace after a failure.
+            fallbacks: the fallback nodes, by the name of the node that they replace.
 
         Raises:
             GraphError: one of them is missing, or the text is no structure.

@@ -35,7 +35,7 @@ class ShapeOptions(TypedDict, total=False):
     rounds: int
     """How often each agent is called; default: 1."""
     name: str
-    """Of the graph; default: that of the shape."""
+    """Name of the graph; default: the name of the shape."""
 
 
 def chain(names: Sequence[str]) -> tuple[Edge, ...]:

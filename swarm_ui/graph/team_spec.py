@@ -43,7 +43,7 @@ class TeamSpec:
     ties: Ties = "seed"
     """Tie rule of a majority vote. ``"top"``: the action nearest to the top of the screen."""
     max_tokens: int = 256
-    """Of each call."""
+    """Maximum number of new tokens of each call."""
     timeout: float | None = None
     """Seconds for each call; ``None``: no limit."""
 

@@ -15,7 +15,7 @@ class MappedLines:
     """
 
     def __init__(self, path: Path) -> None:
-        """Raises ``OSError``: the file cannot be opened."""
+        """Raise ``OSError``: the file cannot be opened."""
         self.path = path
         self._ends = array("Q")  # of the lines found so far
         with path.open("rb") as file:
@@ -39,7 +39,7 @@ class MappedLines:
         """A line with its line feed; the last line of a file may have none."""
         self._find(index)
         if not 0 <= index < len(self._ends):
-            raise IndexError(f"{self.path} has {len(self._ends)} lines")
+            raise IndexError(f"no line {index}: {self.path} has {len(self._ends)} lines")
         return self.view[self._ends[index - 1] if index else 0 : self._ends[index]]
 
     def _find(self, index: int | None) -> None:

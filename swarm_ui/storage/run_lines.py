@@ -151,7 +151,11 @@ def may_begin(data: bytes) -> bool:
 
 
 def read_first(line: bytes, where: str) -> First:
-    """Raises ``TraceError`` if it is not the first line of a run, or of another version."""
+    """Decode the first line of a run.
+
+    Raises:
+        TraceError: the line is not the first line of a run, or is of another version.
+    """
     return _read(line, First, where)
 
 
@@ -162,7 +166,7 @@ def read_name(line: bytes, where: str) -> tuple[str, datetime.datetime]:
 
 
 def check_same(old: Head, new: Head, where: str) -> None:
-    """Raises ``ConfigError`` that names the difference, if these are two different runs."""
+    """Raise a ``ConfigError`` that names the differences if these are two different runs."""
     new = _decode(_written(new), Head)  # as it is read back: lists become tuples
     if old == new:
         return
@@ -177,7 +181,7 @@ def check_same(old: Head, new: Head, where: str) -> None:
         differences.append(f"version {old.version} instead of {new.version}")
     raise ConfigError(
         f"the run {new.run!r} in {where} was started with {', '.join(differences)}. "
-        f"Use the original arguments, choose another name, or delete({new.run!r}) it"
+        f"Use the original arguments, choose another name, or call delete({new.run!r})"
     )
 
 
@@ -264,7 +268,7 @@ def _summed(line: bytes) -> bytes:
 
 
 def check_sum(line: bytes) -> None:
-    """Raises ``ValueError`` if a line is not what was written; old lines have no checksum."""
+    """Raise ``ValueError`` if the checksum is wrong; old lines have no checksum."""
     found = _SUM.search(line)
     if found is not None and int(found[1], 16) != crc32(line[: found.start()]):
         raise ValueError("its checksum is wrong, so it was changed after it was written")

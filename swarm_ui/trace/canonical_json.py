@@ -141,7 +141,7 @@ def _same(value: Any) -> Any:
 
 
 def _broken_text(record: msgspec.Struct) -> Unwritable:
-    """Which text has a lone surrogate, half of a character outside the basic plane."""
+    """The text that has a lone surrogate, half of a character outside the basic plane."""
     pending: list[tuple[str, Any]] = [("", msgspec.to_builtins(record, builtin_types=(bytes,)))]
     while pending:
         path, value = pending.pop()

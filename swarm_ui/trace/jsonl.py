@@ -1,4 +1,4 @@
-"""Traces on disk: JSON lines, one episode or one decision a line, with a version.
+"""Traces on disk: JSON lines, one episode or one decision per line, with a version.
 
 The format, for readers in other languages, is on the page ``docs/trace_format.md``;
 :func:`trace_schema` gives it as a JSON Schema. Equal records give equal bytes.
@@ -78,7 +78,7 @@ def iter_jsonl(path: Anywhere, kind: type[Any] = Episode) -> Iterator[Any]:
     :func:`swarm_ui.trace.reader.open_jsonl`.
 
     Args:
-        path: of the file.
+        path: the path of the file.
         kind: ``Episode`` or ``Trace``, as the file was written.
 
     Raises:
@@ -106,7 +106,7 @@ def read_jsonl(path: Anywhere, kind: type[Any] = Episode) -> list[Any]:
 
 
 def repair_jsonl(path: Anywhere) -> int:
-    """Drop a last line that was cut off; returns how many bytes went."""
+    """Drop a truncated last line; return the number of bytes removed."""
     with FileIO(os.fspath(path), "r+") as file:
         size = os.fstat(file.fileno()).st_size
         return size - LineFile(file).size

@@ -143,7 +143,7 @@ def open_jsonl(path: Anywhere, kind: type[Any] = Episode) -> RecordFile[Any]:
     """Open a file of episodes (or traces) as a read-only sequence; nothing is decoded yet.
 
     Args:
-        path: of the file, as :func:`swarm_ui.trace.jsonl.write_jsonl` wrote it.
+        path: a file that :func:`swarm_ui.trace.jsonl.write_jsonl` wrote.
         kind: ``Episode`` or ``Trace``, as the file was written.
 
     Raises:

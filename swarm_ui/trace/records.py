@@ -1,8 +1,8 @@
 """The record of one decision, and of the episode it belongs to: the product of a run, not a log.
 
-Written as JSON lines (:func:`write_jsonl`), one episode a line, with a version. Messages are
-stored once and referred to by id; the screen is stored once a decision, and each call keeps only
-the order in which its agent saw the elements.
+Written as JSON lines (:func:`write_jsonl`), one episode per line, with a version. Messages are
+stored once and referred to by id; the screen is stored once per decision, and each call keeps
+only the order in which its agent saw the elements.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def edges_svg(
     down and listeners across. Beyond 64 nodes a cell shows the mean of several edges.
 
     Args:
-        probabilities: of each edge that may occur.
+        probabilities: the probability of each edge that may occur.
         order: all nodes, first speaker first.
         chosen: edges of the most probable graph, drawn in blue.
         title: a line above.

@@ -234,7 +234,10 @@ def frame(box: Box, *, dash: str | None = None, opacity: float = 0.45) -> str:
 
 
 def ticks(low: float, high: float, about: int, *, whole: bool = False) -> list[float]:
-    """About that many round (or ``whole``) numbers that cover ``[low, high]``: ticks of an axis."""
+    """Ticks of an axis: approximately ``about`` round (or ``whole``) numbers.
+
+    The first and the last one enclose ``[low, high]``.
+    """
     if not high > low:
         low, high = low - (abs(low) or 1.0) / 2, low + (abs(low) or 1.0) / 2
     raw = (high - low) / max(1, about - 1)

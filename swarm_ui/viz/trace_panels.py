@@ -29,7 +29,7 @@ class Panel:
     edges: Sequence[Edge]
     """Edges between agents, as far as they are known."""
     cells: dict[str, Cell] = field(default_factory=dict)
-    """By message id."""
+    """Cells by message id."""
 
     @property
     def title(self) -> str:

@@ -214,7 +214,7 @@ def test_another_run_of_the_same_name_is_refused(store: Stores) -> None:
     ):  # fmt: skip
         with pytest.raises(ConfigError, match=words) as raised:
             write(store, msgspec.structs.replace(it, **change))
-        assert str(raised.value).endswith("choose another name, or delete('r') it")
+        assert str(raised.value).endswith("choose another name, or call delete('r')")
     loose = msgspec.structs.replace(SCREEN, elements=list(SCREEN.elements))
     assert list(write(store, msgspec.structs.replace(it, observation=loose))) == ["a:0"]
 

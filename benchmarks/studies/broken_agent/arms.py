@@ -124,7 +124,11 @@ ARMS = (
     BrokenArm(name="cut-vote", label="… found, its vote cut", density=1.0, cut="vote"),
     BrokenArm(name="cut", label="… found, edges and vote cut", density=1.0, cut="both"),
     BrokenArm(
-        name="told", label="… told who, edges and vote cut", density=1.0, cut="both", found=False
+        name="told",
+        label="… broken agent known in advance, edges and vote cut",
+        density=1.0,
+        cut="both",
+        found=False,
     ),
 )
 

@@ -137,7 +137,7 @@ class Handset(Device):
         self.picked: frozenset[str] = frozenset()
         """Files that are ticked in a file list."""
         self.covered: Mapping[Path, tuple[int, Row]] = {}
-        """Scroll page and form of each screen below the one in front."""
+        """Scroll page and form of each screen below the current one."""
         self.recents: tuple[str, ...] = ()
         """Names of the opened apps, the last one first."""
         self.call = ""
@@ -177,12 +177,12 @@ class Handset(Device):
 
     @property
     def front_app(self) -> AppSpec | None:
-        """The app in front; ``None`` on the home screen."""
+        """The foreground app; ``None`` on the home screen."""
         return self.apps[self.stack[0].app] if self.stack else None
 
     @property
     def component(self) -> str:
-        """Package and activity in front."""
+        """Package and activity in the foreground."""
         return self.front_app.component if self.front_app else HOME
 
     def package(self, package: str) -> AppSpec | None:
@@ -220,7 +220,7 @@ class Handset(Device):
         self.show((Screen(name),))
 
     def close(self, name: str) -> None:
-        """End an app. If it was in front, the home screen comes to the front."""
+        """End an app. If it was in the foreground, the home screen replaces it."""
         self.recents = tuple(other for other in self.recents if other != name)
         if self.stack and self.stack[0].app == name:
             self.show(())

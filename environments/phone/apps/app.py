@@ -129,7 +129,7 @@ def record_list(device: Device, table: Table, opens: str) -> list[Widget]:
 def paged(
     device: Device, rows: list[Widget], page: int = PAGE_ROWS, limit: int = UNPAGED_ROWS
 ) -> list[Widget]:
-    """The page of a list that is in front, with a label if there are more pages."""
+    """The current page of a list, with a label if there are more pages."""
     if len(rows) > limit:
         shown = rows[device.page * page : (device.page + 1) * page]
         return [*shown, Widget("label", "more", scrollable=True)]

@@ -76,7 +76,7 @@ def in_folder(device: Device, name: str) -> dict[int, Row]:
 
 
 def _listed(device: Device, screen: Screen) -> dict[int, Row]:
-    """Files on the list in front, oldest first."""
+    """Files on the current list, oldest first."""
     if screen.kind == "folder":
         return in_folder(device, screen.of)
     kinds, rows = _SHOWN.get(screen.app, ()), device.tables["file"].items()

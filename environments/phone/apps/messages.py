@@ -29,7 +29,7 @@ MESSAGE = Table(
     edit="",
 )
 PICK = Screen("messages", "pick")
-"""On a full device: the contacts, to choose one."""
+"""The screen on which a contact is chosen; only on a full device."""
 
 
 def reply_path(row: int) -> Path:

@@ -1,4 +1,4 @@
-"""The state of a simulated Android device: data of all apps, settings, and the screen in front.
+"""The state of a simulated Android device: data of all apps, settings, and the current screen.
 
 The device does not depend on apps or tasks. Containers are replaced and never changed in place, so
 that copies share them and a copy takes a microsecond. A device without a :class:`System` is the
@@ -22,7 +22,7 @@ Rows = Mapping[int, Row]
 DRAWER = Screen("system", "drawer")
 """All installed apps."""
 SHADE = Screen("system", "shade")
-"""The notifications, over the screen in front."""
+"""The notifications, over the current screen."""
 HISTORY = Screen("system", "history")
 """The notifications that were opened or dismissed."""
 
@@ -86,7 +86,7 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
     """Future interruptions, in order."""
 
     def granted(self, key: str, value: str) -> System:
-        """With another answer to a permission request."""
+        """A copy with another answer to a permission request."""
         return msgspec.structs.replace(self, grants={**self.grants, key: value})
 
     def settled(self) -> System:
@@ -94,17 +94,17 @@ class System(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, pending=self.pending[1:])
 
     def notified(self, identity: int, notice: Notice) -> System:
-        """With one more notification."""
+        """A copy with one more notification."""
         return msgspec.structs.replace(self, notices={**self.notices, identity: notice})
 
     def dismiss(self, *identities: int) -> System:
-        """With notifications moved to the history."""
+        """A copy with notifications moved to the history."""
         gone = {key: self.notices[key] for key in identities}
         left = {key: value for key, value in self.notices.items() if key not in gone}
         return msgspec.structs.replace(self, notices=left, dismissed={**self.dismissed, **gone})
 
     def put_back(self, identity: int) -> System:
-        """With a notification restored from the history."""
+        """A copy with a notification restored from the history."""
         left = {key: value for key, value in self.dismissed.items() if key != identity}
         back = {**self.notices, identity: self.dismissed[identity]}
         return msgspec.structs.replace(self, notices=back, dismissed=left)
@@ -136,9 +136,9 @@ class Device:
         self.tables: Mapping[str, Rows] = {}
         self.stack: Path = ()
         self.draft: Row = {}
-        """Contents of the form in front; cleared when the screen is left."""
+        """Contents of the current form; cleared when the screen is left."""
         self.page = 0
-        """The page of the list in front."""
+        """The page of the current list."""
         self.copied: tuple[str, ...] = ()
         """All copied values, oldest first."""
         self.toast = ""
@@ -172,7 +172,7 @@ class Device:
 
     @property
     def screen(self) -> Screen | None:
-        """The screen in front; ``None`` at home."""
+        """The current screen; ``None`` at home."""
         return self.stack[-1] if self.stack else None
 
     def show(self, stack: Path, draft: Row | None = None) -> None:
@@ -187,7 +187,7 @@ class Device:
         self.show(self.stack[:-1])
 
     def insert(self, table: str, row: Row) -> int:
-        """Add a record; returns its identity."""
+        """Add a record; return its identity."""
         identity = self.next_row
         self.next_row = identity + 1
         self.tables = {**self.tables, table: {**self.tables.get(table, {}), identity: row}}

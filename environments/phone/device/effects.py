@@ -41,7 +41,7 @@ class Back(msgspec.Struct, frozen=True, gc=False):
 
 
 class Insert(msgspec.Struct, frozen=True):
-    """Save the form in front as a new record."""
+    """Save the current form as a new record."""
 
     table: Table
 
@@ -57,7 +57,7 @@ class Insert(msgspec.Struct, frozen=True):
 
 
 class Update(msgspec.Struct, frozen=True):
-    """Save the form in front into an existing record."""
+    """Save the current form into an existing record."""
 
     table: Table
     row: int
@@ -98,7 +98,7 @@ class Flip(msgspec.Struct, frozen=True):
 
 
 class Choose(msgspec.Struct, frozen=True, gc=False):
-    """Choose an option of the form in front."""
+    """Choose an option of the current form."""
 
     field: str
     value: str
@@ -171,7 +171,7 @@ class Search(msgspec.Struct, frozen=True, gc=False):
 
 
 class PullShade(msgspec.Struct, frozen=True, gc=False):
-    """Show the notifications over the screen in front."""
+    """Show the notifications over the current screen."""
 
     def apply(self, device: Device) -> None:
         if device.screen != SHADE:
@@ -275,7 +275,7 @@ class Trash(msgspec.Struct, frozen=True, gc=False):
 
 
 class SaveCapture(msgspec.Struct, frozen=True, gc=False):
-    """Save a photo, video or recording with the settings of the form in front."""
+    """Save a photo, video or recording with the settings of the current form."""
 
     kind: Literal["photo", "video", "recording"]
 

@@ -167,7 +167,7 @@ def _common(stack: Path, path: Path) -> int:
 
 
 def _go(now: Device, path: Path) -> Intent | None:
-    """The next intent towards ``path``; ``None`` if it is in front."""
+    """The next intent towards ``path``; ``None`` if it is the current one."""
     stack = now.stack
     if path[0] == SHADE:
         return _to_shade(now, path)
@@ -265,7 +265,7 @@ def _find(shown: list[Widget], effect: Effect) -> int | None:
 
 
 def _dismiss_dialog(goal: Goal, now: Device) -> Effect | None:
-    """The tap that answers the dialog in front; ``None`` without a dialog."""
+    """The tap that answers the current dialog; ``None`` without a dialog."""
     if current_interruption(now) is not None:
         return AnswerInterruption(False)
     key = requested_permission(now)

@@ -94,7 +94,7 @@ def subgoals(goal: Goal, start: Device, now: Device) -> list[Subgoal]:
 
 
 def _in_front(now: Device, path: Path) -> bool:
-    """Whether the app, or the screen of the app, is in front without a dialog over it."""
+    """Whether the app, or the screen of the app, is current, without a dialog over it."""
     if len(path) == 1:
         return now.stack[:1] != () and now.stack[0].app == path[0].app
     return now.stack[-1:] == path[-1:] and is_visible(now)

@@ -1,4 +1,4 @@
-"""The screen in front as a picture, drawn with Pillow."""
+"""The current screen as a picture, drawn with Pillow."""
 
 from __future__ import annotations
 

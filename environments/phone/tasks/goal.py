@@ -12,7 +12,7 @@ that the goal does not want changed is as it was at the start.**
 - Every notification of the start is still there, except those that the goal dismisses. One that was
   opened counts as read, not as dismissed, unless the goal is about dismissing notifications.
 - The last answer counts. An answer to a task that is no question changes nothing.
-- What an app may do (permissions), what was copied, new notifications, and the screen in front may
+- What an app may do (permissions), what was copied, new notifications, and the current screen may
   change, unless the goal has a condition on them.
 - A task that cannot be done is solved by declaring it infeasible with all of this as it was.
 """
@@ -84,13 +84,13 @@ class Configure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AppInFront(msgspec.Struct, frozen=True, kw_only=True):
-    """An app is in front."""
+    """An app is in the foreground."""
 
     app: str
 
 
 class ScreenInFront(msgspec.Struct, frozen=True, kw_only=True):
-    """A screen is in front, without a dialog."""
+    """A screen is current, without a dialog over it."""
 
     path: Path
 

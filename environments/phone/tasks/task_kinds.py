@@ -28,7 +28,7 @@ def sample(sampler: Sampler, table: Table) -> dict[str, str]:
 def add_record(
     table: Table, sampler: Sampler, device: Device, **fields: str
 ) -> tuple[int, dict[str, str]]:
-    """Store one more record with these values; returns its identity and the record."""
+    """Store one more record with these values; return its identity and the record."""
     row = {**sample(sampler, table), **fields}
     return device.insert(table.name, row), row
 

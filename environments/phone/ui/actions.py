@@ -131,7 +131,7 @@ def _scroll(device: Device, view: View, action: Action) -> str:
 
 
 def _gesture(device: Device, view: View, action: Action) -> bool:
-    """Do a scroll or swipe on the full device; false if it scrolls the list in front instead.
+    """Do a scroll or swipe on the full device; false if it scrolls the current list instead.
 
     The direction of a swipe is that of the finger, the direction of a scroll is that of the view.
     A swipe down opens the notifications, a swipe up (or a scroll down) at home opens the drawer,

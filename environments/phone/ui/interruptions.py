@@ -18,7 +18,7 @@ _OFFERS = {
 
 
 def current_interruption(device: Device) -> Interruption | None:
-    """The interruption over the screen in front, if there is one."""
+    """The interruption over the current screen, if there is one."""
     if device.system is None or not device.system.pending:
         return None
     first = device.system.pending[0]
@@ -42,7 +42,7 @@ def denied_permission(device: Device, screen: Screen) -> str:
 
 
 def requested_permission(device: Device) -> str:
-    """The permission that the screen in front requests now, or an empty string."""
+    """The permission that the current screen requests now, or an empty string."""
     screen, system = device.screen, device.system
     if screen is None or system is None:
         return ""
@@ -57,7 +57,7 @@ def offline(device: Device, screen: Screen) -> bool:
 
 
 def dialog(device: Device, system: System) -> list[Widget] | None:
-    """The dialog over the screen in front, if there is one."""
+    """The dialog over the current screen, if there is one."""
     interruption = current_interruption(device)
     if interruption is not None:
         return _interruption(interruption, system)
@@ -103,7 +103,7 @@ def blocked_screen(device: Device, screen: Screen) -> list[Widget] | None:
 
 
 def is_visible(device: Device) -> bool:
-    """Whether no dialog, missing permission or missing wifi hides the screen in front."""
+    """Whether no dialog, missing permission or missing wifi hides the current screen."""
     system, screen = device.system, device.screen
     if system is None or screen is None:
         return True

@@ -64,7 +64,7 @@ class View(msgspec.Struct, frozen=True):
 
 
 def view(device: Device, salt: int) -> View:
-    """The screen in front. Order and decoys depend on the episode and the screen's address."""
+    """The current screen. Order and decoys depend on the episode and the screen's address."""
     if device.system is not None:
         return _whole(device)
     shown = widgets(device)

@@ -1,4 +1,4 @@
-"""The widgets, the title and the pages of the screen in front."""
+"""The widgets, the title and the pages of the current screen."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ERASE = Widget("button", "backspace", effect=TypeCharacter(""), zone="key")
 
 
 def widgets(device: Device) -> list[Widget]:
-    """The widgets of the screen in front, in reading order, without toast and decoys."""
+    """The widgets of the current screen, in reading order, without toast and decoys."""
     if device.system is not None:
         return _full_widgets(device, device.system)
     screen = device.screen
@@ -29,7 +29,7 @@ def widgets(device: Device) -> list[Widget]:
 
 
 def title(device: Device) -> str:
-    """The title of the screen in front."""
+    """The title of the current screen."""
     screen = device.screen
     if screen is None:
         return "home"
@@ -43,7 +43,7 @@ def title(device: Device) -> str:
 
 
 def last_page(device: Device) -> int:
-    """Number of the last page of the list in front; 0 if it does not scroll."""
+    """Number of the last page of the current list; 0 if it does not scroll."""
     screen = device.screen
     if screen is None:
         return 0

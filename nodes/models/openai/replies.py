@@ -22,9 +22,9 @@ from openai.types.completion_usage import CompletionUsage
 from swarm_ui.message import Usage
 
 LARGEST_BODY = 16 * 2**20
-"""Bytes of a reply, streams included."""
+"""Maximum size of a reply in bytes; applies to streams too."""
 _LONGEST_TOKEN, _SPARE = 128, 16_384
-"""Characters of one token, and of a reply in addition to its tokens."""
+"""Maximum characters of one token, and of a reply in addition to its tokens."""
 
 
 class Answer(NamedTuple):
@@ -40,7 +40,7 @@ class ChatReply(NamedTuple):
     """One chat completion."""
 
     answers: tuple[Answer, ...]
-    """At least one; several if several samples were requested."""
+    """One text, or several if several samples were requested."""
     usage: Usage | None
     """``None`` if the server did not report it."""
     model: str

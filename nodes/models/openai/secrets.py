@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 _FRAGMENT = 8
-"""Characters of a secret that are recognised, since a server may cut what it echoes."""
+"""Length of the shortest part of a secret that is recognised: a server may echo only a part."""
 
 
 def without_credentials(url: str) -> str:

@@ -10,7 +10,7 @@ from collections import deque
 from dataclasses import dataclass
 
 _BURST = 1 / 6
-"""Share of a period's tokens that may be used at once. A default of ours."""
+"""Share of a period's tokens that may be used at once. This is our default."""
 _INSTANT = 1e-6
 """Shorter waits, in seconds, count as none, so that rounding errors cannot repeat a wait."""
 

@@ -36,7 +36,7 @@ class RecordedReplies:
     """
 
     def __init__(self, recorded: Recorded) -> None:
-        """Raises ``ConfigError`` if no recorded call was answered by a model."""
+        """Raise ``ConfigError`` if no recorded call was answered by a model."""
         self._known: list[_Known] = []
         self._replies: dict[_Key, deque[Call]] = {}
         for trace in _traces(recorded):
@@ -128,7 +128,7 @@ def _names(adapter: str | None) -> set[str | None]:
 
 
 def _differences(known: _Known, request: Request, context: object) -> list[str]:
-    """In what a recorded call differs from a request."""
+    """The differences between a recorded call and a request."""
     call = known.call
     found = []
     if isinstance(context, Decision):

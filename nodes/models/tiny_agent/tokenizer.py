@@ -42,7 +42,7 @@ TEXT_WORDS = 8
 HISTORY = 6
 MAX_PROMPT = 420
 LONGEST_TEXT = 10_000
-"""Characters of a text that are read."""
+"""Maximum number of characters of a text that are read."""
 
 _OPS = {
     "click": "<click>", "input_text": "<type>", "long_press": "<long>", "double_tap": "<double>",

@@ -42,7 +42,7 @@ class AdapterLeases:
         return self._highest.get(name, -1) + 1
 
     def set(self, name: str, number: int) -> str:
-        """Set the number of a name; returns the version."""
+        """Set the number of a name; return the version."""
         self.numbers[name] = number
         self._highest[name] = max(number, self._highest.get(name, -1))
         return self.current(name)
@@ -64,7 +64,7 @@ class AdapterLeases:
         return self._leases[version] > 0
 
     def release(self, version: str) -> bool:
-        """Give up one lease; returns whether it was the last one. Raises ``ModelError`` if the
+        """Give up one lease; return whether it was the last one. Raises ``ModelError`` if the
         version is not leased."""
         if not self.leased(version):
             raise ModelError(

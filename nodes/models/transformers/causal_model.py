@@ -105,8 +105,8 @@ class CausalModel(InProcessModel[ChatPrompt]):
         Args:
             folder_or_name: a folder; or, as a string, a name on the Hugging Face Hub, which is
                 downloaded unless transformers is set to be offline.
-            device: where it runs.
-            dtype: of the weights; ``"auto"``: as saved.
+            device: the device on which the model runs.
+            dtype: the type of the weights; ``"auto"``: as saved.
 
         Raises:
             ConfigError: there is no such model, or not all of its parts.

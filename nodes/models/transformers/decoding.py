@@ -22,7 +22,7 @@ from swarm_ui.nodes.models.transformers.multi_lora import LoraRouting
 
 MAX_FREE_WORDS = 8
 _FORWARD_COST = 400
-"""Tokens of padding that take as long as one more forward."""
+"""Number of padding tokens that cost as much time as one more forward pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Row:
     grammar: Trie | None = None
     """``None``: any token."""
     free: tuple[int, ...] = ()
-    """Tokens of free text, at places where the grammar allows it."""
+    """Ids of the tokens that free text may use, where the grammar allows free text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ def _prefill(
 
 
 def _pieces(lengths: Sequence[int]) -> list[list[int]]:
-    """Groups of rows that are read one after the other, if that saves enough padding."""
+    """Split the rows into groups, one forward pass each, where that saves enough padding."""
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
     pieces: list[list[int]] = []
     while order:

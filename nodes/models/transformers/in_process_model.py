@@ -82,7 +82,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         """
         Args:
             network: a transformers causal language model.
-            name: for traces.
+            name: the name of the model in traces.
             pad_id: the token that fills a batch.
             stops: tokens that end a reply.
             targets: the layers that get an adapter, as peft's ``target_modules``.

@@ -27,7 +27,7 @@ class KVLayer(DynamicLayer):  # type: ignore[no-untyped-call]
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
-        """Append the new states; returns all states, ``[batch, heads, tokens, width]``."""
+        """Append the new states; return all states, ``[batch, heads, tokens, width]``."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
             self.keys, self.values = key_states, value_states

@@ -48,7 +48,7 @@ class LoraNetwork:
         self._weights: dict[str, AdapterWeights] = {}
         """Adapters as peft holds them."""
         self._copies: dict[str, AdapterWeights] = {}
-        """By version: older versions that are leased, and copies of adapters in training."""
+        """Older versions that are leased, and copies of adapters in training, by version."""
         self._training: set[str] = set()
         self._numbered: set[str] = set()
         """Adapters that got a new version when training ended, and were not bumped since."""
@@ -273,7 +273,7 @@ class LoraNetwork:
             self._drop(version)
 
     def bump(self, name: str) -> str:
-        """Give the current weights a new version; returns it.
+        """Give the current weights a new version; return it.
 
         After a training, this is the version that the weights got when the training ended.
         """

@@ -4,7 +4,7 @@ peft's own mixed forward (``adapter_names``) sets a hook on every module before 
 makes one sub-batch per adapter in every layer. Here the weights stay in peft's layers, but the
 forwards are replaced once per batch, and the rows are sorted by adapter:
 
-- a prompt (many tokens a row) is computed in slices, one per adapter, which are views;
+- a prompt (many tokens per row) is computed in slices, one per adapter, which are views;
 - a new token (one per row) is computed in one product with the concatenated matrices of all
   adapters, and each row keeps only the columns of its own adapter. That is more arithmetic and far
   fewer calls.
@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 _FEW_TOKENS = 2
-"""Up to this many tokens a row, one product for all adapters is cheaper than one for each."""
+"""Up to this many tokens per row, one product for all adapters is cheaper than one for each."""
 
 
 class LoraWeights(NamedTuple):

@@ -54,9 +54,9 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     """Share of messages on which score and reference agree (right is above 0.5). A score of 0.5
     never agrees. ``None``: no reference."""
     auc: Interval | None
-    """Of the score against the reference; interval over episodes."""
+    """AUC of the score against the reference; interval over episodes."""
     outcome_auc: Interval | None
-    """Of the score against the episode's outcome."""
+    """AUC of the score against the episode's outcome."""
     inside: Interval | None
     """Probability that, of a right and a wrong message in one decision, the right one has the
     higher score. 0.5: the score cannot tell them apart. ``None``: no decision has both."""
@@ -71,7 +71,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     """Messages that the reference judged and this assigner did not."""
     whole: Part
     episode_auc: Interval | None
-    """Of an episode's mean score against its outcome."""
+    """AUC of an episode's mean score against its outcome."""
     error: float | None
     """Mean distance between score and share right, over the bins, weighted by size. ``None`` for
     signed credit, which is not a probability."""

@@ -45,7 +45,7 @@ class Assessed(msgspec.Struct, frozen=True, kw_only=True):
     tables: tuple[Tables, ...]
     seconds: float
     calls: int | None
-    """To agents and models; ``None``: the assigner does not count them."""
+    """Number of calls to agents and models; ``None``: the assigner does not count them."""
 
 
 class Side(Part, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ class Side(Part, frozen=True, kw_only=True):
 
     name: str
     share: float
-    """Of the messages that any assigner scored."""
+    """Share that this assigner scored of the messages that any assigner scored."""
     deviation: float | None
     """Standard deviation of all scores."""
     within: float | None

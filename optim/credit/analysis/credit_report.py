@@ -30,7 +30,7 @@ class CreditReport(msgspec.Struct, frozen=True, kw_only=True):
 
     comparison: Comparison
     calibration: tuple[Calibration, ...]
-    """Of all assigners but the reference."""
+    """Calibrations of all assigners except the reference."""
 
     def plot(self, folder: Path) -> None:
         """Write ``comparison.png`` and ``reliability.png``."""

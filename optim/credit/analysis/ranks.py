@@ -45,7 +45,7 @@ def by_bootstrap(figure: Callable[[Sequence[int]], float | None], clusters: int)
     Messages of one episode are not independent, so episodes are resampled and not messages.
 
     Args:
-        figure: of the clusters that were drawn, by number; ``None`` where it is undefined.
+        figure: computes the figure from the numbers of the drawn clusters; ``None``: undefined.
         clusters: number of clusters.
     """
     whole = figure(range(clusters))

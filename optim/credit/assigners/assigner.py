@@ -120,7 +120,7 @@ def unscored(episode: Episode, source: str) -> Tables:
 
 
 def check_states(episode: Episode, states: States, who: str) -> None:
-    """Raises ``ConfigError`` if there is not one snapshot for each step."""
+    """Raise ``ConfigError`` if there is not one snapshot for each step."""
     if states is not None and len(states) != len(episode.steps):
         raise ConfigError(
             f"{who}: episode {episode.task}/{episode.seed} has {len(episode.steps)} steps but "

@@ -65,7 +65,7 @@ class Counterfactual(ReplayCredit):
             value: the value of a decision.
             samples: 0 removes the message; ``k`` replaces it by ``k`` new samples, which needs
                 agents with a temperature above 0.
-            limits: of each replay.
+            limits: the limits of each replay.
         """
         if samples < 0:
             raise ConfigError(f"Counterfactual: samples must be 0 or more, got {samples}")

@@ -50,7 +50,7 @@ class ScriptedCritic:
     """
 
     calls = 0
-    """Of models: none."""
+    """Number of model calls; always 0."""
 
     def __init__(
         self, make_environment: Callable[[], Grader], *, flips: float = 0.0, seed: int = 0
@@ -100,7 +100,7 @@ class ScriptedCritic:
     def _grade(
         self, actions: dict[ActionKey, Action], trace: Trace, state: object
     ) -> dict[ActionKey, float]:
-        """Grades without errors, from the cache if the episode has a name."""
+        """The environment's grades, before simulated errors; cached if the episode has a name."""
         screen = msgspec.json.encode(msgspec.structs.replace(trace.observation, png=None))
         place = (trace.run, digest(screen))
         known = self._grades.setdefault(place, {}) if trace.run else {}
@@ -131,7 +131,7 @@ class OutcomeCredit(EpisodeCredit):
 
     name = "outcome"
     calls = 0
-    """Of models: none."""
+    """Number of model calls; always 0."""
 
     async def _assess(self, episode: Episode, states: States) -> Tables:
         return self._tables(episode)

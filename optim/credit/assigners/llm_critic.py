@@ -1,8 +1,8 @@
-"""A language model as critic, which judges the proposals of all agents in one call a round.
+"""A language model as critic, which judges the proposals of all agents in one call per round.
 
 After CollabUIAgents (arXiv 2502.14496): the critic sees goal, history, screen and the complete
 replies of the agents, but not the next screen or the outcome. The paper does not say how scores
-become the 0/1 of the reward matrix; the threshold is a default of ours.
+become the 0/1 of the reward matrix; the threshold is our default.
 """
 
 from __future__ import annotations

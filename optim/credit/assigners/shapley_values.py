@@ -64,13 +64,13 @@ async def shapley(
     """Shapley values of all players; ``None`` if too few worths are known.
 
     Args:
-        players: by name, each once.
+        players: the names of the players, each once.
         worth: called with many coalitions at a time.
         rng: draws the permutations, if there are more players than ``exact_up_to``.
         exact_up_to: the largest number of players for an exact result from all ``2 ** n``
             coalitions, which must all be known.
-        pairs: of permutations; at least 2, because one pair has no standard error. At least two
-            must be known.
+        pairs: the number of pairs of permutations; at least 2, because one pair has no standard
+            error. At least two must be known.
     """
     if len(set(players)) != len(players):
         raise ConfigError(f"shapley: two players have the same name: {', '.join(players)}")
@@ -163,7 +163,7 @@ class ShapleyCredit(ReplayCredit):
                 :class:`~swarm_ui.optim.credit.assigners.counterfactual.Counterfactual`.
             players: the players of the game.
             exact_up_to, pairs: see :func:`~swarm_ui.optim.credit.assigners.shapley_values.shapley`.
-            seed: of the permutations that are drawn.
+            seed: the seed of the permutations that are drawn.
         """
         super().__init__(graph, value, limits)
         self._players, self._seed = players, seed

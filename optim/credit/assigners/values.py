@@ -88,8 +88,8 @@ class OutcomeValue:
             policy: plays after the decision.
             samples: number of continuations. One is enough if policy and environment are
                 deterministic.
-            max_steps: of each continuation.
-            seed: of the continuations.
+            max_steps: the maximum number of steps of each continuation.
+            seed: the seed of the continuations.
         """
         if samples < 1:
             raise ConfigError(f"OutcomeValue: samples must be at least 1, got {samples}")

@@ -49,9 +49,9 @@ class CallLog:
         """
         Args:
             path: the file; existing lines are read.
-            budget: of all calls in the file, also those of earlier sessions; a call without an end
-                counts as the most that it may have used.
-            prices: by name of model, for a budget in money.
+            budget: the budget of all calls in the file, also those of earlier sessions; a call
+                without an end counts as the most that it may have used.
+            prices: the price of each model by name, for a budget in money.
 
         Raises:
             TraceError: the file cannot be read.

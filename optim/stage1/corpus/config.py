@@ -51,9 +51,10 @@ class CorpusConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Characters; longer samples are dropped."""
     longest_response: int = 2_000
     temperature: float = 0.7
-    """For questions, instructions, neighbours and adversary; walks and verdicts use 0."""
+    """Temperature for questions, instructions, neighbours and adversary; walks and verdicts: 0."""
     max_tokens: int = 1024
-    """Of a list of questions or instructions; a reply with an action may have a quarter of it."""
+    """Token limit of a list of questions or instructions; a reply with an action may have a
+    quarter of it."""
 
     def __post_init__(self) -> None:
         if not self.levels or not set(self.levels) <= set(LEVELS):

@@ -1,10 +1,10 @@
 """A corpus in the formats that trainers read.
 
-trl        sft_level1.jsonl …, preference_level3.jsonl; conversational prompt, completion
-           or prompt, chosen, rejected
+trl        sft_level1.jsonl … (columns prompt and completion) and preference_level3.jsonl
+           (columns prompt, chosen and rejected), in the conversational format
 alpaca     sft_level1.json …, preference_level3.json and dataset_info.json, for LLaMA-Factory
-sharegpt   the same in LLaMA-Factory's other form
-datasets   a DatasetDict of 🤗 datasets, one split a level, with the provenance as columns
+sharegpt   the same files in LLaMA-Factory's ShareGPT format
+datasets   a DatasetDict of 🤗 datasets, one split per level, with the provenance as columns
 """
 
 from __future__ import annotations

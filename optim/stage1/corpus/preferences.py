@@ -35,7 +35,7 @@ async def preference(
         reply: the agent's reply at this step.
         roles: the adversary writes the rejected reply, and the critic scores both.
         config: settings.
-        seed: of all random choices.
+        seed: the seed of all random choices.
     """
     chosen = canonical(reply.text, state.observation)
     if isinstance(chosen, str):

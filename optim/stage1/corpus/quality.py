@@ -94,7 +94,7 @@ def likeness(
     """A hash that is equal for samples that differ only in the sequence of the elements.
 
     Args:
-        level: of the sample.
+        level: the level of the sample.
         observation: the screen with its goal and history.
         said: the other texts of the prompt: the question, or the messages of neighbours.
         responses: one, or the chosen and the rejected one.

@@ -151,7 +151,7 @@ class HeldOut(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
     def check(self, environment: str, jobs: Iterable[tuple[str, int]], where: str) -> None:
-        """Raises ``ConfigError`` if one of the jobs is held out; the message names its task."""
+        """Raise ``ConfigError`` if one of the jobs is held out; the message names its task."""
         for task, seed in jobs:
             why = self.why(environment, task, seed)
             if why is not None:

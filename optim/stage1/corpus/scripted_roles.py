@@ -32,7 +32,7 @@ class ScriptedAgent:
     async def act(
         self, state: WalkState, decision: Decision, *, seed: int, temperature: float
     ) -> Reply:
-        """Raises ``ConfigError`` if the environment has no expert."""
+        """Raise ``ConfigError`` if the environment has no expert."""
         graded = expert_of(state.environment)
         if state.snapshot is not None:
             graded.restore(state.snapshot)
@@ -85,7 +85,7 @@ class ScriptedJudge:
     async def score_actions(
         self, state: WalkState, replies: Sequence[str], *, seed: int
     ) -> list[float | None]:
-        """Raises ``ConfigError`` if the environment cannot grade."""
+        """Raise ``ConfigError`` if the environment cannot grade."""
         graded = expert_of(state.environment)
         graded.restore(state.snapshot)
         actions = [parse_action(text) for text in replies]

@@ -2,8 +2,8 @@
 
     corpus/
     ├── corpus.json     settings, models, held-out tasks, versions
-    ├── samples.jsonl   one sample a line
-    ├── journal.jsonl   one finished walk a line: number of samples, and what was dropped and why
+    ├── samples.jsonl   one sample per line
+    ├── journal.jsonl   one finished walk per line: number of samples, what was dropped, and why
     └── calls.jsonl     calls to models, so that no call is made or paid for twice
 
 The samples of a walk are written first and its line of the journal after them. If a ``kill -9``
@@ -34,7 +34,7 @@ _PACKAGES = ("swarm-ui", "msgspec", "openai", "torch", "transformers")
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
-    """How a corpus is made; it cannot change while the corpus grows."""
+    """The settings and versions of a corpus, which cannot change while the corpus grows."""
 
     version: int = CORPUS_VERSION
     environment: str
@@ -71,13 +71,13 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     successes: int
     faults: int
     samples: dict[str, int]
-    """By ``"level <n>"``."""
+    """Number of samples, by ``"level <n>"``."""
     dropped: dict[str, int]
-    """By ``"level <n>: <reason>"``."""
+    """Number of dropped samples, by ``"level <n>: <reason>"``."""
     calls: int
-    """To models, failed ones too."""
+    """Number of calls to models, including failed ones."""
     tokens: int
-    """Of the calls with a reply."""
+    """Number of tokens of the calls with a reply."""
 
 
 class Corpus:
@@ -173,7 +173,8 @@ def read_corpus(folder: Path, *, held_out: HeldOut | None = None) -> Iterator[Sa
     """The samples of a corpus, in the sequence in which they were made.
 
     Args:
-        folder: of :func:`~swarm_ui.optim.stage1.corpus.synthesize.synthesize`.
+        folder: the folder that
+            :func:`~swarm_ui.optim.stage1.corpus.synthesize.synthesize` wrote.
         held_out: checked in addition to the rule that the corpus was made with.
 
     Raises:

@@ -75,12 +75,12 @@ async def synthesize(
         make_environment: makes an environment; called once for each of ``parallel`` walks.
         models: who writes and judges.
         jobs: (task, seed) pairs to walk; finished ones are not walked again.
-        folder: of the corpus.
+        folder: the folder of the corpus.
         held_out: test and validation splits; ``HeldOut()`` if there are none.
         config: settings.
-        budget: of the model calls of all sessions with this folder together. The models may have
-            their own budgets too.
-        prices: by name of model, for a budget in money.
+        budget: the budget of all model calls in all sessions with this folder. The models may
+            have their own budgets too.
+        prices: the price of each model by name, for a budget in money.
         parallel: number of walks at the same time.
         report: called after each walk.
 

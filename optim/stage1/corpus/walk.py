@@ -1,4 +1,8 @@
-"""One walk through an environment, and the samples of three levels that come from it."""
+"""One walk through an environment, and the samples that are made from it.
+
+Level 1 samples are questions about screens, level 2 instructions of one step, and level 3
+preferences.
+"""
 
 from __future__ import annotations
 

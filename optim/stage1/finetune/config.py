@@ -16,27 +16,27 @@ class FinetuneConfig(msgspec.Struct, frozen=True, kw_only=True):
     rank: int = 16
     alpha: int = 32
     dropout: float = 0.0
-    """Of the adapter."""
+    """Dropout rate of the adapter."""
     epochs: float = 1.0
-    """Of each stage."""
+    """Number of epochs of each stage."""
     max_steps: int = -1
     """Optimiser steps of each stage; -1: as many as the epochs take."""
     learning_rate: float = 1e-4
-    """Of the supervised stages; warm-up over a tenth of the steps, then linear to zero. For full
-    fine-tuning of a large model, 1e-5 is usual."""
+    """Learning rate of the supervised stages; warm-up over a tenth of the steps, then linear to
+    zero. For full fine-tuning of a large model, 1e-5 is usual."""
     preference_learning_rate: float = 1e-5
-    """Of DPO; for full fine-tuning of a large model, 5e-7 is usual."""
+    """Learning rate of DPO; for full fine-tuning of a large model, 5e-7 is usual."""
     batch_size: int = 4
     """Samples in a batch of each process."""
     accumulate: int = 4
     """Batches in one optimiser step."""
     beta: float = 0.1
-    """Of DPO: strength of the constraint to stay close to the reference."""
+    """The ``beta`` of DPO: strength of the constraint to stay close to the reference."""
     supervised: float = 0.2
     """Weight of a supervised loss that is added to DPO's, so that the likelihood of the chosen
     response does not fall; 0: none."""
     max_length: int = 4096
-    """Tokens of prompt and response together; samples are never truncated."""
+    """Maximum number of tokens of prompt and response together; samples are never truncated."""
     too_long: Literal["error", "skip"] = "error"
     """What happens to longer samples; skipped ones are counted."""
     bf16: bool = False

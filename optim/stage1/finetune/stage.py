@@ -95,8 +95,8 @@ def too_long(
     """Indices of the rows that are longer than ``max_length``.
 
     Raises:
-        ConfigError: a row is too long and ``too_long`` is ``"error"``, or the chat template gives
-            another prompt without a reply than with one.
+        ConfigError: a row is too long and ``too_long`` is ``"error"``, or the chat template renders
+            a prompt differently if a reply follows it.
     """
     found = []
     for place, row in enumerate(rows):
@@ -105,9 +105,10 @@ def too_long(
         whole = [_ids(tokenizer, row["prompt"] + side, where) for side in sides]
         if any(ids[: len(prompt)] != prompt for ids in whole):
             raise ConfigError(
-                f"{where}: the tokenizer's chat template does not begin a chat with the prompt "
-                "that it gives before a reply (add_generation_prompt), so the model would be "
-                "trained on other prompts than it gets later; use another chat template"
+                f"{where}: with the tokenizer's chat template, the text of a prompt "
+                "(add_generation_prompt=True) is not the beginning of the text of the same prompt "
+                "with its reply. The model would be trained on prompts that differ from those at "
+                "inference; use another chat template"
             )
         if max(map(len, whole)) > config.max_length:
             found.append(place)
@@ -292,7 +293,7 @@ class Stage:
 
 
 class _Finite(TrainerCallback):
-    """Raises ``LearningError`` for a non-finite loss; transformers would continue."""
+    """Raise ``LearningError`` for a non-finite loss; transformers would continue."""
 
     def __init__(self, stage: str) -> None:
         self._stage = stage

@@ -45,7 +45,7 @@ PAGE_FAMILIES: dict[Family, float] = {
     filling.look_up_click: 1.0,
     filling.search_then_open: 0.7,
 }
-"""Families of page instructions and their weights, which are defaults of ours."""
+"""Families of page instructions and their weights, which are our defaults."""
 
 COLLEAGUES = ("agent_0", "agent_1", "agent_2", "agent_3")
 

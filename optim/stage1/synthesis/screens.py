@@ -103,7 +103,7 @@ def observe(screen: Screen, history: Sequence[Past]) -> Observation:
 
 
 def as_action(step: Step, widgets: Sequence[Widget]) -> Action:
-    """A step as an action on the screen of these widgets."""
+    """Convert a step to an action on the screen that consists of ``widgets``."""
     if step.act is not None:
         return step.act
     assert step.widget is not None  # a step without an action has a widget

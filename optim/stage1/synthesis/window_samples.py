@@ -39,13 +39,13 @@ class LabelledScreen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowMix:
-    """How window samples are drawn; the shares are defaults of ours."""
+    """How window samples are drawn; the shares are our defaults."""
 
     agents: int = 4
     copies: tuple[tuple[int, float], ...] = ((1, 0.5), (2, 0.3), (4, 0.2))
     """How many windows show each element, with weights; ``agents`` of them: the whole screen."""
     densities: tuple[float, ...] = (0.0, 0.5, 0.5, 1.0)
-    """Of the edges between the agents."""
+    """Densities of the edges between the agents."""
     errors: tuple[float, ...] = (0.0, 0.08, 0.2)
     """Share of wrong messages."""
     broken: float = 0.3

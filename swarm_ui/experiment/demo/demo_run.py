@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from swarm_ui.experiment.training import TrainedTeam, TrainingEnvironment
 
 _QUICK_STEPS = 200
-"""Of stage 1 with ``--quick``."""
+"""Number of steps of stage 1 with ``--quick``."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ def open_run(request: Request) -> DemoRun:
 
 
 def check_needs(settings: Settings) -> None:
-    """Raises ``ConfigError`` or ``ModelError`` if something that the run needs is missing."""
+    """Raise ``ConfigError`` or ``ModelError`` if something that the run needs is missing."""
     if settings.env == "phone":
         phone.check_tasks(settings)
     elif settings.env == "miniwob":
@@ -174,7 +174,7 @@ def agent_folder(settings: Settings) -> Path:
 
 
 def check_learning(settings: Settings) -> None:
-    """Raises ``ConfigError`` if models cannot run in this process, or there is no base agent."""
+    """Raise ``ConfigError`` if models cannot run in this process, or there is no base agent."""
     if settings.agent is not None and not (Path(settings.agent) / "config.json").is_file():
         raise ConfigError(
             f"--agent: no agent in '{settings.agent}'; make one with demos/train_base_agent.py"
@@ -206,7 +206,7 @@ async def served_model(settings: Settings, name: str | None) -> AsyncIterator[Op
 
 
 async def _check_endpoint(settings: Settings) -> None:
-    """Raises ``ModelError`` if nothing answers at the endpoint, or a model is not served."""
+    """Raise ``ModelError`` if nothing answers at the endpoint, or a model is not served."""
     for name in (settings.model, settings.critic_model):
         async with served_model(settings, name) as model:
             if model is not None:

@@ -106,7 +106,7 @@ SPEC = EnvironmentSpec(
 
 
 def checked_browser() -> Path:
-    """Raises ``ConfigError``, with what is missing, if pages cannot be opened on this machine."""
+    """Raise ``ConfigError``, with what is missing, if pages cannot be opened on this machine."""
     try:
         import websockets  # noqa: F401
     except ImportError as error:
@@ -119,7 +119,7 @@ def checked_browser() -> Path:
 
 
 def check_tasks(settings: Settings) -> None:
-    """Raises ``ConfigError`` if ``--tasks`` names a page that does not exist."""
+    """Raise ``ConfigError`` if ``--tasks`` names a page that does not exist."""
     for task in settings.tasks:
         if task not in all_html_tasks():
             raise ConfigError(f"--tasks: MiniWoB++ has no task '{task}'")

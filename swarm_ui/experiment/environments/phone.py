@@ -103,7 +103,7 @@ def label(credit: str) -> str:
 
 
 def check_tasks(settings: Settings) -> None:
-    """Raises ``ConfigError`` if ``--tasks`` names a task that is not a stage 2 training task."""
+    """Raise ``ConfigError`` if ``--tasks`` names a task that is not a stage 2 training task."""
     from swarm_ui.environments.phone import tasks
 
     known = tasks("train")

@@ -275,7 +275,7 @@ def test_what_does_not_fit_together(
         template="{% for m in messages %}{{ m['content'] }}{% endfor %}"
         "{% if add_generation_prompt %}GO{% endif %}",
     )
-    with pytest.raises(ConfigError, match="does not begin a chat with the prompt"):
+    with pytest.raises(ConfigError, match="is not the beginning of the text"):
         finetune(loud, questions, tmp_path / "c", config=quick())
 
 

@@ -101,7 +101,7 @@ def _number(handset: Handset, app: str) -> int:
 
 
 def _stack(handset: Handset) -> str:
-    """The tasks as Android 13 prints them. Only the task in front is visible."""
+    """The tasks as Android 13 prints them. Only the foreground task is visible."""
     front = handset.front_app
     shown = [(_number(handset, front.name), front.component, True)] if front else []
     shown.append((1, HOME, front is None))

@@ -65,7 +65,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def windows(handset: Handset, geometry: ScreenGeometry) -> tuple[Node, Node]:
-    """The window of the app in front, and the status bar."""
+    """The window of the foreground app, and the status bar."""
     package = handset.component.partition("/")[0]
     title = _title(package, geometry.title, len(handset.stack) > 1) if handset.stack else ()
     fixed = [_node(package, handset, one) for one in geometry.placed if not one.scrolled]

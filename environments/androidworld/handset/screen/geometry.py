@@ -58,7 +58,7 @@ class ScreenGeometry(NamedTuple):
 
 
 def lay_out(handset: Handset) -> ScreenGeometry:
-    """Lay out the screen in front."""
+    """Lay out the current screen."""
     screen = handset.stack[-1] if handset.stack else None
     page = _home(handset) if screen is None else handset.page_of(screen)
     top = list(page.top)

@@ -55,14 +55,14 @@ def tabs(app: str, kinds: Mapping[str, str], shown: str) -> Line:
 
 
 def field(handset: Handset, hint: str, key: str, *, multiline: bool = False) -> Widget:
-    """A text field of the form in front. A tap moves the focus to it."""
+    """A text field of the current form. A tap moves the focus to it."""
     value = handset.draft.get(key, "")
     role: Role = "area" if multiline else "field"
     return Control(role, hint, value, None, None, key, multiline=multiline)
 
 
 def options(handset: Handset, key: str, choices: Iterable[str], default: str) -> list[Widget]:
-    """Radio buttons that fill a field of the form in front."""
+    """Radio buttons that fill a field of the current form."""
     chosen = handset.draft.get(key, default)
     return [Control("radio", c, None, c == chosen, Choose(key, c)) for c in choices]
 
@@ -91,7 +91,7 @@ def choice_page(title: str, key: str, choices: Iterable[str]) -> Page:
 def open_screen(
     app: str, kind: str, of: str = "", *, row: int = 0, draft: Mapping[str, str] | None = None
 ) -> Effect:
-    """Put a screen on top of the one in front, with a form that is filled from ``draft``."""
+    """Put a screen on top of the current one, with a form that is filled from ``draft``."""
     return Go(Screen(app, kind, of, row), draft or {})
 
 
@@ -107,6 +107,6 @@ def delete_record(table: str, row: int, toast: str) -> Effect:
 
 
 def typed_file_name(handset: Handset) -> str:
-    """The field ``name`` of the form in front, or ``""`` if it is not a valid file name."""
+    """The field ``name`` of the current form, or ``""`` if it is not a valid file name."""
     typed = handset.draft.get("name", "").strip()
     return "" if "/" in typed else typed
