@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-pytestmark = pytest.mark.timeout(900)  # seconds of work; on a busy machine it gets little of it
+# The site takes ten seconds to build, once in every process that runs one of these tests.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +64,6 @@ def test_pictures_are_there(site: Path) -> None:
     assert "concept_trace.svg" in (site / "concepts.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.slow
 def test_the_pictures_of_the_concepts_are_drawn_from_runs(tmp_path: Path) -> None:
     stored = ROOT / "docs" / "pictures"
     done = subprocess.run(
