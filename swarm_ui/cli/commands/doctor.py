@@ -66,7 +66,7 @@ def doctor(
 def _self_test(output: Output) -> int:
     from swarm_ui.cli.self_test import self_test
 
-    made = table("attacks on this installation", ["", ""], left=True)
+    made = table("attacks on this installation", ["attack", "result"], left=True)
     found = []
     for done in self_test():
         found.append(done)
