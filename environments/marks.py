@@ -32,7 +32,9 @@ def marked(png: bytes, elements: Sequence[Element]) -> bytes:
         pen.rectangle((left, top, right - 1, bottom - 1), outline=colour)
         label = str(element.index)
         width, height = (round(edge) for edge in pen.textbbox((0, 0), label, font)[2:])
-        at = min(max(left, 0), picture.width - width), min(max(top, 0), picture.height - height)
+        # Beside the box where there is room, so that the number covers no text of the element.
+        x = left - width - 1 if left > width else min(max(left, 0), picture.width - width)
+        at = x, min(max(top, 0), picture.height - height)
         pen.rectangle((*at, at[0] + width, at[1] + height), fill=colour)
         pen.text(at, label, "white", font)
     picture.save(out, "PNG", compress_level=1)
