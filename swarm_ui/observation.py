@@ -90,6 +90,13 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
             return None
         return self.elements[index]
 
+    def past(self, action: Action) -> Past:
+        """The record of an action on this screen, for the history of the next screen."""
+        element = self.element(action.index)
+        if element is None:
+            return Past(action=action)
+        return Past(action=action, role=element.role, label=element.label)
+
     def screen_key(self) -> tuple[object, ...]:
         """Equal for two observations that show the same screen for the same goal."""
         return (self.goal, self.app, self.elements)

@@ -129,9 +129,7 @@ class AndroidWorldEnvironment:
             raise EnvironmentFault("no episode is running: call reset(task=..., seed=...) first")
         self._used += 1
         last = self._used >= self.budget
-        element = before.element(action.index)
-        role, label = (element.role, element.label) if element else ("", "")
-        history = (*before.history, Past(action=action, role=role, label=label))
+        history = (*before.history, before.past(action))
         if action.action_type == "status":
             return await self._declared(replace(before, history=history))
         problem = _problem(action, before)

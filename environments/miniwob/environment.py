@@ -14,7 +14,7 @@ from swarm_ui.environments.miniwob.input import KEYS
 from swarm_ui.environments.miniwob.page import Page, Screen
 from swarm_ui.environments.miniwob.tasks import all_html_tasks, fields_of
 from swarm_ui.errors import ConfigError, EnvironmentFault
-from swarm_ui.observation import Geometry, Observation, Past
+from swarm_ui.observation import Geometry, Observation
 
 PAGE_ACTIONS: tuple[ActionType, ...] = (
     "click",
@@ -192,8 +192,8 @@ class MiniWobEnvironment:
         self._now = None  # there is no running episode until the page has answered
         self._used += 1
         element = before.element(action.index)
-        role, label = (element.role, element.label) if element else ("", "")
-        history = (*before.history, Past(action=action, role=role, label=label))
+        past = before.past(action)
+        history = (*before.history, past)
         if action.action_type == "status":
             return self._outcome(replace(before, history=history), None, "", over=True)
         note = _problem(action, before)
@@ -201,7 +201,7 @@ class MiniWobEnvironment:
             return self._outcome(replace(before, history=history), None, note)
         told = _on_page(action)
         slides = action.action_type == "input_text" and element and element.class_name == "slider"
-        trusted = not slides and self._with_events(told, role)
+        trusted = not slides and self._with_events(told, past.role)
         self._screen = screen = await page.act(told, trusted=trusted)
         after = await self._observed(replace(before, history=history), screen, page)
         return self._outcome(after, screen, screen.note)

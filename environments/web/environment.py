@@ -166,9 +166,7 @@ class WebEnvironment:
         before, session = self._now, self._session
         self._now = None  # there is no running episode until the page has answered
         self._used += 1
-        element = before.element(action.index)
-        role, label = (element.role, element.label) if element else ("", "")
-        history = (*before.history, Past(action=action, role=role, label=label))
+        history = (*before.history, before.past(action))
         if action.action_type == "status":
             reward = await self._judge(action)
             return Step(

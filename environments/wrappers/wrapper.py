@@ -175,10 +175,7 @@ class RefusalWrapper(Wrapper):
         screen = self.running()
         why = await self.objection(action, screen)
         if why:
-            element = screen.element(action.index)
-            role, label = (element.role, element.label) if element else ("", "")
-            past = Past(action=action, role=role, label=label)
-            self._refused = {**self._refused, self._done: past}
+            self._refused = {**self._refused, self._done: screen.past(action)}
         self._done += 1
         step = await super().step(WAIT if why else action)
         return replace(step, note=why or step.note)
