@@ -73,6 +73,31 @@ def by_length(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
     return [rows[at : at + batch_size] for at in range(0, len(rows), batch_size)]
 
 
+def micro_batches(lengths: Sequence[int], sides: Sequence[int], limit: int) -> list[list[int]]:
+    """Divide a batch so that each part, padded, has at most ``limit`` tokens.
+
+    Args:
+        lengths: tokens of the longest row of each example.
+        sides: rows of each example, 1 or 2, which stay together.
+        limit: tokens of one forward, padding included. A longer example is a part of its own.
+
+    Returns:
+        Positions of the examples; one part in the given order if the whole batch fits.
+    """
+    if sum(sides) * max(lengths, default=0) <= limit:
+        return [list(range(len(lengths)))]
+    parts: list[list[int]] = []
+    rows = 0
+    for k in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if parts and (rows + sides[k]) * lengths[k] <= limit:
+            parts[-1].append(k)
+            rows += sides[k]
+        else:
+            parts.append([k])
+            rows = sides[k]
+    return parts
+
+
 class Example(NamedTuple):
     """A usable example as token ids."""
 
@@ -81,6 +106,18 @@ class Example(NamedTuple):
     rejected: Row | None
     weight: float
     """The weight of a pair, or the advantage of a reply."""
+
+    @property
+    def sides(self) -> int:
+        """Number of its rows."""
+        return 1 if self.rejected is None else 2
+
+    @property
+    def longest(self) -> int:
+        """Tokens of its longest row."""
+        return max(
+            lengths_of([self.chosen] if self.rejected is None else [self.chosen, self.rejected])
+        )
 
 
 def encode_pairs(
