@@ -93,7 +93,7 @@ class AdapterTrainer:
         """
         settings, steps = self.config, known(self.config.steps, "steps")
         began = (time.perf_counter(), time.process_time())
-        task = _encoded(self.model, examples, settings)
+        task = _encoded(self.model, examples, settings, adapter)
         done = _Progress()
         if task and steps:
             stream = rng.getrandbits(63)
@@ -274,6 +274,7 @@ def _encoded(
     model: Trainable,
     examples: Sequence[PreferencePair] | Sequence[ScoredReply],
     settings: UpdateConfig,
+    adapter: str,
 ) -> list[Example]:
     wanted = ScoredReply if settings.method == "pg" else PreferencePair
     wrong = next((e for e in examples if not isinstance(e, wanted)), None)
@@ -281,10 +282,15 @@ def _encoded(
         raise ConfigError(
             f"method '{settings.method}' learns from {wanted.__name__}, got {type(wrong).__name__}"
         )
+    unparsed = settings.unparsed
+    if unparsed is None:
+        unparsed = getattr(model, "encodes_text", False)
     if settings.method == "pg":
-        return encode_replies(model, [e for e in examples if isinstance(e, ScoredReply)])
+        replies = [e for e in examples if isinstance(e, ScoredReply)]
+        return encode_replies(model, replies, unparsed=unparsed, adapter=adapter)
     pairs = [e for e in examples if isinstance(e, PreferencePair)]
-    return encode_pairs(model, pairs, both=settings.method != "rft", unique=settings.unique)
+    both, unique = settings.method != "rft", settings.unique
+    return encode_pairs(model, pairs, both=both, unique=unique, unparsed=unparsed, adapter=adapter)
 
 
 def _quarter(values: Sequence[float]) -> tuple[float | None, float | None]:

@@ -73,6 +73,10 @@ class UpdateConfig:
     """The adapter at the start of the update, or the base model without adapters."""
     unique: bool = True
     """Use each prompt with its chosen reply once, even if several agents have it."""
+    unparsed: bool | None = None
+    """Whether to learn from replies without a valid action too: they are rejected sides of pairs,
+    and replies for ``pg``. ``None``: if the model can write any text (``CausalModel``); the
+    embedded agent writes actions only."""
     max_grad_norm: float = 1.0
     betas: tuple[float, float] = (0.9, 0.98)
     micro_batch_tokens: int | None = None
