@@ -45,9 +45,15 @@ class Trainable(Protocol):
         """In this context no adapter is in use."""
         ...
 
-    def encode(self, decision: Decision, reply: str) -> tuple[list[int], list[int]]:
-        """Token ids of the prompt, exactly as the policy gets it, and of a JSON reply, exactly as
-        the policy would generate it, with its end token."""
+    def encode(
+        self, decision: Decision, reply: str, *, adapter: str | None = None
+    ) -> tuple[list[int], list[int]]:
+        """Token ids of the prompt, exactly as the policy gets it with this adapter, and of a reply,
+        exactly as the policy would generate it, with its end token.
+
+        A model with an attribute ``encodes_text`` that is true encodes any text. Others need
+        encode only replies that hold a valid action, and raise ``ModelError`` for the rest.
+        """
         ...
 
     def forward_logprobs(

@@ -24,7 +24,7 @@ from transformers import (
 from swarm_ui.action import Unparsed, parse_action
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatMessage, Decision, Request
-from swarm_ui.nodes.models.transformers.decoding import Row, accepts
+from swarm_ui.nodes.models.transformers.decoding import Continuation, Row, accepts
 from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel
 from swarm_ui.prompts import as_chat, format_named
 
@@ -57,6 +57,8 @@ class CausalModel(InProcessModel[ChatPrompt]):
     Control tokens in the content of a turn lose their meaning: they are changed into plain text
     (``</s>`` becomes ``‹/s>``), and a line like the heading of a turn gets a backslash.
     """
+
+    encodes_text = True
 
     def __init__(
         self,
@@ -223,8 +225,15 @@ class CausalModel(InProcessModel[ChatPrompt]):
             read = form.parse(reply, decision.observation, partial=decision.partial)
             if isinstance(read, Unparsed):
                 return None
+        return self._spoken(prompt, reply)
+
+    def _spoken(self, prompt: ChatPrompt, reply: str) -> list[int]:
         literal = self._marks.search(reply) is not None
         return [*self._tokens(reply, literal=literal), self._end]
+
+    def _sampled(self, prompt: ChatPrompt, new: Continuation, text: str) -> tuple[int, ...]:
+        ids = new.ids if new.end is None else [*new.ids, new.end]
+        return () if ids == self._spoken(prompt, text) else tuple(ids)
 
     def _proposal(self, prompt: ChatPrompt, action: str) -> list[int] | None:
         decision, read = prompt.decision, parse_action(action)
