@@ -127,7 +127,13 @@ class ActorModel:
             ]
             replies = await self._engine.generate(asked)
         done = [
-            msgspec.structs.replace(reply, prompt=prompt.text, adapter=version, model=self.name)
+            msgspec.structs.replace(
+                reply,
+                prompt=prompt.text,
+                adapter=version,
+                model=self.name,
+                prompt_format="json" if prompt.decision is None else prompt.prompt_format,
+            )
             for reply, prompt, version in zip(replies, prompts, versions, strict=True)
         ]
         counters = self.counters
