@@ -19,6 +19,7 @@ import msgspec
 
 from swarm_ui.action import Action, unfit
 from swarm_ui.deprecation import renamed_keywords
+from swarm_ui.engine.adapter_pins import same_versions
 from swarm_ui.environment import Environment, checker_version
 from swarm_ui.errors import (
     BudgetExceeded,
@@ -92,6 +93,8 @@ async def rollout(
         max_steps: truncates the episode, if the environment does not before.
         lap: called with the seconds of each reset and step of the environment.
 
+    The adapters of the team keep the versions of the first decision until the episode ends.
+
     Returns:
         the episode; ``success`` is true if the last step's reward is 1, ``None`` after a fault.
     """
@@ -100,9 +103,10 @@ async def rollout(
     steps: list[StepRecord] = []
     spent: BudgetExceeded | None = None
     try:
-        fault = await _play(
-            environment, policy, task, seed, steps, intervention, on_step, max_steps, lap
-        )
+        with same_versions():
+            fault = await _play(
+                environment, policy, task, seed, steps, intervention, on_step, max_steps, lap
+            )
     except BudgetExceeded as error:
         spent, fault = error, Failure.of(error)
     except (EnvironmentFault, ModelError, NodeError, msgspec.MsgspecError) as error:

@@ -51,11 +51,15 @@ class AdapterLeases:
         """The current version of a name, such as ``"agent_2@7"``."""
         return f"{name}@{self.numbers[name]}"
 
+    def answers(self, version: str) -> bool:
+        """Whether a version may be asked: it is current, or leased."""
+        return self.leased(version) or version in map(self.current, self.numbers)
+
     def lease(self, adapter: str) -> str:
         """Lease the version that ``"agent_2"`` or ``"agent_2@7"`` means now. Raises ``ModelError``
         if there is no such adapter or version."""
         version = self.current(adapter) if adapter in self else adapter
-        if not self.leased(version) and version not in map(self.current, self.numbers):
+        if not self.answers(version):
             raise ModelError(f"no adapter '{adapter}'; this model has: {self.listing()}")
         self._leases[version] += 1
         return version

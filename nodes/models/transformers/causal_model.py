@@ -42,6 +42,8 @@ class ChatPrompt:
 
     ids: list[int]
     text: str
+    turns: tuple[ChatMessage, ...] = ()
+    """The turns as the chat template gets them: nothing in them is a control token."""
     prompt_format: str = "json"
     decision: Decision | None = None
     """What the chat is about; ``None``: the request was a chat."""
@@ -157,6 +159,11 @@ class CausalModel(InProcessModel[ChatPrompt]):
             network.to(device), tokenizer, name=name or place.name, prompt_format=prompt_format
         )
 
+    def prompt(self, request: Request) -> ChatPrompt:
+        """The prompt of a request, as turns, text and tokens. Raises ``ModelError`` if this model
+        cannot answer it."""
+        return self._read(request)
+
     # -- tokens -------------------------------------------------------------------------------
 
     def _read(self, request: Request) -> ChatPrompt:
@@ -194,7 +201,8 @@ class CausalModel(InProcessModel[ChatPrompt]):
                     f"the chat template of '{self.name}' refuses this chat "
                     f"({', '.join(turn.role for turn in chat)}): {error}"
                 ) from error
-        return ChatPrompt(self._tokens(text), text)
+        shown = [ChatMessage(role=role, content=content) for role, content in turns]
+        return ChatPrompt(self._tokens(text), text, tuple(shown))
 
     def _tokens(self, text: str, *, literal: bool = False) -> list[int]:
         """The tokens of a text; if ``literal``, none of them is a special one."""

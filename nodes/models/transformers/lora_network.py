@@ -21,7 +21,12 @@ from swarm_ui.nodes.models.transformers.multi_lora import (
     LoraRouting,
     LoraWeights,
 )
-from swarm_ui.nodes.models.transformers.peft_files import PlainAdapter, read_adapter, read_versions
+from swarm_ui.nodes.models.transformers.peft_files import (
+    PlainAdapter,
+    read_adapter,
+    read_versions,
+    write_adapter,
+)
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 _VERSIONS = "versions.json"
@@ -146,6 +151,19 @@ class LoraNetwork:
             self._network.save_pretrained(str(folder), selected_adapters=list(self.adapters))
         text = json.dumps(self._versions.numbers)
         (folder / _VERSIONS).write_text(text, encoding="utf-8")
+
+    def save_version(self, version: str, folder: Path) -> None:
+        """Write the weights of one version, such as ``"agent_2@7"``, in peft's own format, as a
+        server loads them. Raises ``ConfigError`` if the version is neither current nor leased."""
+        if not self.has_version(version):
+            raise ConfigError(f"no version '{version}'; this model has: {self._versions.listing()}")
+        name = version.rpartition("@")[0]
+        weights = self._copies.get(version) or self._weights[name]
+        write_adapter(folder, weights, str(self.network.name_or_path))
+
+    def has_version(self, version: str) -> bool:
+        """Whether a version may be asked: it is current, or leased."""
+        return self._versions.answers(version)
 
     def _replace(self, folder: Path, adapter: PlainAdapter, name: str, number: int) -> str:
         self._check_not_training()

@@ -1,4 +1,4 @@
-"""Reads an adapter in peft's format, and refuses everything that is more than plain LoRA.
+"""Reads and writes adapters in peft's format; reading refuses more than plain LoRA.
 
 The folder may be a stranger's. Only the numbers that plain LoRA needs are taken from it. peft never
 sees the rest, which could make it initialise the adapter from the shared base and rewrite that
@@ -8,6 +8,7 @@ on the network, or match regular expressions of any cost.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,9 +18,13 @@ import msgspec
 from msgspec import Meta
 from peft import LoraConfig
 from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor
+from torch.nn.functional import pad
 
 from swarm_ui.errors import ConfigError
+from swarm_ui.nodes.models.transformers.multi_lora import AdapterWeights
+from swarm_ui.storage.durable import write_atomic
 
 _CONFIG, _WEIGHTS, _VERSIONS = "adapter_config.json", "adapter_model.safetensors", "versions.json"
 _PREFIX = "base_model.model."
@@ -159,3 +164,34 @@ def _more_than_lora(folder: Path, found: str) -> ConfigError:
         "layers, which leaves the shared base as it is, can be mixed in one batch. Save it again "
         "as plain LoRA: peft's save_pretrained has path_initial_model_for_weight_conversion"
     )
+
+
+def write_adapter(folder: Path, weights: AdapterWeights, base: str = "") -> None:
+    """Write one adapter in peft's format, with one rank and one scale for all layers.
+
+    Servers read them so. Smaller ranks are filled up with zeros, and what a layer's scale is more
+    than that of the first layer is multiplied into its weights.
+
+    Args:
+        folder: an empty folder, or one that is made.
+        weights: the adapter, by layer.
+        base: folder or name of the model that it belongs to.
+    """
+    rank = max(each.down.shape[0] for each in weights.values())
+    scale = next(iter(weights.values())).scale
+    tensors: dict[str, Tensor] = {}
+    for layer, (down, up, own) in weights.items():
+        missing = rank - down.shape[0]
+        up = up.detach() * (own / scale) if own != scale else up.detach()
+        tensors[f"{_PREFIX}{layer}.lora_A.weight"] = pad(down.detach(), (0, 0, 0, missing))
+        tensors[f"{_PREFIX}{layer}.lora_B.weight"] = pad(up, (0, missing))
+    config = {
+        "peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": base,
+        "r": rank, "lora_alpha": scale * rank, "lora_dropout": 0.0, "bias": "none",
+        "target_modules": sorted({layer.rpartition(".")[2] for layer in weights}),
+        "inference_mode": True,
+    }  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    stored = {key: tensor.cpu().contiguous() for key, tensor in tensors.items()}
+    save_file(stored, folder / _WEIGHTS, metadata={"format": "pt"})
+    write_atomic(folder / _CONFIG, json.dumps(config, indent=1) + "\n")
