@@ -25,12 +25,12 @@ _SET = "[set|change|update|edit|modify|adjust|alter|correct|revise|{edit}]"
 _DROP = "[delete|remove|drop|get rid of|throw out|clear|wipe|eliminate|{delete}]"
 _MAKE = "[add|create|make|enter|register|set up|put in|insert|store|start|{add_verb}]"
 _TELL = "[tell me|give me|find out|look up|report|say|check|read out|let me know|get|name]"
-_ON = "[turn on|switch on|enable|activate]"
-_OFF = "[turn off|switch off|disable|deactivate]"
+_ON = "[switch on|enable|activate]"
+_OFF = "[switch off|disable|deactivate]"
 
 _TOGGLE = (
     "[turn|switch|flip] {state} {switch}@for",
-    "[turn|switch|flip|put|set] {switch} {state}@for",
+    "[turn|switch|flip|set] {switch} {state}@for",
     "@flip {switch}@for",
     "[make sure|ensure|see to it] that {switch} is {state}@for",
     "{switch} [should be|must be|has to be|ought to be] {state}@for",
@@ -113,15 +113,15 @@ MANY: Mapping[str, tuple[str, ...]] = {
         "?what state is {switch} in for @it , on or off",
     ),
     "show": (
-        "[open|show|show me|display|bring up|view|pull up] @it",
-        "[find|look for|search for|locate] @it and [open|show|view] it",
+        "[open|display|bring up|view|pull up] @it",
+        "[find|look for|search for|locate] @it and [open|view] it",
         "[go to|navigate to|take me to|jump to] @it",
         "I [want|would like|need] to see @it",
         "[let me see|let me look at] @it",
         "open the [page|screen|details|entry] of @it",
     ),
     "open": (
-        "[open|launch|run|bring up|show|show me|load|fire up] [the |]{app}[ app|]",
+        "[open|launch|run|bring up|load|fire up] [the |]{app}[ app|]",
         "[go|switch|navigate|take me|get] to [the |]{app}[ app|]",
         "I [want|need|would like] to use [the |]{app}[ app|]",
         "[start using|let me use|have a look at] {app}",
@@ -167,7 +167,7 @@ FEW: Mapping[str, tuple[str, ...]] = {
     "choice": ("set the {switch} to {option}", "change the {switch} to {option}"),
     "read": ("what is the {field} of the {record} {title}", "answer with the {field} of {title}"),
     "state": ("answer with on or off : is {switch} on for {title}",),
-    "show": ("open the {record} {title}", "show the {record} {title}"),
+    "show": ("open the {record} {title}", "view the {record} {title}"),
     "open": ("open the {app} app", "go to {app}"),
     "copy": (
         "copy the {field} of {record} {title}{from_app} into the {field2} of a new"
@@ -239,7 +239,7 @@ def phrase(
     if wordings == "few":
         text = rng.choice(FEW[kind])
     else:
-        clause = _with_state(rng.choice(MANY[kind]).replace("@it", IT), slots)
+        clause = with_state(rng.choice(MANY[kind]).replace("@it", IT), slots)
         text = " ".join(draw(clause, rng).split())
     if "record" in slots and "{record}" not in text:  # nothing else tells where to look
         mention, slots = True, {**slots, "from_app": f" in {slots['app']}"}
@@ -263,7 +263,7 @@ def _framed(text: str, rng: random.Random) -> str:
     return rng.choice(POLITE).replace("{}", text) if _command(text) and rng.random() < 0.4 else text
 
 
-def _with_state(clause: str, slots: Slots) -> str:
+def with_state(clause: str, slots: Slots) -> str:
     """The clause with ``@flip`` and ``@for`` replaced."""
     whom = f" [for|of|on] {IT}" if "title" in slots else ""
     return clause.replace("@flip", _ON if slots.get("state") == "on" else _OFF).replace(

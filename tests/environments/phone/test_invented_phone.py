@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 import pytest
 
@@ -17,8 +17,9 @@ from swarm_ui.environments.phone import (
 from swarm_ui.environments.phone.apps import APPS
 from swarm_ui.environments.phone.apps.app import App
 from swarm_ui.environments.phone.invented import InventedPhone
+from swarm_ui.environments.phone.invented.grammar import expansions
 from swarm_ui.environments.phone.invented.invented_apps import invent
-from swarm_ui.environments.phone.invented.wordings import FEW, MANY
+from swarm_ui.environments.phone.invented.wordings import FEW, IT, MANY, with_state
 from swarm_ui.environments.phone.parameters import owner
 from swarm_ui.environments.phone.splits import EXTENDED_TEST_APPS
 from swarm_ui.environments.phone.tasks import TEMPLATES
@@ -147,3 +148,51 @@ def bare(text: str) -> list[str]:
 def goal_words(splits: Collection[str]) -> set[str]:
     found = (goal for t in TEMPLATES.values() if t.split in splits for goal in t.goals)
     return {word for goal in found for word in bare(goal)}
+
+
+def masked(goal: str, words: Collection[str]) -> str:
+    """A goal text with parameters and words of apps left out, runs of them as one ``_``."""
+    text = re.sub(r"\{\w+\}", "_", goal.casefold())
+    parts = re.sub(r"[^a-z_]+", " ", text).split()
+    shown = ["_" if part in words or part == "_" else part for part in parts]
+    return re.sub(r"_( _)+", "_", " ".join(shown))
+
+
+SMALL = frozenset("_ a an the in of to and for on off at with from is".split())  # noqa: SIM905
+WORDS = words_of(APPS.values()) - SMALL
+
+
+def says(pattern: str) -> bool:
+    """Whether anything but small words is left."""
+    return not set(pattern.split()) <= SMALL
+
+
+def phrasings(splits: Collection[str]) -> set[str]:
+    """The masked goal texts of the phone's own templates."""
+    goals = (goal for t in TEMPLATES.values() if t.split in splits for goal in t.goals)
+    return set(filter(says, (masked(goal, WORDS) for goal in goals)))
+
+
+TEST_SPLITS = ("new_templates", "new_apps", "extended_templates", "extended_apps", "twins",
+               "extended_twins", "validation", "extended_validation")  # fmt: skip
+
+
+def clauses() -> Iterator[str]:
+    """All clauses of the wordings, with and without an app after them, for one and two fields."""
+    for texts in [*FEW.values(), *MANY.values()]:
+        for text in texts:
+            plain = text.removeprefix("?").replace("@it", IT)
+            for state in ("on", "off"):
+                for about in ({"title": "", "state": state}, {"state": state}):
+                    for clause in expansions(with_state(plain, about)):
+                        for fields in ("_", "_ and _", "_ and _ and _"):
+                            yield clause.replace("{fields}", fields).replace("{titles}", fields)
+
+
+def test_no_goal_is_worded_like_one_of_a_test() -> None:
+    test = phrasings(TEST_SPLITS) - phrasings(("train", "extended_train"))
+    assert len(test) > 40
+    found = {masked(clause, WORDS) for clause in clauses()}
+    found |= {f"{clause} {where} _" for clause in found for where in ("in", "in the", "from")}
+    found |= {f"{where} _ {clause}" for clause in found for where in ("in", "in the")}
+    assert found & test == set()
