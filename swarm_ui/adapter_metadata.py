@@ -85,9 +85,7 @@ def read_metadata(folder: Path) -> AdapterMetadata:
             raise ValueError(f"more than {_LONGEST:,} bytes")
         return msgspec.json.decode(data, type=AdapterMetadata)
     except UNREADABLE as error:
-        raise ConfigError(
-            f"'{path}' is not the metadata of an adapter: {brief(error)}"
-        ) from error
+        raise ConfigError(f"'{path}' is not the metadata of an adapter: {brief(error)}") from error
 
 
 def write_metadata(folder: Path, metadata: AdapterMetadata) -> None:

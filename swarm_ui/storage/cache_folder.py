@@ -15,8 +15,8 @@ VARIABLE = "SWARM_UI_CACHE"
 def cache_folder() -> Path:
     """The user's cache folder of this library; it may not exist yet.
 
-    ``SWARM_UI_CACHE`` if it is set; otherwise the platform's own place: ``~/.cache/swarm-ui``
-    (or under ``XDG_CACHE_HOME``), ``~/Library/Caches/swarm-ui``, ``%LOCALAPPDATA%\\swarm-ui\\Cache``.
+    ``SWARM_UI_CACHE`` if it is set; otherwise the platform's own place: ``~/.cache/swarm-ui`` (or
+    under ``XDG_CACHE_HOME``), ``~/Library/Caches/swarm-ui``, or ``%LOCALAPPDATA%/swarm-ui/Cache``.
 
     Raises:
         ConfigError: the user has no home folder, and the variable is not set.

@@ -112,4 +112,6 @@ def model_folder(name: str) -> Path:
 
 def not_pulled(name: str) -> ConfigError:
     """The error for a model of the catalogue that is not on this machine."""
-    return ConfigError(f"the model '{name}' is not on this machine; run: swarm-ui models pull {name}")
+    return ConfigError(
+        f"the model '{name}' is not on this machine; run: swarm-ui models pull {name}"
+    )

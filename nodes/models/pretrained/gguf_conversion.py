@@ -8,10 +8,13 @@ from typing import Any
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.utils import logging
 
 
 def convert(gguf_file: Path, folder: Path) -> None:
     """Write weights (dequantised, bfloat16), configuration and tokenizer into a folder.
+
+    Progress bars of transformers are switched off.
 
     Args:
         gguf_file: a causal language model with its tokenizer and chat template.
@@ -23,6 +26,7 @@ def convert(gguf_file: Path, folder: Path) -> None:
             own.
     """
     place, name = str(gguf_file.parent), gguf_file.name
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     tokenizer: Any = AutoTokenizer.from_pretrained(place, gguf_file=name)
     loaded: Any = AutoModelForCausalLM.from_pretrained(place, gguf_file=name, dtype=torch.float32)
     plain = _without_quantisation(loaded)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from swarm_ui.errors import ConfigError, MissingExtra, brief
 from swarm_ui.nodes.models.pretrained.catalogue import PretrainedModel
 from swarm_ui.nodes.models.pretrained.download import Report, download_wheel, extract_checked
 from swarm_ui.storage.cache_folder import cache_folder
-from swarm_ui.storage.durable import sync_folder
+from swarm_ui.storage.durable import replacing_folder
 from swarm_ui.storage.run_lock import claim
 
 _NEEDED = ("torch", "transformers", "safetensors", "gguf")
@@ -23,7 +22,8 @@ _CARD = """\
 # {title}
 
 Converted from the package {requirement} by swarm-ui. **Dequantised from {quantisation}** to \
-bfloat16: its replies are not exactly those of the original weights, which are published at {source}.
+bfloat16: its replies are not exactly those of the original weights, which are published at \
+{source}.
 
 Licence of the model: {licence}. File: `{file}`, SHA-256 `{sha256}`.
 """
@@ -81,18 +81,14 @@ def _pull(
 ) -> Path:
     downloads = cache / "downloads"
     downloads.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(dir=cache / "models", prefix=f".{model.name}-"))
-    try:
-        gguf = part / "gguf" / Path(model.file).name
-        gguf.parent.mkdir()
+    target = cache / "models" / model.name
+    with tempfile.TemporaryDirectory(dir=downloads, prefix=".gguf-") as scratch:
+        gguf = Path(scratch) / Path(model.file).name
         _take_out(model, file, downloads, gguf, report)
         report(0.0, "converting to bfloat16 (about half a minute)")
-        made = part / model.name
-        made.mkdir()
-        _write(model, gguf, made, convert)
-        return _install(made, cache / "models" / model.name, part)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+        with replacing_folder(target) as made:
+            _write(model, gguf, made, convert)
+    return target
 
 
 def _take_out(
@@ -128,10 +124,6 @@ def _write(model: PretrainedModel, gguf: Path, folder: Path, convert: Convert) -
                             "quantisation", "source", "licence", "sha256")})  # fmt: skip
         (folder / "README.md").write_text(card, encoding="utf-8")
         (folder / "swarm_ui.json").write_bytes(msgspec.json.encode(about))
-        for path in folder.iterdir():
-            os.chmod(path, 0o644)
-            with path.open("rb") as written:
-                os.fsync(written.fileno())
     except OSError:
         raise
     except MemoryError as error:
@@ -142,16 +134,6 @@ def _write(model: PretrainedModel, gguf: Path, folder: Path, convert: Convert) -
         raise ConfigError(
             f"cannot convert {model.title}: {why} ({type(error).__name__}: {brief(error)})"
         ) from error
-
-
-def _install(made: Path, target: Path, part: Path) -> Path:
-    """Give a complete folder its name; an older one of that name is deleted."""
-    sync_folder(made)
-    if target.exists():
-        os.rename(target, part / "old")
-    os.rename(made, target)
-    sync_folder(target.parent)
-    return target
 
 
 def _converter() -> Convert:
@@ -165,9 +147,9 @@ def _converter() -> Convert:
 
 def _remove_leftovers(cache: Path, model: PretrainedModel) -> None:
     """Delete what a killed pull left. The caller holds the lock, so nobody is writing it."""
-    for path in (*(cache / "models").glob(f".{model.name}-*"),
-                 *(cache / "downloads").glob(".download-*")):  # fmt: skip
-        shutil.rmtree(path, ignore_errors=True)
+    for place, pattern in (("models", f".{model.name}-*"), ("downloads", ".*-*")):
+        for path in (cache / place).glob(pattern):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _expect_room(model: PretrainedModel, cache: Path) -> None:
@@ -175,7 +157,7 @@ def _expect_room(model: PretrainedModel, cache: Path) -> None:
     free = shutil.disk_usage(cache).free
     if free < needed:
         raise ConfigError(
-            f"not enough space in '{cache}': {model.title} needs {needed / 1e6:.0f} MB while it is "
-            f"converted, {free / 1e6:.0f} MB are free; free some, or set SWARM_UI_CACHE to a folder "
-            "on another disk"
+            f"not enough space in '{cache}': {model.title} needs {needed / 1e6:.0f} MB while it "
+            f"is converted, {free / 1e6:.0f} MB are free; free some, or set SWARM_UI_CACHE to a "
+            "folder on another disk"
         )

@@ -28,11 +28,15 @@ from swarm_ui.nodes.models.transformers.multi_lora import (
     LoraRouting,
     LoraWeights,
 )
-from swarm_ui.nodes.models.transformers.peft_files import PlainAdapter, read_adapter, read_versions
+from swarm_ui.nodes.models.transformers.peft_files import (
+    VERSIONS_FILE,
+    PlainAdapter,
+    read_adapter,
+    read_versions,
+)
 from swarm_ui.storage.run_directory import installed
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
-_VERSIONS = "versions.json"
 _TRIAL = "on-trial"
 
 
@@ -197,7 +201,7 @@ class LoraNetwork:
                     ),
                 )
         text = json.dumps(self._versions.numbers)
-        (folder / _VERSIONS).write_text(text, encoding="utf-8")
+        (folder / VERSIONS_FILE).write_text(text, encoding="utf-8")
 
     def _replace(self, folder: Path, adapter: PlainAdapter, name: str, number: int) -> str:
         self._check_not_training()
@@ -217,7 +221,7 @@ class LoraNetwork:
         return self._register(name, number)
 
     def _fitting(self, folder: Path) -> AdapterMetadata:
-        """The metadata of an adapter, if it was trained on these weights. Raises ``ConfigError``."""
+        """The metadata of an adapter. Raises ``ConfigError`` if its base was another one."""
         metadata = read_metadata(folder)
         if metadata.base_fingerprint:
             metadata.expect_base(folder, self.name, self.base_fingerprint())
