@@ -24,8 +24,8 @@ from transformers import (
 from swarm_ui.action import Unparsed, parse_action
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatMessage, Request
+from swarm_ui.nodes.models.transformers.choosing_model import ChoosingInProcessModel
 from swarm_ui.nodes.models.transformers.decoding import Row, accepts
-from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel
 from swarm_ui.prompts import as_chat
 
 _LIKE_A_MARK = re.compile(r"<[^<>\s]{1,60}>|\[[^\[\]\s]{1,60}\]")
@@ -44,7 +44,7 @@ class ChatPrompt:
     text: str
 
 
-class CausalModel(InProcessModel[ChatPrompt]):
+class CausalModel(ChoosingInProcessModel[ChatPrompt]):
     """A transformers language model with its tokenizer, chat template and named adapters.
 
     A tokenizer without a chat template gets a plain one: ``System: …``, ``User: …`` and
@@ -192,6 +192,10 @@ class CausalModel(InProcessModel[ChatPrompt]):
             return None
         literal = self._marks.search(reply) is not None
         return [*self._tokens(reply, literal=literal), self._end]
+
+    def _first_token(self, option: str) -> int:
+        ids = self._tokens(option, literal=True)
+        return ids[0] if ids else self._end
 
 
 def _plain(turns: Sequence[tuple[str, str]]) -> str:
