@@ -125,9 +125,7 @@ class ChoosingInProcessModel(InProcessModel[P]):
         parts = grouped(prompts, self._can_pack())
         return [pack([prompts[k] for k in part]) for part in parts]
 
-    def option_logits(
-        self, rows: Sequence[PackedPrompts], options: Sequence[str]
-    ) -> list[Tensor]:
+    def option_logits(self, rows: Sequence[PackedPrompts], options: Sequence[str]) -> list[Tensor]:
         """Logits of the options after each prompt, ``[prompts, options]`` for each row, under the
         active adapter; with gradients inside :meth:`activate`."""
         wanted = option_ids(options, [self._first_token(option) for option in options])
