@@ -126,12 +126,12 @@ def can_pack(network: PreTrainedModel) -> bool:
     prompts = [ids[: start + end], ids[:start] + ids[start + end :]]
     options = list(range(min(words, 8)))
     with torch.inference_mode():
+        single = [pack([prompt]) for prompt in prompts]
+        alone = torch.cat(option_logits(network, single, options, pad_id=0))
         try:
             (together,) = option_logits(network, [pack(prompts)], options, pad_id=0)
         except (RuntimeError, ValueError, TypeError):  # it wants another form of mask
             return False
-        single = [pack([prompt]) for prompt in prompts]
-        alone = torch.cat(option_logits(network, single, options, pad_id=0))
     size = alone.abs().max().clamp_min(1.0)
     return bool((together - alone).abs().max() <= _TOLERANCE * size)
 

@@ -1,13 +1,14 @@
 """Judged replies: what a learned critic is trained and tested on.
 
-One record for each screen, with several replies to it. They are kept as JSON lines with the place
-where they come from, so that nothing of a test can get into training unnoticed.
+A record is one episode: its screens, each with several replies to it, and whether each reply is
+right. Records are JSON lines with the place where they come from, so that what is trained on can be
+told from what is tested on.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -16,17 +17,19 @@ import msgspec
 from swarm_ui.action import Action
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Observation
-from swarm_ui.storage.durable import LineFile
+from swarm_ui.storage.durable import LineFile, whole_lines
 from swarm_ui.storage.run_directory import write_atomic
 
-Kind = Literal["solver", "own", "colleague", "adversary"]
-"""Who proposed it first: the environment's solver; the first agent of the team; another agent of
-the team, which saw the elements in another order or sampled; the adversary."""
+Kind = Literal["own", "colleague", "solver", "adversary"]
+"""Who proposed it: the first agent of the team; another agent, which saw the elements in another
+order or sampled; the environment's solver; the adversary. A reply that several proposed counts for
+the first of these."""
 KINDS: tuple[str, ...] = get_args(Kind)
 Labels = Literal["solver", "outcome"]
 """Where the labels come from. ``solver``: the environment graded each reply. ``outcome``: the
-executed replies of a solved episode count as right, those of others as wrong, which is often not
-so: a failed episode has right steps too."""
+executed reply of a solved episode counts as right, that of another episode as wrong. The latter is
+often not so, because a failed episode has right steps too."""
+Purpose = Literal["train", "validation", "test"]
 
 
 class JudgedReply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -39,96 +42,113 @@ class JudgedReply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     votes: int = 0
     """Agents of the team that proposed it in the last round."""
     logprob: float | None = None
-    """Log-probability (nats) of the reply under the agent that proposed it first; ``None``: it is
-    not known, as for replies of a solver or an adversary."""
+    """Log-probability (nats) of the action under one agent with the screen's own order; ``None``:
+    not known, or impossible there."""
     executed: bool = False
 
 
 class JudgedScreen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One decision with its judged replies, each a different action."""
 
-    environment: str
-    split: str
-    """Of the episode: the name of a training or test split."""
-    task: str
-    seed: int
     step: int
     observation: Observation
-    """The screen with its goal and history; without a picture."""
+    """The screen with its goal and history, without a picture."""
     replies: tuple[JudgedReply, ...]
-    labels: Labels = "solver"
     voters: int = 0
     """Agents that proposed something in the last round."""
-    success: bool = False
-    """Outcome of the episode."""
 
 
-class CorpusHead(msgspec.Struct, frozen=True, kw_only=True):
-    """The first line of a file of judged screens."""
+class JudgedEpisode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The judged screens of one episode."""
+
+    environment: str
+    split: str
+    """What the episode is new in, such as ``train`` or ``new_apps``."""
+    task: str
+    seed: int
+    labels: Labels
+    success: bool
+    screens: tuple[JudgedScreen, ...]
+
+
+class JudgedHead(msgspec.Struct, frozen=True, kw_only=True):
+    """The first line of a file of judged episodes."""
 
     judged_version: int = 1
-    purpose: str
-    """``train``, ``validation`` or ``test``; only ``train`` files are trained on."""
+    purpose: Purpose
+    """Only files for ``train`` are trained on."""
     settings: dict[str, object]
-    """How the screens were collected."""
+    """How the episodes were collected; JSON values."""
 
 
 class JudgedFile:
-    """A file of judged screens that grows by whole episodes."""
+    """A file of judged episodes that grows, one line an episode."""
 
-    def __init__(self, path: Path, head: CorpusHead) -> None:
+    def __init__(self, path: Path, head: JudgedHead) -> None:
         """Open or create it.
 
         Raises:
-            ConfigError: the file was begun with another head, or cannot be written.
+            ConfigError: the file was begun with another head, or cannot be read or written.
         """
-        self.path = path
+        self._path = path
+        self.episodes: list[JudgedEpisode] = []
+        """All that the file holds."""
         try:
             if path.exists() and path.stat().st_size:
-                found, screens = read_judged(path)
+                found, self.episodes = read_judged(path)
                 if found != head:
                     raise ConfigError(
-                        f"'{path}' was collected with other settings ({found.settings}, now "
-                        f"{head.settings}); give the same ones, or another file"
+                        f"'{path}' was collected for '{found.purpose}' with {found.settings}; now "
+                        f"for '{head.purpose}' with {head.settings}. Give the same, or another file"
                     )
-                self.done = {(s.task, s.seed) for s in screens}
             else:
                 write_atomic(path, msgspec.json.encode(head) + b"\n")
-                self.done = set()
             self._file = LineFile(path)
         except OSError as error:
             raise ConfigError(f"cannot write '{path}': {error}") from error
 
-    def add(self, screens: Iterable[JudgedScreen]) -> None:
-        """Append the screens of one episode."""
-        kept = list(screens)
+    @property
+    def done(self) -> set[tuple[str, int]]:
+        """Task and seed of each episode."""
+        return {(episode.task, episode.seed) for episode in self.episodes}
+
+    def add(self, episode: JudgedEpisode) -> None:
+        """Append an episode. Raises ``ConfigError`` if it cannot be written."""
         try:
-            self._file.extend([msgspec.json.encode(screen) for screen in kept])
+            self._file.append(msgspec.json.encode(episode))
         except OSError as error:
             raise ConfigError(
-                f"cannot write '{self.path}': {error}. What was written before is safe; the same "
-                "command goes on from there"
+                f"cannot write '{self._path}': {error}. What was written before is safe, and the "
+                "same command goes on from there"
             ) from error
-        self.done |= {(screen.task, screen.seed) for screen in kept}
+        self.episodes.append(episode)
 
     def close(self) -> None:
+        """Close the file."""
         self._file.close()
 
 
-def read_judged(path: Path) -> tuple[CorpusHead, list[JudgedScreen]]:
-    """The head and all screens of a file; an incomplete last line is left out.
+def read_judged(
+    path: Path, *, purpose: Purpose | None = None
+) -> tuple[JudgedHead, list[JudgedEpisode]]:
+    """The head and all episodes of a file. An incomplete last line is left out.
 
     Raises:
-        ConfigError: there is no such file, or it is not one of judged screens.
+        ConfigError: there is no such file, it is not one of judged episodes, or it is not for this
+            purpose.
     """
     try:
-        raw = path.read_bytes()
-        lines = raw[: raw.rfind(b"\n") + 1].splitlines()
-        head = msgspec.json.decode(lines[0] if lines else b"", type=CorpusHead)
-        decoder = msgspec.json.Decoder(JudgedScreen)
-        return head, [decoder.decode(line) for line in lines[1:]]
-    except (OSError, msgspec.MsgspecError, UnicodeError) as error:
-        raise ConfigError(f"'{path}' is not a file of judged screens: {error}") from error
+        lines = whole_lines(path)
+        head = msgspec.json.decode(lines[0] if lines else b"", type=JudgedHead)
+        decoder = msgspec.json.Decoder(JudgedEpisode)
+        episodes = [decoder.decode(line) for line in lines[1:]]
+    except (OSError, msgspec.MsgspecError, UnicodeError, ValueError) as error:
+        raise ConfigError(f"'{path}' is not a file of judged episodes: {error}") from error
+    if purpose is not None and head.purpose != purpose:
+        raise ConfigError(
+            f"'{path}' was collected for '{head.purpose}', expected a file for '{purpose}'"
+        )
+    return head, episodes
 
 
 def balanced(
@@ -136,27 +156,32 @@ def balanced(
 ) -> list[JudgedScreen]:
     """Screens with as many right as wrong replies in all, in random order.
 
-    Of each screen at most half of ``most`` replies are right and half are wrong, drawn at random.
-    Then single replies of the more frequent label are left out. A reply that is left out of one
-    screen is not replaced.
+    Of each screen at most ``most`` replies are kept: half of them right and half wrong, or more of
+    one label if there are fewer of the other. Wrong replies of agents are kept before those of an
+    adversary, because they are the ones that a critic meets. Then replies of the more frequent label are left out
+    at random until both are equal.
     """
-    drawn: list[tuple[JudgedScreen, list[JudgedReply]]] = []
-    for screen in screens:
-        kept: list[JudgedReply] = []
-        for label in (True, False):
-            own = [reply for reply in screen.replies if reply.right == label]
-            kept += rng.sample(own, min(len(own), most // 2))
-        drawn.append((screen, kept))
-    rights = sum(reply.right for _, kept in drawn for reply in kept)
-    wrongs = sum(len(kept) for _, kept in drawn) - rights
-    more = rights > wrongs
-    places = [(k, r) for k, (_, kept) in enumerate(drawn) for r in kept if r.right == more]
-    left_out = {(k, id(r)) for k, r in rng.sample(places, abs(rights - wrongs))}
+    drawn = [(screen, _some(screen, rng, most)) for screen in screens]
+    places = [(k, reply) for k, (_, kept) in enumerate(drawn) for reply in kept]
+    right = [(k, id(reply)) for k, reply in places if reply.right]
+    wrong = [(k, id(reply)) for k, reply in places if not reply.right]
+    more, less = (right, wrong) if len(right) > len(wrong) else (wrong, right)
+    left_out = set(rng.sample(more, len(more) - len(less)))
     found = []
     for k, (screen, kept) in enumerate(drawn):
         replies = [reply for reply in kept if (k, id(reply)) not in left_out]
         if replies:
-            rng.shuffle(replies)
             found.append(msgspec.structs.replace(screen, replies=tuple(replies)))
     rng.shuffle(found)
     return found
+
+
+def _some(screen: JudgedScreen, rng: random.Random, most: int) -> list[JudgedReply]:
+    right = [reply for reply in screen.replies if reply.right]
+    wrong = [reply for reply in screen.replies if not reply.right]
+    few = min(len(right), max(most // 2, most - len(wrong)))
+    rng.shuffle(wrong)
+    wrong.sort(key=lambda reply: reply.kind == "adversary")
+    kept = [*rng.sample(right, few), *wrong[: most - few]]
+    rng.shuffle(kept)
+    return kept
