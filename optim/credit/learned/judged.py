@@ -158,8 +158,8 @@ def balanced(
 
     Of each screen at most ``most`` replies are kept: half of them right and half wrong, or more of
     one label if there are fewer of the other. Wrong replies of agents are kept before those of an
-    adversary, because they are the ones that a critic meets. Then replies of the more frequent label are left out
-    at random until both are equal.
+    adversary, because they are the ones that a critic meets. Then replies of the more frequent
+    label are left out at random until both are equal.
     """
     drawn = [(screen, _some(screen, rng, most)) for screen in screens]
     places = [(k, reply) for k, (_, kept) in enumerate(drawn) for reply in kept]
