@@ -105,6 +105,25 @@ class ScoringModel(ChatModel, Protocol):
 
 
 @runtime_checkable
+class ChoosingModel(ChatModel, Protocol):
+    """A model that can also weigh a few short replies, such as "yes" and "no"."""
+
+    async def probabilities(
+        self, requests: Sequence[Request], options: Sequence[str]
+    ) -> list[tuple[float, ...]]:
+        """Probability of each option as the reply, among the options only; they sum to 1.
+
+        An option is known by its first token. Requests of one call that begin alike, such as
+        questions about one screen, may share the work for their beginning.
+
+        Raises:
+            ConfigError: there are fewer than two options, or two with the same first token.
+            ModelError: the model cannot answer.
+        """
+        ...
+
+
+@runtime_checkable
 class StreamingModel(ChatModel, Protocol):
     """A model whose reply can be read while it is being written."""
 

@@ -27,8 +27,8 @@ from swarm_ui.adapter_metadata import read_metadata
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatMessage, Decision, Request
 from swarm_ui.nodes.models.pretrained.catalogue import model_folder
+from swarm_ui.nodes.models.transformers.choosing_model import ChoosingInProcessModel
 from swarm_ui.nodes.models.transformers.decoding import Continuation, Row, accepts
-from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel
 from swarm_ui.prompts import as_chat, format_named
 
 _LIKE_A_MARK = re.compile(r"<[^<>\s]{1,60}>|\[[^\[\]\s]{1,60}\]")
@@ -52,7 +52,7 @@ class ChatPrompt:
     """What the chat is about; ``None``: the request was a chat."""
 
 
-class CausalModel(InProcessModel[ChatPrompt]):
+class CausalModel(ChoosingInProcessModel[ChatPrompt]):
     """A transformers language model with its tokenizer, chat template and named adapters.
 
     A tokenizer without a chat template gets a plain one: ``System: …``, ``User: …`` and
@@ -280,6 +280,10 @@ class CausalModel(InProcessModel[ChatPrompt]):
     def _sampled(self, prompt: ChatPrompt, new: Continuation, text: str) -> tuple[int, ...]:
         ids = new.ids if new.end is None else [*new.ids, new.end]
         return () if ids == self._spoken(prompt, text) else tuple(ids)
+
+    def _first_token(self, option: str) -> int:
+        ids = self._tokens(option, literal=True)
+        return ids[0] if ids else self._end
 
     def _proposal(self, prompt: ChatPrompt, action: str) -> list[int] | None:
         decision, read = prompt.decision, parse_action(action)
