@@ -18,6 +18,10 @@ class CorpusConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Which samples are made from a walk, and which are kept."""
 
     levels: tuple[int, ...] = LEVELS
+    prompt_format: str = "json"
+    """How prompts and replies are written; see :mod:`swarm_ui.prompts`."""
+    reasons: bool = True
+    """Whether replies give a reason before their action."""
     seed: int = 0
     max_steps: int | None = 30
     """Most steps of a walk; the environment may end it earlier."""

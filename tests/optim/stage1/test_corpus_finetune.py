@@ -34,7 +34,8 @@ from swarm_ui.optim.stage1.__main__ import main
 from swarm_ui.optim.stage1.corpus.exports import conversational
 from swarm_ui.optim.stage1.finetune import stage as stage_module
 from swarm_ui.optim.stage1.finetune.finetune import STAGES
-from swarm_ui.optim.stage1.finetune.stage import Stage, _Finite, load_tokenizer
+from swarm_ui.optim.stage1.finetune.encoding import load_tokenizer
+from swarm_ui.optim.stage1.finetune.stage import Stage, _Finite
 
 ROOT = Path(__file__).resolve().parents[3]
 QUICK = {"max_steps": 2, "batch_size": 2, "accumulate": 1, "max_length": 2048,
