@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import msgspec
 
-from swarm_ui.action import Abstain, Action, Unparsed, parse_action, parse_reply
+from swarm_ui.action import Abstain, Action, Unparsed
 from swarm_ui.agent_view import AgentView, View, Window, identity, shuffled, windowed
 from swarm_ui.errors import ModelError
 from swarm_ui.message import Message
 from swarm_ui.model import ChatModel, Completion, Decision, Request, StreamingModel
 from swarm_ui.node import NodeContext, NodeReply
+from swarm_ui.prompts import format_named
 from swarm_ui.trace.records import hear
 
 
@@ -76,7 +77,8 @@ class AgentNode:
     def _reply(
         self, completion: Completion, view: View, decision: Decision, request: Request
     ) -> NodeReply:
-        shown = parse_reply(completion.text) if view.partial else parse_action(completion.text)
+        reads = format_named(completion.prompt_format)
+        shown = reads.parse(completion.text, view.observation, partial=view.partial)
         action, error = None, None
         if isinstance(shown, Unparsed):
             error = shown.reason
@@ -99,6 +101,7 @@ class AgentNode:
             order=None if self.view == "same" else view.order,
             temperature=request.temperature,
             seed=request.seed,
+            prompt_format=completion.prompt_format,
         )
 
 

@@ -14,9 +14,10 @@ import msgspec
 from swarm_ui.action import Abstain, Action, ActionKey
 from swarm_ui.ballot import TieRule, by_seed, winner
 from swarm_ui.errors import ConfigError, ModelError
-from swarm_ui.message import Message, abstains
+from swarm_ui.message import Message
 from swarm_ui.model import Request, ScoringModel
 from swarm_ui.node import ModelNode, NodeContext, NodeReply, Scope, Source, Ties
+from swarm_ui.prompts import abstains
 
 T = TypeVar("T")
 _POINTING = frozenset({"click", "double_tap", "long_press", "input_text", "select"})

@@ -89,7 +89,7 @@ NAMES = {
         "AndroidWorldEnvironment": "environments.androidworld.environment:AndroidWorldEnvironment",
     },
     "graph": {"CollabGraph": "graph.graph:CollabGraph"},
-    "message": {"passes": "message:abstains"},
+    "message": {"passes": "prompts:abstains", "abstains": "prompts:abstains"},
     "optim.edges": {"EdgeDistribution": "optim.edges.distribution:EdgeDistribution"},
     "optim.stage1": {
         "Stage1Config": "optim.stage1.supervised:Stage1Config",

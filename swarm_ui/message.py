@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from swarm_ui.action import Abstain, Action, parse_reply
+from swarm_ui.action import Action
 from swarm_ui.deprecation import renamed_names
 
 
@@ -42,13 +42,8 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     error: str | None = None
     """Why there is no valid proposal; ``None`` if there was no error. If a node fails, its
     successors receive a message with an error (a tombstone)."""
-
-
-def abstains(message: Message) -> bool:
-    """Whether the agent abstains: the message has neither a proposal nor a failure."""
-    if message.action is not None or message.error is not None:
-        return False
-    return isinstance(parse_reply(message.content), Abstain)
+    prompt_format: str = "json"
+    """The format of the content, see :mod:`swarm_ui.prompts`."""
 
 
 class Heard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -60,6 +55,8 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     action: Action | None = None
     own: bool = False
     """True for the receiver's own message of an earlier round."""
+    prompt_format: str = "json"
+    """The format of the content."""
 
 
 if not TYPE_CHECKING:  # type checkers know only the present names

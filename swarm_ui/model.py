@@ -70,6 +70,8 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
     model: str = ""
     adapter: str | None = None
     """Adapter and version that answered, ``"agent_2@7"``."""
+    prompt_format: str = "json"
+    """The format of the text, see :mod:`swarm_ui.prompts`."""
 
 
 @runtime_checkable

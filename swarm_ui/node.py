@@ -73,6 +73,8 @@ class NodeReply(msgspec.Struct, frozen=True, kw_only=True):
     """Messages sent inside a nested graph."""
     skipped: tuple[str, ...] = ()
     """Ids of the skipped calls inside a nested graph."""
+    prompt_format: str = "json"
+    """The format of the content, see :mod:`swarm_ui.prompts`."""
 
 
 class Source(NamedTuple):

@@ -102,8 +102,10 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         return (self.goal, self.app, self.elements)
 
 
-def render(observation: Observation) -> str:
+def render(observation: Observation, line: Callable[[Element], str] | None = None) -> str:
     """The screen as text for a language model: one line per element, the index first.
+
+    ``line`` writes an element in another way.
 
     With ``geometry``, a line ends with the element's bounds, size or cell. A list that goes on says
     so in a line of its own.
@@ -113,7 +115,8 @@ def render(observation: Observation) -> str:
     0: button "Save"
     """
     tells, size = _GEOMETRY[observation.geometry], _size(observation)
-    lines = [" ".join([_line(e), *tells(e.bounds, size)]) for e in observation.elements]
+    write = line or _line
+    lines = [" ".join([write(e), *tells(e.bounds, size)]) for e in observation.elements]
     before, after = observation.more or (0, 0)
     if before:
         lines.insert(0, f"({before} more elements come before these: scroll up)")

@@ -28,6 +28,7 @@ def spoken(reply: NodeReply | Message, context: NodeContext) -> Message:
         logprob=reply.logprob,
         usage=reply.usage,
         error=reply.error if reply.error is None else sound(reply.error),
+        prompt_format=reply.prompt_format,
     )
 
 

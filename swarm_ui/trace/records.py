@@ -16,9 +16,10 @@ from swarm_ui.action import Action
 from swarm_ui.agent_view import View, identity
 from swarm_ui.errors import Failure, MaybeFailure
 from swarm_ui.graph.topology import Edge
-from swarm_ui.message import Heard, Message, Usage, abstains
+from swarm_ui.message import Heard, Message, Usage
 from swarm_ui.model import Decision
 from swarm_ui.observation import Observation
+from swarm_ui.prompts.spoken import abstains
 
 TRACE_VERSION = 1
 
@@ -200,4 +201,5 @@ def hear(message: Message, view: View, *, listener: str) -> Heard:
         content=message.content if message.error is None else f"[failed: {message.error}]",
         action=action,
         own=message.sender == listener,
+        prompt_format=message.prompt_format,
     )

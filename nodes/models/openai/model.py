@@ -25,7 +25,7 @@ from swarm_ui.nodes.models.openai.settings import (
     RetryPolicy,
     with_deprecated,
 )
-from swarm_ui.prompts import as_chat, transcript, with_picture, with_schema
+from swarm_ui.prompts import as_chat, format_named, transcript, with_picture, with_schema
 
 _CHECK_SECONDS = 5.0
 _UNSUPPORTED = frozenset({400, 404, 422, 501})
@@ -275,6 +275,7 @@ class OpenAIModel:
                 logprob=answer.logprob,
                 model=reply.model or call.model,
                 adapter=None if request.adapter is None else call.model,
+                prompt_format="json" if request.decision is None else self._options.prompt_format,
             )
             for answer, share in zip(reply.answers, shares, strict=True)
         ]
@@ -311,7 +312,8 @@ class OpenAIModel:
         return ChatCall(body, most, prompt, served, price)
 
     def _chat(self, request: Request, *, schema_in_prompt: bool) -> tuple[ChatMessage, ...]:
-        chat = as_chat(request, self._options.render)
+        form = format_named(self._options.prompt_format)
+        chat = as_chat(request, self._options.render or form.chat)
         png = None if request.decision is None else request.decision.observation.png
         if self._options.vision and png is not None:
             chat = with_picture(chat, png)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from swarm_ui.budget import Budget
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import ChatMessage, Decision
-from swarm_ui.prompts import decision_chat
+from swarm_ui.prompts import format_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class ChatOptions:
     """What is written into each request.
 
     Raises:
-        ConfigError: ``extra_body`` cannot be written as JSON.
+        ConfigError: ``extra_body`` cannot be written as JSON, or there is no such format.
     """
 
     extra_body: Mapping[str, object] = field(default_factory=dict)
@@ -80,10 +80,13 @@ class ChatOptions:
     """The model accepts images: the screenshot of a decision, if there is one, is sent."""
     token_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """The endpoint's name for the limit of tokens of a reply."""
-    render: Callable[[Decision], tuple[ChatMessage, ...]] = decision_chat
-    """Turns a decision into a chat."""
+    prompt_format: str = "json"
+    """How decisions are written and replies are read; see :data:`swarm_ui.prompts.FORMATS`."""
+    render: Callable[[Decision], tuple[ChatMessage, ...]] | None = None
+    """Turns a decision into a chat; ``None``: the format's own way."""
 
     def __post_init__(self) -> None:
+        format_named(self.prompt_format)
         try:
             json.dumps(dict(self.extra_body))
         except (TypeError, ValueError) as error:

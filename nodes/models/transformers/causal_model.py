@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,10 @@ from transformers import (
 
 from swarm_ui.action import Unparsed, parse_action
 from swarm_ui.errors import ConfigError, ModelError
-from swarm_ui.model import ChatMessage, Request
+from swarm_ui.model import ChatMessage, Decision, Request
 from swarm_ui.nodes.models.transformers.decoding import Row, accepts
 from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel
-from swarm_ui.prompts import as_chat
+from swarm_ui.prompts import as_chat, format_named
 
 _LIKE_A_MARK = re.compile(r"<[^<>\s]{1,60}>|\[[^\[\]\s]{1,60}\]")
 _HEADING = re.compile(r"^\\*(?:system|user|assistant):", re.IGNORECASE | re.MULTILINE)
@@ -42,6 +42,9 @@ class ChatPrompt:
 
     ids: list[int]
     text: str
+    prompt_format: str = "json"
+    decision: Decision | None = None
+    """What the chat is about; ``None``: the request was a chat."""
 
 
 class CausalModel(InProcessModel[ChatPrompt]):
@@ -61,10 +64,20 @@ class CausalModel(InProcessModel[ChatPrompt]):
         tokenizer: PreTrainedTokenizerBase,
         *,
         name: str = "",
+        prompt_format: str = "json",
     ) -> None:
-        """``network``: with a key-value cache; ``tokenizer``: of the same vocabulary; ``name``: for
-        traces, the network's own by default. Raises ``ConfigError`` if they do not fit together, or
-        there is no end token."""
+        """
+        Args:
+            network: a network with a key-value cache.
+            tokenizer: of the same vocabulary.
+            name: for traces; the network's own by default.
+            prompt_format: how decisions are written and replies are read; see
+                :data:`swarm_ui.prompts.FORMATS`. An adapter may have its own
+                (:attr:`adapter_formats`).
+
+        Raises:
+            ConfigError: they do not fit together, there is no end token, or no such format.
+        """
         if "past_key_values" not in accepts(network):
             raise ConfigError(
                 f"{type(network).__name__} has no key-value cache; a model here must be a causal "
@@ -88,6 +101,9 @@ class CausalModel(InProcessModel[ChatPrompt]):
             stops=stops,
             targets="all-linear",
         )
+        self.prompt_format = format_named(prompt_format).name
+        self.adapter_formats: dict[str, str] = {}
+        """The formats of adapters that were trained with another one, by the adapter's name."""
         config = network.config.get_text_config()
         self._context: int | None = getattr(config, "max_position_embeddings", None)
 
@@ -99,6 +115,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
         device: str = "cpu",
         dtype: torch.dtype | str = "auto",
         name: str = "",
+        prompt_format: str = "json",
     ) -> CausalModel:
         """Network and tokenizer as transformers saves them.
 
@@ -107,6 +124,8 @@ class CausalModel(InProcessModel[ChatPrompt]):
                 downloaded unless transformers is set to be offline.
             device: the device on which the model runs.
             dtype: the type of the weights; ``"auto"``: as saved.
+            name: for traces; the folder's by default.
+            prompt_format: how decisions are written and replies are read.
 
         Raises:
             ConfigError: there is no such model, or not all of its parts.
@@ -132,12 +151,15 @@ class CausalModel(InProcessModel[ChatPrompt]):
                 f"the weights in '{folder_or_name}' lack {len(missing)} of the network's, such as "
                 f"{missing[0]}; save the model again, with all of its files"
             )
-        return cls(network.to(device), tokenizer, name=name or place.name)
+        return cls(
+            network.to(device), tokenizer, name=name or place.name, prompt_format=prompt_format
+        )
 
     # -- tokens -------------------------------------------------------------------------------
 
     def _read(self, request: Request) -> ChatPrompt:
-        chat = as_chat(request)
+        form = self.format_of(request.adapter)
+        chat = as_chat(request, format_named(form).chat)
         if any(turn.images for turn in chat):
             raise ModelError(
                 f"'{self.name}' reads text only, and the chat has images; "
@@ -149,7 +171,12 @@ class CausalModel(InProcessModel[ChatPrompt]):
                 f"the prompt has {len(prompt.ids)} tokens; '{self.name}' accepts at most "
                 f"{self._context}, its reply included"
             )
-        return prompt
+        return replace(prompt, prompt_format=form, decision=request.decision)
+
+    def format_of(self, adapter: str | None) -> str:
+        """The format of prompts and replies with an adapter (or a version of it)."""
+        name = (adapter or "").partition("@")[0]
+        return self.adapter_formats.get(name, self.prompt_format)
 
     def _prompt(self, chat: Sequence[ChatMessage]) -> ChatPrompt:
         tokenizer = self.tokenizer
@@ -187,11 +214,26 @@ class CausalModel(InProcessModel[ChatPrompt]):
     def _shown(self, prompt: ChatPrompt) -> str:
         return prompt.text
 
+    def _format(self, prompt: ChatPrompt) -> str:
+        return prompt.prompt_format if prompt.decision is not None else "json"
+
     def _reply(self, prompt: ChatPrompt, reply: str) -> list[int] | None:
-        if isinstance(parse_action(reply), Unparsed):
-            return None
+        decision, form = prompt.decision, format_named(prompt.prompt_format)
+        if decision is not None:
+            read = form.parse(reply, decision.observation, partial=decision.partial)
+            if isinstance(read, Unparsed):
+                return None
         literal = self._marks.search(reply) is not None
         return [*self._tokens(reply, literal=literal), self._end]
+
+    def _proposal(self, prompt: ChatPrompt, action: str) -> list[int] | None:
+        decision, read = prompt.decision, parse_action(action)
+        if isinstance(read, Unparsed):
+            return None
+        if decision is None or prompt.prompt_format == "json":
+            return self._reply(prompt, action)
+        form = format_named(prompt.prompt_format)
+        return self._reply(prompt, form.write(read, decision.observation))
 
 
 def _plain(turns: Sequence[tuple[str, str]]) -> str:

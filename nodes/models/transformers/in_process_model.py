@@ -117,7 +117,15 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
 
     @abstractmethod
     def _reply(self, prompt: P, reply: str) -> list[int] | None:
-        """Tokens of a JSON reply, with the end token; ``None``: it is not an action."""
+        """Tokens of a reply as it is, with the end token; ``None``: it holds no action."""
+
+    def _proposal(self, prompt: P, action: str) -> list[int] | None:
+        """Tokens of the reply that proposes a JSON action; ``None``: it is not an action."""
+        return self._reply(prompt, action)
+
+    def _format(self, prompt: P) -> str:
+        """The format of prompts and replies."""
+        return "json"
 
     # -- requests -----------------------------------------------------------------------------
 
@@ -134,7 +142,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         """See :class:`swarm_ui.model.ScoringModel`."""
         with self._leased(requests) as versions:
             jobs = zip(self._jobs(requests, versions), replies, strict=True)
-            read = [(job, self._reply(job.prompt, reply)) for job, reply in jobs]
+            read = [(job, self._proposal(job.prompt, reply)) for job, reply in jobs]
             usable = [(job, ids) for job, ids in read if ids is not None]
             scores = iter(await self._scores.ask(usable, _run_of(requests)))
         self.counters.scored += len(requests)
@@ -194,6 +202,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
             logprob=new.logprob,
             model=self.name,
             adapter=job.version,
+            prompt_format=self._format(job.prompt),
         )
 
     def _score(self, asked: Sequence[tuple[_Job[P], list[int]]]) -> list[float]:

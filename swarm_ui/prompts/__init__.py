@@ -1,0 +1,59 @@
+"""Prompts: decisions as chat text in several formats, messages of agents, and transcripts.
+
+Content from outside (the screen, labels in the history, messages of other agents) may be hostile.
+It is placed where it cannot be mistaken for anything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from swarm_ui.errors import ConfigError, ModelError
+from swarm_ui.model import ChatMessage, Decision, Request
+from swarm_ui.prompts.compact_format import CompactFormat
+from swarm_ui.prompts.json_format import HISTORY, JsonFormat, context, decision_chat, said, summary
+from swarm_ui.prompts.prompt_format import FreeText, PromptFormat, Reply
+from swarm_ui.prompts.quoting import LONGEST_LABEL
+from swarm_ui.prompts.spoken import abstains, reason_of, utterance
+from swarm_ui.prompts.transcripts import (
+    chat_of,
+    picture_size,
+    transcript,
+    with_picture,
+    with_schema,
+)
+
+__all__ = [
+    "FORMATS", "HISTORY", "LONGEST_LABEL", "CompactFormat", "FreeText", "JsonFormat",
+    "PromptFormat", "Reply", "abstains", "as_chat", "chat_of", "context", "decision_chat",
+    "format_named", "picture_size", "reason_of", "said", "summary", "transcript", "utterance",
+    "with_picture", "with_schema",
+]  # fmt: skip
+
+FORMATS: dict[str, PromptFormat] = {
+    format.name: format for format in (JsonFormat(), CompactFormat())
+}
+"""The formats of prompts, by name."""
+
+
+def format_named(name: str) -> PromptFormat:
+    """The format of this name. Raises ``ConfigError`` if there is none."""
+    if name not in FORMATS:
+        raise ConfigError(f"no prompt format {name!r}; expected {' or '.join(FORMATS)}")
+    return FORMATS[name]
+
+
+def as_chat(
+    request: Request, render: Callable[[Decision], tuple[ChatMessage, ...]] = decision_chat
+) -> tuple[ChatMessage, ...]:
+    """The chat of a request. If the request has a decision, ``render`` converts it to a chat.
+
+    Raises:
+        ModelError: the request has both a decision and a chat, or neither.
+    """
+    if request.chat is not None and request.decision is None:
+        return request.chat
+    if request.decision is not None and request.chat is None:
+        return render(request.decision)
+    got = "neither" if request.chat is None else "both"
+    raise ModelError(f"a request needs either 'decision' or 'chat', got {got}; set exactly one")

@@ -1,0 +1,290 @@
+r"""Short prompts and replies, for language models that were trained on them.
+
+::
+
+    Goal: add the expense oil 15                     the user's goal, in one line
+    App: expenses                                    "Page:" where the page ends the task
+    Done: open_app expenses; click add expense       the last actions, by label
+    Screen:
+    item [0] field = (empty)                         label, index, role, then the state
+    save [1] button
+    Messages:                                        only if there are any
+    you: click save [1]
+    agent_1: the item is missing; input_text item [0] : oil
+
+A reply is one line such as ``click save [1]``, ``input_text item [0] : oil``, ``scroll down``,
+``answer 15`` or ``status complete``, after an optional line with the reason. Labels come before
+indices, in screens and in replies: a pretrained model copies a label from the goal, and then reads
+off its index.
+
+Every text from outside is put on one line, so that no text can imitate another line.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from swarm_ui.action import ACTION_TYPES, Abstain, Action, ActionType, Unparsed, parse_action, unfit
+from swarm_ui.json_text import LONGEST
+from swarm_ui.message import Heard
+from swarm_ui.model import ChatMessage, Decision
+from swarm_ui.observation import Element, Observation, Past, render
+from swarm_ui.prompts.possible_actions import Choice, possible_actions
+from swarm_ui.prompts.prompt_format import FreeText, Reply
+from swarm_ui.prompts.quoting import flat
+from swarm_ui.prompts.spoken import PASS, reason_of
+
+HISTORY = 6
+"""Number of past actions in a prompt."""
+TEXT_TOKENS = 24
+"""Most tokens of a text in an action, where decoding is constrained."""
+LONGEST_TEXT = 120
+"""Most characters of a label, a value or a past action; the rest is replaced with ``…``."""
+LONGEST_MESSAGE = 400
+"""The same for the reason in a message."""
+
+_POINTING = ("click", "double_tap", "long_press")
+_TYPING = ("input_text", "select")
+_MOVING = ("scroll", "swipe")
+_BARE = ("navigate_home", "navigate_back", "keyboard_enter", "wait")
+_INDEX = re.compile(r"\[([0-9]{1,9})\]")
+_SYSTEM = "Operate the screen."
+_PART = "You see a part of the screen. Others see other parts. Without a useful action: pass"
+
+
+class CompactFormat:
+    """See the module."""
+
+    name = "compact"
+
+    def chat(self, decision: Decision) -> tuple[ChatMessage, ...]:
+        """A system turn, lest a chat template add a long one, and a turn of the user."""
+        return (ChatMessage("system", _SYSTEM), ChatMessage("user", "\n".join(_lines(decision))))
+
+    def write(self, action: Action | Abstain, observation: Observation, reason: str = "") -> str:
+        """One line; what has no short form (coordinates, key codes) is written as JSON."""
+        said = PASS if isinstance(action, Abstain) else _written(action, observation)
+        return f"{flat(reason)}\n{said}" if reason else said
+
+    def parse(
+        self, reply: str, observation: Observation, *, partial: bool = False
+    ) -> Action | Abstain | Unparsed:
+        """The action on the last line.
+
+        The index decides which element is meant. A label without an index is accepted if exactly
+        one element has it.
+        """
+        if len(reply) > LONGEST:
+            reason = f"the reply has {len(reply)} characters; at most {LONGEST} are read"
+            return Unparsed(reason=reason, text=reply)
+        line = reply.strip().rpartition("\n")[2].strip()
+        if line == PASS and partial:
+            return Abstain()
+        if line.startswith("{"):
+            return parse_action(line)
+        try:
+            action = _read(line, observation)
+        except (ValueError, msgspec.ValidationError) as error:
+            return Unparsed(reason=str(error), text=reply)
+        wrong = unfit(action)
+        return action if wrong is None else Unparsed(reason=wrong, text=reply)
+
+    def reason(self, reply: str) -> str:
+        """The lines before the action."""
+        return reason_of(reply, self.name)
+
+    def replies(self, decision: Decision) -> list[Reply]:
+        """Each action that is possible, without a reason."""
+        return [_reply(choice) for choice in possible_actions(decision)]
+
+
+# -- prompts --------------------------------------------------------------------------------------
+
+
+def _lines(decision: Decision) -> Iterator[str]:
+    screen = decision.observation
+    yield f"Goal: {flat(screen.goal)}"
+    ends_itself = screen.actions and "status" not in screen.actions
+    yield f"{'Page' if ends_itself else 'App'}: {_short(screen.app)}"
+    done = [_done(past) for past in screen.history[-HISTORY:]]
+    if len(screen.history) > HISTORY:
+        done.insert(0, "…")
+    yield f"Done: {'; '.join(done) or 'nothing'}"
+    yield "Screen:"
+    yield render(screen, _element) or "(empty)"
+    if decision.partial:
+        yield _PART
+    if decision.heard:
+        yield "Messages:"
+        yield from (_message(heard, screen) for heard in decision.heard)
+
+
+def _element(element: Element) -> str:
+    parts = [_named(element.label, element.index), element.role]
+    if element.value is not None:
+        parts.append(f"= {_short(element.value) or '(empty)'}")
+    if element.hint and element.hint != element.label:
+        parts.append(f"({_short(element.hint)})")
+    if element.checked is not None:
+        parts.append("on" if element.checked else "off")
+    if element.selected:
+        parts.append("selected")
+    if not element.enabled:
+        parts.append("disabled")
+    if element.scrollable:
+        parts.append("scrollable")
+    return " ".join(parts)
+
+
+def _done(past: Past) -> str:
+    action = past.action
+    words: list[str] = [action.action_type, past.label or action.target or ""]
+    words += [w or "" for w in (action.direction, action.goal_status, action.app_name)]
+    said = " ".join(filter(None, words))
+    return _short(said if action.text is None else f"{said} : {action.text}")
+
+
+def _message(heard: Heard, screen: Observation) -> str:
+    """A message in one line: who said it, the reason, and the action in the reader's indices."""
+    who = "you" if heard.own else _short(heard.sender)
+    said = "" if heard.action is None else _written(heard.action, screen)
+    reason = flat(reason_of(heard.content, heard.prompt_format))
+    if len(reason) > LONGEST_MESSAGE:
+        reason = f"{reason[:LONGEST_MESSAGE]}…"
+    return f"{who}: {'; '.join(filter(None, (reason, said)))}"
+
+
+# -- replies --------------------------------------------------------------------------------------
+
+
+def _written(action: Action, screen: Observation) -> str:
+    kind = action.action_type
+    given = {name for name in action.__struct_fields__ if getattr(action, name) is not None}
+    given -= {"action_type", "target"}
+    element = screen.element(action.index)
+    label = element.label if element is not None else action.target or ""
+    line = None
+    if kind in _POINTING and given == {"index"}:
+        line = f"{kind} {_named(label, action.index)}"
+    elif kind in _TYPING and given == {"index", "text"}:
+        line = f"{kind} {_named(label, action.index)} : {_quoted(action.text or '')}"
+    elif kind in _MOVING and given == {"direction"}:
+        line = f"{kind} {action.direction}"
+    elif kind in _MOVING and given == {"direction", "index"}:
+        line = f"{kind} {action.direction} {_named(label, action.index)}"
+    elif kind == "answer" and given == {"text"}:
+        line = f"{kind} {_quoted(action.text or '')}"
+    elif kind == "open_app" and given == {"app_name"}:
+        line = f"{kind} {_quoted(action.app_name or '')}"
+    elif kind == "status" and given == {"goal_status"}:
+        line = f"{kind} {action.goal_status}"
+    elif kind in _BARE and not given:
+        line = kind
+    return action.json() if line is None else line
+
+
+def _reply(choice: Choice) -> Reply:
+    line: str = choice.kind
+    if choice.index is not None:
+        line += f" {_named(choice.label, choice.index)}"
+    line += f" {choice.direction or choice.goal_status or ''}".rstrip()
+    if choice.text_field is None:
+        return (line,)
+    # The space before the text belongs to its first token.
+    return (f"{line} :" if choice.index is not None else line, FreeText(TEXT_TOKENS))
+
+
+def _read(line: str, screen: Observation) -> Action:
+    """Raises ``ValueError`` if the line is not an action."""
+    kind, _, rest = line.partition(" ")
+    rest = rest.strip()
+    if kind not in ACTION_TYPES:
+        raise ValueError(
+            f"unknown action {kind[:80]!r} on the last line; expected one of "
+            f"{', '.join(ACTION_TYPES)}"
+        )
+    known: ActionType = kind  # type: ignore[assignment]
+    if kind in _POINTING:
+        index = _last_index(rest, screen)
+        return Action(action_type=known, target=_label(screen, index), index=index)
+    if kind in _TYPING:
+        index, text = _index_and_text(rest, screen)
+        return Action(action_type=known, target=_label(screen, index), index=index, text=text)
+    if kind in _MOVING:
+        direction, _, place = rest.partition(" ")
+        at = _last_index(place, screen) if place else None
+        fields = {"action_type": kind, "direction": direction, "index": at}
+        return msgspec.convert({k: v for k, v in fields.items() if v is not None}, Action)
+    if kind == "answer":
+        return Action(action_type=known, text=_unquoted(rest))
+    if kind == "open_app":
+        return Action(action_type=known, app_name=_unquoted(rest))
+    if kind == "status":
+        return msgspec.convert({"action_type": kind, "goal_status": rest}, Action)
+    if rest:
+        raise ValueError(f"{kind}: expected nothing after it, got {rest[:80]!r}")
+    return Action(action_type=known)
+
+
+def _last_index(text: str, screen: Observation) -> int:
+    found = _INDEX.findall(text)
+    if found and text.endswith("]"):
+        return int(found[-1])
+    return _only(text, screen)
+
+
+def _index_and_text(rest: str, screen: Observation) -> tuple[int, str]:
+    """The element and the text of ``label [index] : text``; both may contain brackets."""
+    ends = [m for m in _INDEX.finditer(rest) if rest[m.end() :].lstrip().startswith(":")]
+    if not ends:
+        label, colon, text = rest.partition(" : ")
+        if not colon:
+            raise ValueError(f"expected 'label [index] : text', got {rest[:80]!r}")
+        return _only(label, screen), _unquoted(text)
+    fitting = [m for m in ends if rest[: m.end()] == _named(_label(screen, int(m[1])), int(m[1]))]
+    end = (fitting or ends)[0]
+    return int(end[1]), _unquoted(rest[end.end() :].lstrip()[1:].strip())
+
+
+def _only(label: str, screen: Observation) -> int:
+    """The index of the only element with this label."""
+    wanted = label.strip().casefold()
+    found = [e.index for e in screen.elements if _short(e.label).casefold() == wanted]
+    if len(found) != 1 or not wanted:
+        count = "no element" if not found else f"{len(found)} elements"
+        raise ValueError(f"expected 'label [index]'; {count} on the screen named {label[:80]!r}")
+    return found[0]
+
+
+def _label(screen: Observation, index: int) -> str | None:
+    element = screen.element(index)
+    return None if element is None else element.label or None
+
+
+def _named(label: str | None, index: int | None) -> str:
+    return f"{_short(label or '')} [{index}]".strip()
+
+
+def _short(text: str) -> str:
+    one_line = flat(text).strip()
+    return one_line if len(one_line) <= LONGEST_TEXT else f"{one_line[:LONGEST_TEXT]}…"
+
+
+def _quoted(text: str) -> str:
+    """The text as it is, or as a JSON string if it could not be read back."""
+    plain = text and text == text.strip() and text[0] != '"' and text.isprintable()
+    return text if plain else json.dumps(text)
+
+
+def _unquoted(text: str) -> str:
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        try:
+            read = json.loads(text)
+        except ValueError:
+            return text
+        return str(read)
+    return text

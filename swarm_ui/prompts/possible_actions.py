@@ -1,0 +1,92 @@
+"""The actions that are possible on a screen, with open texts, for constrained decoding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from swarm_ui.action import ACTION_TYPES, ActionType, Direction, GoalStatus
+from swarm_ui.model import Decision
+from swarm_ui.observation import Element
+
+TextField = Literal["text", "app_name"]
+
+_TAPS: tuple[ActionType, ...] = ("long_press", "double_tap")
+_PLAIN: tuple[ActionType, ...] = ("navigate_back", "navigate_home", "keyboard_enter", "wait")
+_POINTING = frozenset({"click", "double_tap", "long_press", "input_text", "select"})
+_DEFAULT = tuple(kind for kind in ACTION_TYPES if kind not in (*_TAPS, "select"))
+"""The kinds that are offered on a screen that lists none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An action without its text."""
+
+    kind: ActionType | Literal["pass"]
+    label: str = ""
+    index: int | None = None
+    direction: Direction | None = None
+    goal_status: GoalStatus | None = None
+    text_field: TextField | None = None
+    """The field of the action that a text must fill; ``None``: it has no text."""
+
+
+def possible_actions(decision: Decision) -> Iterator[Choice]:
+    """Every action that the screen offers, each once.
+
+    Any enabled element can be clicked: what is not marked as clickable often is, on web pages.
+    An agent that sees a part of the screen may also abstain, and repeat the actions of others.
+    """
+    screen = decision.observation
+    offered = screen.actions or _DEFAULT
+    for element in screen.elements:
+        if element.enabled:
+            for kind in _kinds(element, offered):
+                yield _on(kind, element.label, element.index)
+    for plain in _PLAIN:
+        if plain in offered:
+            yield Choice(plain)
+    if "open_app" in offered:
+        yield Choice("open_app", text_field="app_name")
+    if "answer" in offered:
+        yield Choice("answer", text_field="text")
+    if "scroll" in offered:
+        for direction in get_args(Direction):
+            yield Choice("scroll", direction=direction)
+    if "status" in offered:
+        for status in get_args(GoalStatus):
+            yield Choice("status", goal_status=status)
+    if decision.partial:
+        yield Choice("pass")
+        yield from _hidden(decision)
+
+
+def _kinds(element: Element, offered: tuple[str, ...]) -> Iterator[ActionType]:
+    if "click" in offered:
+        yield "click"
+    for kind in _TAPS:
+        if kind in offered:
+            yield kind
+    if element.editable and "input_text" in offered:
+        yield "input_text"
+    if element.role == "field" and not element.editable and "select" in offered:
+        yield "select"
+
+
+def _on(kind: ActionType, label: str, index: int) -> Choice:
+    typed = kind in ("input_text", "select")
+    return Choice(kind, label, index, text_field="text" if typed else None)
+
+
+def _hidden(decision: Decision) -> Iterator[Choice]:
+    """Actions of others on elements that this agent does not see."""
+    seen = set[tuple[str, int]]()
+    for heard in decision.heard:
+        action = heard.action
+        if action is None or action.index is None or action.action_type not in _POINTING:
+            continue
+        key = (action.action_type, action.index)
+        if action.index >= len(decision.observation.elements) and key not in seen:
+            seen.add(key)
+            yield _on(action.action_type, action.target or "", action.index)

@@ -1,0 +1,66 @@
+"""How a decision is written for a language model, and how its reply is read.
+
+- :class:`~swarm_ui.prompts.json_format.JsonFormat` (``"json"``): instructions and JSON actions, for
+  large models that were not trained for this.
+- :class:`~swarm_ui.prompts.compact_format.CompactFormat` (``"compact"``): about 90 tokens for a
+  screen of the core phone, for models that were trained on it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from swarm_ui.action import Abstain, Action, Unparsed
+from swarm_ui.model import ChatMessage, Decision
+from swarm_ui.observation import Observation
+
+
+class FreeText(NamedTuple):
+    """A part of a reply that the model writes freely."""
+
+    max_tokens: int
+    without: str = "\n"
+    """Characters that it may not contain."""
+
+
+Reply = tuple[str | FreeText, ...]
+"""A reply: literal parts, and free ones between them. No two literal parts are adjacent."""
+
+
+class PromptFormat(Protocol):
+    """A form of prompts and replies."""
+
+    @property
+    def name(self) -> str: ...
+
+    def chat(self, decision: Decision) -> tuple[ChatMessage, ...]:
+        """The context of one agent, which is asked for one action."""
+        ...
+
+    def write(self, action: Action | Abstain, observation: Observation, reason: str = "") -> str:
+        """A reply. :meth:`parse` reads the action back, and :meth:`reason` the reason.
+
+        Args:
+            action: in the indices of ``observation``.
+            observation: the screen as the agent sees it.
+            reason: one line; line breaks become spaces.
+        """
+        ...
+
+    def parse(
+        self, reply: str, observation: Observation, *, partial: bool = False
+    ) -> Action | Abstain | Unparsed:
+        """The action of a reply, in the indices of ``observation``.
+
+        Its element may not exist: that is for the caller to check. With ``partial`` the agent sees
+        only a part of the screen, and may abstain.
+        """
+        ...
+
+    def reason(self, reply: str) -> str:
+        """The reply without its action; empty if it gives no reason."""
+        ...
+
+    def replies(self, decision: Decision) -> list[Reply]:
+        """Every possible reply in this context, for constrained decoding."""
+        ...

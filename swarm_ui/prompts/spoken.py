@@ -1,0 +1,67 @@
+"""What a message says to the agent that receives it: its reason, and its action."""
+
+from __future__ import annotations
+
+from swarm_ui.action import ACTION_TYPES, Abstain, Action, parse_reply
+from swarm_ui.json_text import objects
+from swarm_ui.message import Message
+from swarm_ui.prompts.quoting import cut
+
+PASS = "pass"
+"""The reply of an agent that abstains, in the compact format."""
+UNSEEN = "(an action on something you do not see)"
+_FENCES = ("```json", "```")
+_COMPACT = frozenset({*ACTION_TYPES, PASS})
+
+
+def utterance(content: str, action: Action | None, *, prompt_format: str = "json") -> str:
+    """The text of a message, with its action as JSON in the indices of the receiving agent.
+
+    Agents may see the elements in different orders.
+
+    Args:
+        content: the whole reply of the sender.
+        action: the proposal in the receiver's indices; ``None`` if there is none or if it
+            refers to an element that the receiver does not see.
+        prompt_format: the format of the content.
+    """
+    before = before_action(content, prompt_format)
+    if before is None:
+        if action is None:
+            return cut(content.strip())
+        before = content.strip() if prompt_format == "json" else ""
+    said = UNSEEN if action is None else action.json()
+    return f"{cut(before)}\nAction: {said}".strip()
+
+
+def reason_of(content: str, prompt_format: str = "json") -> str:
+    """A reply without its action; the whole reply if it has none."""
+    before = before_action(content, prompt_format)
+    text = content if before is None else before
+    return text.strip().removeprefix("Reason:").strip()
+
+
+def before_action(content: str, prompt_format: str) -> str | None:
+    """What a reply says before its action; ``None``: it has no action."""
+    if prompt_format == "compact":
+        before, _, last = content.strip().rpartition("\n")
+        acts = last.startswith("{") or last.partition(" ")[0] in _COMPACT
+        return before.strip() if acts else None
+    found = [f for f in objects(content) if f.value.get("action_type") in ACTION_TYPES]
+    if not found:
+        return None
+    before = content[: found[-1].start]
+    for ends in (_FENCES, ("Action:",), _FENCES):
+        before = before.rstrip()
+        end = next((end for end in ends if before.endswith(end)), "")
+        before = before.removesuffix(end)
+    return before.strip()
+
+
+def abstains(message: Message) -> bool:
+    """Whether the agent abstains: the message has neither a proposal nor a failure."""
+    if message.action is not None or message.error is not None:
+        return False
+    if message.prompt_format == "compact":
+        return message.content.strip().rpartition("\n")[2].strip() == PASS
+    return isinstance(parse_reply(message.content), Abstain)

@@ -1,0 +1,111 @@
+"""Chats as one text, as traces keep them, and pictures and schemas in chats."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+
+import msgspec
+
+from swarm_ui.errors import ModelError, TraceError
+from swarm_ui.model import ChatMessage
+
+_PICTURE = re.compile(r", picture [0-9]+x[0-9]+ \([0-9]+ bytes, [0-9a-f]{12}\)")
+_MARK = rf"\[(?P<role>system|user|assistant)(?P<pictures>(?:{_PICTURE.pattern})*)\]"
+_HEADING = re.compile(rf"(?:\A|\n\n){_MARK}\n")
+_HEADING_LINE = re.compile(rf"^\\*{_MARK}$", re.MULTILINE)
+_ESCAPED_LINE = re.compile(rf"^\\(\\*{_MARK})$", re.MULTILINE)
+
+
+def with_picture(chat: Sequence[ChatMessage], png: bytes) -> tuple[ChatMessage, ...]:
+    """The chat with a picture in its last user turn, for models that accept images."""
+    for k in reversed(range(len(chat))):
+        if chat[k].role == "user":
+            turn = msgspec.structs.replace(chat[k], images=(*chat[k].images, png))
+            return (*chat[:k], turn, *chat[k + 1 :])
+    return (*chat, ChatMessage("user", "", (png,)))
+
+
+def with_schema(chat: Sequence[ChatMessage], schema: str) -> tuple[ChatMessage, ...]:
+    """The chat with a JSON schema in its text, for models without constrained decoding."""
+    asked = f"Reply with one JSON value that follows this JSON schema, and nothing else:\n{schema}"
+    if not chat or chat[-1].role != "user":
+        return (*chat, ChatMessage("user", asked))
+    before = f"{chat[-1].content}\n\n" if chat[-1].content else ""
+    last = msgspec.structs.replace(chat[-1], content=before + asked)
+    return (*chat[:-1], last)
+
+
+def transcript(chat: Sequence[ChatMessage]) -> str:
+    """A chat as one text: the exact prompt, as traces keep it; :func:`chat_of` reads it back.
+
+    A picture is named by its size and the beginning of its SHA-256. A line that looks
+    like the heading of a turn gets a backslash in front, so no text can imitate a turn.
+
+    >>> print(transcript([ChatMessage("user", "Which?"), ChatMessage("assistant", "This.")]))
+    [user]
+    Which?
+    <BLANKLINE>
+    [assistant]
+    This.
+
+    Raises:
+        ModelError: a picture is not a PNG file.
+    """
+    return "\n\n".join(
+        f"[{turn.role}{''.join(map(_picture, turn.images))}]\n"
+        + _HEADING_LINE.sub(r"\\\g<0>", turn.content)
+        for turn in chat
+    )
+
+
+def chat_of(text: str, *, pictures: Iterable[bytes] = ()) -> tuple[ChatMessage, ...]:
+    """The turns of a :func:`transcript`, for example to edit a recorded prompt and send it again.
+
+    Args:
+        text: the transcript.
+        pictures: PNG files; those that the transcript names are put back into their turns. It
+            does not contain them itself (for a recorded call, the picture is ``observation.png``).
+
+    Raises:
+        TraceError: the text is not a transcript, or it names a picture that was not given.
+    """
+    if not text:
+        return ()
+    if not text.startswith("[") or _HEADING.match(text) is None:
+        raise TraceError(
+            "not the transcript of a chat: expected it to begin with a line such as '[user]', "
+            f"got {text[:40]!r}. Prompts of models that do not read chats cannot be edited so"
+        )
+    given = {_picture(png): png for png in pictures}
+    headings = list(_HEADING.finditer(text))
+    ends = [heading.start() for heading in headings[1:]] + [len(text)]
+    turns = []
+    for heading, end in zip(headings, ends, strict=True):
+        names = _PICTURE.findall(heading["pictures"])
+        missing = next((name for name in names if name not in given), None)
+        if missing is not None:
+            raise TraceError(
+                f"the transcript names a{missing[1:]}, which it does not hold; "
+                "give its PNG file in pictures="
+            )
+        content = _ESCAPED_LINE.sub(r"\1", text[heading.end() : end])
+        images = tuple([given[name] for name in names])
+        turns.append(ChatMessage(heading["role"], content, images))  # type: ignore[arg-type]
+    return tuple(turns)
+
+
+def picture_size(png: bytes) -> tuple[int, int]:
+    """Width and height in pixels. Raises ``ModelError`` if it is not a PNG file."""
+    if png[:8] != b"\x89PNG\r\n\x1a\n" or png[12:16] != b"IHDR" or len(png) < 24:
+        raise ModelError(
+            f"a picture for a model must be a PNG file, got {len(png)} bytes that begin with "
+            f"{png[:8]!r}. Convert it first"
+        )
+    return int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")
+
+
+def _picture(png: bytes) -> str:
+    width, height = picture_size(png)
+    return f", picture {width}x{height} ({len(png)} bytes, {sha256(png).hexdigest()[:12]})"

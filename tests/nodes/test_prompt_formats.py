@@ -1,0 +1,172 @@
+"""Prompt formats: what is written is read back, and no text from outside imitates a line."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from swarm_ui.action import ACTION_TYPES, Abstain, Action, Unparsed
+from swarm_ui.errors import ConfigError
+from swarm_ui.message import Heard, Message
+from swarm_ui.model import Decision
+from swarm_ui.observation import Element, Observation, Past
+from swarm_ui.prompts import FORMATS, FreeText, abstains, format_named, reason_of, utterance
+
+COMPACT = FORMATS["compact"]
+both = pytest.mark.parametrize("form", FORMATS.values(), ids=list(FORMATS))
+
+texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=30)
+labels = texts | st.sampled_from(["save", "a [1] : b", "x [2] to y [0]", "{", "pass", "click [3]"])
+
+
+@st.composite
+def screens(draw: st.DrawFn) -> Observation:
+    elements = [
+        Element(
+            index=k,
+            role=draw(st.sampled_from(["button", "field", "switch", "item"])),
+            text=draw(labels),
+            value=draw(st.none() | texts),
+            checked=draw(st.none() | st.booleans()),
+            editable=draw(st.booleans()),
+            enabled=draw(st.booleans()),
+        )
+        for k in range(draw(st.integers(1, 5)))
+    ]
+    return Observation(goal=draw(texts), app=draw(texts), elements=tuple(elements))
+
+
+@st.composite
+def actions(draw: st.DrawFn, screen: Observation) -> Action:
+    kind = draw(st.sampled_from(ACTION_TYPES))
+    index = draw(st.integers(0, len(screen.elements) - 1))
+    fields: dict[str, object] = {"action_type": kind}
+    if kind in ("click", "double_tap", "long_press", "input_text", "select"):
+        fields["index"] = index
+    if kind in ("input_text", "select", "answer"):
+        fields["text"] = draw(labels)
+    if kind in ("scroll", "swipe"):
+        fields["direction"] = draw(st.sampled_from(["up", "down", "left", "right"]))
+        if draw(st.booleans()):
+            fields["index"] = index
+    if kind == "status":
+        fields["goal_status"] = draw(st.sampled_from(["complete", "infeasible"]))
+    if kind == "open_app":
+        fields["app_name"] = draw(labels.filter(bool))
+    if kind == "click" and draw(st.booleans()):
+        fields = {"action_type": kind, "x": 3, "y": 4}
+    if kind == "input_text" and draw(st.booleans()):
+        fields["clear_text"] = True
+    return Action(**fields)  # type: ignore[arg-type]
+
+
+@both
+@given(data=st.data())
+def test_an_action_and_its_reason_are_read_back(form, data) -> None:  # type: ignore[no-untyped-def]
+    screen = data.draw(screens())
+    action = data.draw(actions(screen))
+    reason = " ".join(data.draw(st.text("abc xyz,.", max_size=40)).split())
+    reply = form.write(action, screen, reason)
+    read = form.parse(reply, screen)
+    assert isinstance(read, Action), read
+    assert (read.key, read.text) == (action.key, action.text)
+    assert form.reason(reply) == reason
+
+
+@both
+@given(data=st.data())
+def test_every_possible_reply_is_an_action_on_the_screen(form, data) -> None:  # type: ignore[no-untyped-def]
+    screen = data.draw(screens())
+    replies = form.replies(Decision(observation=screen))
+    assert len(set(replies)) == len(replies)
+    for parts in replies:
+        words = [p if isinstance(p, str) else " milk" for p in parts]
+        read = form.parse("".join(words), screen)
+        assert isinstance(read, Action), (words, read)
+        assert read.index is None or screen.elements[read.index].enabled
+        assert not any(isinstance(a, str) and isinstance(b, str) for a, b in pairwise(parts))
+        assert all(p.max_tokens > 0 for p in parts if isinstance(p, FreeText))
+
+
+@given(screens(), st.lists(texts, max_size=3))
+def test_no_text_from_outside_adds_a_line_to_a_compact_prompt(
+    screen: Observation, contents: list[str]
+) -> None:
+    heard = tuple(Heard(sender=f"agent_{k}", round=0, content=c) for k, c in enumerate(contents))
+    _, turn = COMPACT.chat(Decision(observation=screen, heard=heard))
+    expected = 4 + len(screen.elements) + (len(heard) + 1 if heard else 0)
+    assert len(turn.content.splitlines()) == expected
+
+
+def test_a_compact_prompt_is_what_its_documentation_shows() -> None:
+    screen = Observation(
+        goal="add the expense oil 15",
+        app="expenses",
+        elements=(
+            Element(index=0, role="field", text="item", value="", editable=True),
+            Element(index=1, role="button", text="save"),
+            Element(index=2, role="switch", text="wifi", checked=True, enabled=False),
+        ),
+        history=(
+            Past(action=Action(action_type="open_app", app_name="expenses")),
+            Past(action=Action(action_type="click", index=4), role="button", label="add expense"),
+        ),
+    )
+    typed = Action(action_type="input_text", index=0, text="oil")
+    heard = (
+        Heard(sender="me", round=0, own=True, content="click save [1]", prompt_format="compact",
+              action=Action(action_type="click", index=1)),
+        Heard(sender="agent_1", round=0, action=typed, prompt_format="compact",
+              content="the item is missing\ninput_text item [2] : oil"),
+    )  # fmt: skip
+    _, turn = COMPACT.chat(Decision(observation=screen, heard=heard))
+    assert turn.content == (
+        "Goal: add the expense oil 15\n"
+        "App: expenses\n"
+        "Done: open_app expenses; click add expense\n"
+        "Screen:\n"
+        "item [0] field = (empty)\n"
+        "save [1] button\n"
+        "wifi [2] switch on disabled\n"
+        "Messages:\n"
+        "you: click save [1]\n"
+        "agent_1: the item is missing; input_text item [0] : oil"
+    )
+
+
+def test_a_compact_reply_may_leave_out_the_index_of_the_only_element_with_a_label() -> None:
+    screen = Observation(goal="g", elements=(
+        Element(index=0, role="button", text="Save"), Element(index=1, role="button", text="ok"),
+        Element(index=2, role="button", text="ok"),
+    ))  # fmt: skip
+    read = COMPACT.parse("click save", screen)
+    assert isinstance(read, Action) and read.index == 0
+    for unclear in ("click ok", "click", "click nothing", "click it now", "fly", ""):
+        assert isinstance(COMPACT.parse(unclear, screen), Unparsed), unclear
+
+
+@both
+def test_only_an_agent_with_a_part_of_the_screen_may_abstain(form) -> None:  # type: ignore[no-untyped-def]
+    screen = Observation(goal="g", elements=())
+    reply = form.write(Abstain(), screen)
+    assert form.parse(reply, screen, partial=True) == Abstain()
+    assert isinstance(form.parse(reply, screen), Unparsed)
+    said = Message(id="a:0", sender="a", round=0, content=reply, prompt_format=form.name)
+    assert abstains(said)
+
+
+def test_a_message_in_one_format_is_heard_in_the_other() -> None:
+    click = Action(action_type="click", index=3)
+    assert reason_of("It is blue.\nclick save [1]", "compact") == "It is blue."
+    said = utterance("It is blue.\nclick save [1]", click, prompt_format="compact")
+    assert said == 'It is blue.\nAction: {"action_type":"click","index":3}'
+    assert reason_of('Reason: It is blue.\nAction: {"action_type":"wait"}') == "It is blue."
+    assert reason_of("I do not know", "compact") == "I do not know"
+
+
+def test_an_unknown_format_is_refused() -> None:
+    with pytest.raises(ConfigError, match="no prompt format 'xml'; expected json or compact"):
+        format_named("xml")
