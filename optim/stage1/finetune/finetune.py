@@ -277,7 +277,11 @@ def _disk_full(out: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        full = isinstance(error, OSError) and error.errno in (
+            errno.ENOSPC,
+            errno.EDQUOT,
+            errno.EFBIG,
+        )
         said = str(error)
         if not (full or "No space left" in said or "PytorchStreamWriter" in said
                 or "File too large" in said):  # fmt: skip

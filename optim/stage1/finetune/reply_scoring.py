@@ -46,7 +46,11 @@ def score_replies_only(network: Any) -> bool:
     before = model.forward
 
     def forward(
-        self: Any, *args: Any, fused_lm_head: bool = False, labels: Tensor | None = None, **more: Any
+        self: Any,
+        *args: Any,
+        fused_lm_head: bool = False,
+        labels: Tensor | None = None,
+        **more: Any,
     ) -> Any:
         if not fused_lm_head or labels is None or more.get("shift_labels") is not None:
             if labels is not None:

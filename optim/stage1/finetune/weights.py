@@ -29,9 +29,7 @@ def computes_bfloat16(config: FinetuneConfig) -> bool:
     return bool(torch.cpu.get_capabilities().get("avx512_bf16", False))
 
 
-def load_network(
-    model: Path, before: Path | None, config: FinetuneConfig, *, longest: int
-) -> Any:
+def load_network(model: Path, before: Path | None, config: FinetuneConfig, *, longest: int) -> Any:
     """The network to train, with its adapter.
 
     With LoRA, the frozen weights are in bfloat16 where the computation is; norms and adapters are
@@ -101,7 +99,9 @@ def _check_layers(config: FinetuneConfig, count: int, folder: Path) -> None:
 
 def _attention(shape: Any, config: FinetuneConfig, longest: int) -> dict[str, str]:
     """On a CPU, plain matrix products are faster than the fused kernel for short samples."""
-    heads, layers = (getattr(shape, name, 0) for name in ("num_attention_heads", "num_hidden_layers"))
+    heads, layers = (
+        getattr(shape, name, 0) for name in ("num_attention_heads", "num_hidden_layers")
+    )
     weights = 8 * config.batch_size * heads * longest**2 * layers
     if torch.accelerator.is_available() or not 0 < weights <= _EAGER_BYTES:
         return {}
