@@ -31,6 +31,8 @@ class EnvironmentSection(_Section, frozen=True, kw_only=True):
     name: str = "phone"
     tasks: tuple[str, ...] = ()
     suite: str = "core"
+    devices: Count = 32
+    wordings: Literal["few", "many"] = "many"
     family: str = "android_world"
     suite_seed: Natural | None = None
     combinations: Count = 1

@@ -18,14 +18,17 @@ TEMPLATE = """\
 # swarm-ui eval --config swarm-ui.toml --dry-run
 
 [environment]
-name = "phone"            # phone, miniwob, androidworld, handset, mind2web, autowebbench, web,
-                          # or "module:factory"
+name = "phone"            # phone, invented, miniwob, androidworld, handset, mind2web,
+                          # autowebbench, web, or "module:factory"
 tasks = []                # only these, such as ["contacts-add"]; empty: the suite
 suite = "core"            # phone: core (the published tasks) or extended (harder)
+devices = 32              # invented: number of devices, of 8 apps each
+wordings = "many"         # invented: few or many wordings of each kind of goal
 family = "android_world"  # androidworld, handset: or android, information_retrieval, miniwob, …
 # suite_seed = 30         # androidworld, handset: upstream's suite of this seed
 combinations = 1          # instances of each task in that suite
 split = ""                # phone: parameters, templates, apps, validation, train
+                          # invented: devices, parameters, validation, train
                           # miniwob: reference, blind, all; empty: the first of these
 episodes = 0              # how many; 0: 20, or one a named task
 seed = 0                  # of the choice of episodes; equal settings give equal episodes
