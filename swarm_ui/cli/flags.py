@@ -260,6 +260,7 @@ OUT = option(
 )
 AGAINST = option("against", Path, "RUN", "compare with this run, episode by episode")
 JSON = switch("json", "--json", help="one JSON object on standard output")
+QUIET = switch("quiet", "--quiet", "-q", help="do not show progress or notes")
 _TRUST = "let the settings in RUN import code, open connections and name the variable of a key"
 TRUST = switch("trust", "--trust", help=_TRUST)
 Trust = Annotated[bool, declare("--trust", help=_TRUST, panel="")]

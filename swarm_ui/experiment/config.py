@@ -95,6 +95,10 @@ class Config(_Section, frozen=True, kw_only=True):
     run: RunSection = RunSection()
     train: dict[str, Any] = {}
     """Settings of :class:`swarm_ui.optim.config.TeamConfig`, checked where it is used."""
+    synthesize: dict[str, Any] = {}
+    """Settings of :class:`swarm_ui.optim.stage1.CorpusConfig`, checked where it is used."""
+    finetune: dict[str, Any] = {}
+    """Settings of :class:`swarm_ui.optim.stage1.FinetuneConfig`, checked where it is used."""
 
 
 _DEEPEST = 16
@@ -165,8 +169,20 @@ def read_draft(
     return draft
 
 
-def checked(draft: Draft, *, train: bool = False, find: FindMistakes | None = None) -> Config:
-    """The configuration of a draft. ``train``: check ``[train]`` too, which needs the extra.
+def checked(
+    draft: Draft,
+    *,
+    train: bool = False,
+    find: FindMistakes | None = None,
+    stage1: Mapping[str, type] | None = None,
+) -> Config:
+    """The configuration of a draft.
+
+    Args:
+        draft: the settings.
+        train: check ``[train]`` too, which needs the extra.
+        find: finds mistakes that the types do not show.
+        stage1: the types of ``[synthesize]`` and ``[finetune]``, if they are to be checked.
 
     Raises:
         ConfigError: all mistakes, one on each line.
@@ -183,6 +199,9 @@ def checked(draft: Draft, *, train: bool = False, find: FindMistakes | None = No
         from swarm_ui.optim.config import TeamConfig, current_names
 
         _check(TeamConfig, current_names(draft.values.get("train", {})), ("train",), draft)
+    for name, kind in (stage1 or {}).items():
+        if isinstance(draft.values.get(name, {}), dict):
+            _check(kind, draft.values.get(name, {}), (name,), draft)
     mistakes = list(dict.fromkeys(draft.mistakes))
     if len(mistakes) == 1:
         raise ConfigError(mistakes[0])
@@ -292,7 +311,7 @@ def _check(kind: type, values: object, at: Name, draft: Draft) -> dict[str, Any]
                 valid[name] = value
             except msgspec.ValidationError as error:
                 draft.found(path, _wrong(path, value, fields[name], str(error)))
-    if dataclasses.is_dataclass(kind):
+    if kind is not Config and kind not in _SECTIONS:
         try:
             msgspec.convert(valid, kind)  # runs the checks that the class itself makes
         except (msgspec.ValidationError, ConfigError) as error:
