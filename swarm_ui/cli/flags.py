@@ -22,7 +22,10 @@ from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED
 from swarm_ui.prompts import FORMATS
 
 WHERE, WHO, HOW, LEARNING = "Where it acts", "Who acts", "How it runs", "Learning"
-_PANELS = {"environment": WHERE, "model": WHO, "team": WHO, "train": LEARNING, "run": HOW, "": HOW}
+_PANELS = {
+    "environment": WHERE, "model": WHO, "team": WHO, "train": LEARNING, "critic": LEARNING,
+    "run": HOW, "": HOW,
+}  # fmt: skip
 """Titles of option groups in the help, by section of the configuration."""
 
 
@@ -238,6 +241,8 @@ TEAM = (
            complete=one_of("majority", "probability")),
     option("temperature", float, "T", "sampling temperature; 0 is greedy",
            setting="team.temperature"),
+    option("temperatures", list[float], "T", "the temperature of each agent in turn, such as 0.2 "
+           "0.5 0.6 0.8 of the paper; repeatable", setting="team.temperatures"),
     CONFIG,
     SET,
 )  # fmt: skip
@@ -290,7 +295,17 @@ TRAINING = (
            complete=one_of("rft", "dpo", "ipo", "pg")),
     option("learn_edges", str, "HOW", "redraw, fixed or learned", setting="train.edges",
            complete=one_of("redraw", "fixed", "learned")),
-    switch("critic", "--critic/--no-critic", help="whether the phone's scripted critic assigns "
-           "credit; without it, the outcome does", panel=LEARNING, default=True),
+    option("critic", str, "NAME", "who assigns credit: scripted (knows the simulated task), llm, "
+           "learned or outcome; default: scripted where the environment has one, else outcome",
+           setting="critic.kind", complete=one_of("scripted", "llm", "learned", "outcome")),
+    option("critic_model", str, "NAME", "llm: the model that is asked, default: the agents' own; "
+           "learned: the folder of the critic", setting="critic.model"),
+    option("critic_url", str, "URL", "llm: its endpoint, up to /v1", setting="critic.url"),
+    option("judge", str, "NAME", "who says which single actions are right, for guidance and "
+           "negatives: scripted, llm or learned; default: the critic", setting="critic.judge",
+           complete=one_of("scripted", "llm", "learned")),
+    option("adversary", str, "NAME", "who writes mistakes: scripted, llm or none",
+           setting="critic.adversary", complete=one_of("scripted", "llm", "none")),
+    Option("no_critic", bool, typer.Option("--no-critic", hidden=True), default=False),
     option("seed", int, "N", "equal seeds give equal runs", setting="train.seed"),
 )  # fmt: skip

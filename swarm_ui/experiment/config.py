@@ -18,6 +18,7 @@ from swarm_ui.errors import ConfigError
 
 Count = Annotated[int, Meta(ge=1)]
 Natural = Annotated[int, Meta(ge=0)]
+Temperature = Annotated[float, Meta(ge=0.0)]
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 
 
@@ -71,9 +72,22 @@ class TeamSection(_Section, frozen=True, kw_only=True):
     density: Share = 0.5
     views: Literal["same", "shuffle", "window"] = "same"
     vote: Literal["majority", "probability"] = "majority"
-    temperature: Annotated[float, Meta(ge=0.0)] = 0.0
+    temperature: Temperature = 0.0
+    temperatures: tuple[Temperature, ...] = ()
+    """One for each agent, instead of ``temperature``; empty: all have the same."""
     max_tokens: Count = 256
     seed: Natural = 0
+
+
+class CriticSection(_Section, frozen=True, kw_only=True):
+    """Who assigns credit in ``swarm-ui train``, and who writes mistakes."""
+
+    kind: Literal["", "scripted", "llm", "learned", "outcome"] = ""
+    judge: Literal["", "scripted", "llm", "learned"] = ""
+    adversary: Literal["scripted", "llm", "none"] = "scripted"
+    model: str = ""
+    url: str = ""
+    key_env: str = "OPENAI_API_KEY"
 
 
 class RunSection(_Section, frozen=True, kw_only=True):
@@ -93,6 +107,7 @@ class Config(_Section, frozen=True, kw_only=True):
     model: ModelSection = ModelSection()
     team: TeamSection = TeamSection()
     run: RunSection = RunSection()
+    critic: CriticSection = CriticSection()
     train: dict[str, Any] = {}
     """Settings of :class:`swarm_ui.optim.config.TeamConfig`, checked where it is used."""
     synthesize: dict[str, Any] = {}
@@ -105,7 +120,7 @@ _DEEPEST = 16
 """Maximum nesting depth of sections and lists."""
 _LONGEST = 200
 """Maximum number of characters of a value in an error text."""
-_SECTIONS = (EnvironmentSection, ModelSection, TeamSection, RunSection)
+_SECTIONS = (EnvironmentSection, ModelSection, TeamSection, RunSection, CriticSection)
 _TYPE_NAMES = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false",
           "array": "a list", "object": "a section"}  # fmt: skip
 

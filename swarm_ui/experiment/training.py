@@ -25,6 +25,7 @@ from swarm_ui.optim.collector import SampleJobs
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.edges.files import save_edges
 from swarm_ui.optim.metrics import IterationMetrics
+from swarm_ui.optim.preferences.adversary import Adversary
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.stage1.synthesis.curriculum import Rehearsal
 from swarm_ui.optim.trainer import TeamResult, TeamTrainer
@@ -49,6 +50,10 @@ class TrainingEnvironment(NamedTuple):
     critic: CreditAssigner | None
     """``None``: the outcome is the credit of every agent."""
     concurrency: int
+    judge: CreditAssigner | None = None
+    """Says which single actions are right; ``None``: the critic."""
+    adversary: Adversary | None = ScriptedAdversary()
+    """Writes mistakes; ``None``: only real ones are rejected."""
 
 
 class TrainedTeam(NamedTuple):
@@ -88,7 +93,8 @@ async def train(
         environment.sample_jobs,
         config=config,
         critic=environment.critic,
-        adversary=ScriptedAdversary(),
+        adversary=environment.adversary,
+        judge=environment.judge,
         rehearse=Rehearsal(KNOWN_WORDS),
         folder=run.path,
         callbacks=Callbacks(

@@ -9,6 +9,7 @@ from swarm_ui.cli import flags
 from swarm_ui.cli.commands.outcome import load_model, stoppable
 from swarm_ui.cli.output import Output, facts_table, table
 from swarm_ui.experiment import runs
+from swarm_ui.experiment.critics import describe_credit
 from swarm_ui.experiment.models import describe_model, learned_adapters
 from swarm_ui.experiment.teams import team_size
 
@@ -25,12 +26,14 @@ def train(arguments: flags.Arguments) -> int:
     """
     output = arguments.output
     if arguments["resume"] is not None:
-        more = [*arguments.given("config"), *([] if arguments["critic"] else ["--no-critic"])]
+        more = [*arguments.given("config"), *(["--no-critic"] if arguments["no_critic"] else [])]
         overrides, trusted = arguments.draft(file=False), arguments["trust"]
         run = runs.resume(arguments["resume"], "train", overrides, more, trusted=trusted)
     else:
-        config = runs.check_training_config(arguments.draft())
-        run = runs.Run(config, "train", critic=arguments["critic"])
+        draft = arguments.draft()
+        if arguments["no_critic"]:  # the name of earlier versions
+            draft.put(("critic", "kind"), "outcome", "--no-critic")
+        run = runs.Run(runs.check_training_config(draft), "train")
     if arguments["dry_run"]:
         return _show_plan(run, output)
     if run.directory is None:
@@ -85,7 +88,7 @@ def _show_plan(run: runs.Run, output: Output) -> int:
         "iterations": f"{learning.iterations} of {learning.episodes} episodes",
         "update": f"{learning.update.method}, {learning.update.steps} steps an adapter",
         "edges": learning.edges,
-        "credit": "scripted critic" if runs.critic_of(run) else "outcome of the episode",
+        "credit": describe_credit(config),
         "out": str(folder.path) if folder is not None else config.run.out or "runs/<date>-…",
     }
     output.show(facts_table("would be trained, nothing is written", facts.items()))
