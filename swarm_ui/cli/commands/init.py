@@ -59,6 +59,7 @@ density = 0.5             # chance that two agents are joined at random
 views = "same"            # shuffle: each agent its own order; window: each its own part
 vote = "majority"         # probability: weighed by what each agent thinks (a scoring model)
 temperature = 0.0
+# temperatures = [0.2, 0.5, 0.6, 0.8]  # one for each agent, instead of temperature
 max_tokens = 256          # of a reply
 seed = 0                  # of random edges
 
@@ -68,6 +69,14 @@ concurrency = 8           # episodes at once
 # fail_under = 0.5        # exit with 1 if a smaller share is solved
 max_masked = 0.2          # conclude nothing if faults masked a larger share of the episodes
 report = true             # write report.html
+
+[critic]                  # swarm-ui train: who assigns credit
+# kind = "scripted"       # knows the simulated task; llm: a model is asked; learned: a trained
+                          # critic; outcome. Default: scripted where there is one, else outcome
+# judge = "scripted"      # says which single actions are right; default: the critic
+adversary = "scripted"    # writes mistakes: scripted, llm or none
+model = ""                # llm: the model, empty: the agents' own; learned: the critic's folder
+url = ""                  # llm: the endpoint of that model
 
 [train]                   # swarm-ui train; see TeamConfig in the reference
 iterations = 3
