@@ -9,8 +9,8 @@ read, all others are ignored (screenshots too):
 - ``actions``: objects of AndroidWorld's actions. ``click`` and ``long_press`` have ``x`` and ``y``
   in pixels of the screen; ``input_text`` has ``text``, ``scroll`` ``direction``, ``open_app``
   ``app_name``; ``navigate_back``, ``navigate_home`` and ``wait`` have nothing.
-- ``accessibility_trees``: the screen before each action, and optionally the last one. A screen is an
-  ``AndroidAccessibilityForest`` as protobuf writes it to JSON
+- ``accessibility_trees``: the screen before each action, and optionally the last one. A screen is
+  an ``AndroidAccessibilityForest`` as protobuf writes it to JSON
   (``MessageToDict(forest, preserving_proto_field_name=True)``): ``windows``, each with
   ``tree.nodes``. Of a node: ``text``, ``content_description``, ``hint_text``, ``class_name``,
   ``package_name``, ``bounds_in_screen`` (``left``, ``top``, ``right``, ``bottom``), ``depth`` and

@@ -246,14 +246,17 @@ TEAM = (
     CONFIG,
     SET,
 )  # fmt: skip
-ACTING = (
-    SUITE,
-    option("episodes", int, "N", "number of episodes", "-n", setting="environment.episodes"),
-    MAX_STEPS, DATA, FAMILY,
+INVENTED = (
     option("devices", int, "N", "invented: number of devices, of 8 apps each",
            setting="environment.devices"),
     option("wordings", str, "NAME", "invented: few or many wordings of each kind of goal",
            setting="environment.wordings", complete=one_of("few", "many")),
+)  # fmt: skip
+ACTING = (
+    SUITE,
+    option("episodes", int, "N", "number of episodes", "-n", setting="environment.episodes"),
+    MAX_STEPS, DATA, FAMILY,
+    *INVENTED,
     option("suite_seed", int, "N", "androidworld, handset: upstream's suite of this seed, in its "
            "order; its own runs use 30", setting="environment.suite_seed"),
     option("combinations", int, "N", "instances of each task in the suite",

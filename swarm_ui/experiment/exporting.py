@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.runs import configuration_of
 from swarm_ui.experiment.teams import LEARNED_EDGES, agent_names, configured_edges
@@ -22,6 +24,25 @@ from swarm_ui.prompts import format_named
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.jsonl import iter_jsonl, write_jsonl
 from swarm_ui.trace.records import Episode
+
+CORPUS_FORMATS = ("trl", "alpaca", "sharegpt", "datasets")
+
+
+def corpus(folder: Path, form: str, out: Path) -> list[Path]:
+    """Write the samples of a corpus for another library. Raises ``ConfigError``."""
+    from swarm_ui.optim.stage1 import export
+
+    try:
+        return export(folder, form, out)
+    except OSError as error:
+        raise ConfigError(f"cannot write '{out}': {error}") from error
+
+
+def counts(folder: Path) -> str:
+    """The samples and dropped items of a corpus as JSON. Raises ``ConfigError``."""
+    from swarm_ui.optim.stage1 import totals
+
+    return msgspec.json.format(msgspec.json.encode(totals(folder)), indent=2).decode() + "\n"
 
 
 def adapters(run: Path, out: Path) -> list[str]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import math
 import shutil
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from swarm_ui.adapter_metadata import AdapterMetadata
 from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.optim.stage1.corpus.exports import PARTS, Folders, gather, parts
 from swarm_ui.optim.stage1.corpus.samples import HeldOut, Sample, short_hash
@@ -73,8 +73,6 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     loss: float
     done: float
     """Share of all stages' work that is done, in [0, 1]."""
-    left: float | None
-    """Estimate of the seconds that are left; ``None`` before the first step."""
 
 
 def finetune(
@@ -85,6 +83,7 @@ def finetune(
     config: FinetuneConfig | None = None,
     held_out: HeldOut | None = None,
     report: Callable[[Progress], None] | None = None,
+    name: str = "",
 ) -> list[Result]:
     """Train a model on a corpus, level by level; a stage without samples is skipped.
 
@@ -97,10 +96,12 @@ def finetune(
         model: folder of any causal transformer with its tokenizer, as transformers saves them.
         corpus: folder of a corpus, or several with the same prompt format.
         out: gets one folder for each stage, with ``metrics.jsonl``; and ``final``: the model, or
-            with ``method="lora"`` the adapter in peft's format.
+            with ``method="lora"`` the adapter in peft's format. ``swarm_ui.json`` in it says the
+            prompt format and the base model (:mod:`swarm_ui.adapter_metadata`).
         config: settings.
         held_out: checked in addition to the rule that the corpus was made with.
         report: called after each step.
+        name: of the base model, for people; by default the name of its folder.
 
     Returns:
         one result for each stage, also for stages that were finished earlier.
@@ -116,17 +117,23 @@ def finetune(
     prepared = _Prepared(model, corpus, settings, held_out)
     group = prepared.group
     _begin(prepared.plan, out, group)
-    sizes = [prepared.size(name, group.num_processes) for name in prepared.data]
+    sizes = [prepared.size(part, group.num_processes) for part in prepared.data]
     watch = _Watch(sizes, settings.minutes, report)
+    about = AdapterMetadata(
+        prompt_format=prepared.plan.prompt_format,
+        base_model=name or model.name,
+        made_by="finetune",
+        library_version=installed(["swarm-ui"]).get("swarm-ui", ""),
+    )
     results: list[Result] = []
     before: Path | None = None
     with _disk_full(out):
-        for name, data in prepared.data.items():
-            budget = watch.begin(name)
-            one = stage.Stage(name, model, before, out / name, settings, budget)
+        for part, data in prepared.data.items():
+            budget = watch.begin(part)
+            one = stage.Stage(part, model, before, out / part, settings, budget, about)
             results.append(one.run(data, prepared.tokenizer, group, watch.on_step))
             watch.end(results[-1].seconds)
-            before = out / name
+            before = out / part
         _finish(before, out / FINAL, group)
     return results
 
@@ -230,8 +237,6 @@ class _Watch:
         self._spent = 0.0
         self._stage = ""
         self._done = 0.0
-        self._first: tuple[float, float] | None = None
-        """Time and finished work after the first step in this process."""
 
     def begin(self, stage: str) -> float | None:
         """The seconds that a stage may take: its share of what is left."""
@@ -249,16 +254,9 @@ class _Watch:
     def on_step(self, step: int, steps: int, loss: float, share: float) -> None:
         if self._report is None:
             return
-        now, whole = time.monotonic(), max(sum(self._work.values()), 1e-9)
-        done = self._done + share * self._work[self._stage]
-        left = None
-        if self._first is None:
-            self._first = now, done
-        elif done > self._first[1]:
-            left = (whole - done) * (now - self._first[0]) / (done - self._first[1])
-        made = Progress(
-            stage=self._stage, step=step, steps=steps, loss=loss, done=done / whole, left=left
-        )
+        whole = max(sum(self._work.values()), 1e-9)
+        done = (self._done + share * self._work[self._stage]) / whole
+        made = Progress(stage=self._stage, step=step, steps=steps, loss=loss, done=done)
         self._report(made)
 
 

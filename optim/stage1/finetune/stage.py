@@ -18,6 +18,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from transformers import PreTrainedTokenizerBase, PrinterCallback, TrainerCallback
 from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer  # type: ignore[attr-defined]
 
+from swarm_ui.adapter_metadata import AdapterMetadata, fingerprint, write_metadata
 from swarm_ui.errors import LearningError
 from swarm_ui.optim.stage1.finetune.config import FinetuneConfig
 from swarm_ui.optim.stage1.finetune.encoding import Encoded
@@ -76,6 +77,8 @@ class Stage:
     config: FinetuneConfig
     budget: float | None = None
     """Seconds for this stage; ``None``: no limit."""
+    about: AdapterMetadata = AdapterMetadata()
+    """What is written beside the weights; the fingerprint of the base is added to it."""
 
     @property
     def work(self) -> Path:
@@ -210,8 +213,17 @@ class Stage:
         if group.is_main_process:
             # A pickle that contains local paths.
             (fresh / "training_args.bin").unlink(missing_ok=True)
+            write_metadata(fresh, self._metadata(network))
             fresh.rename(self.out)
         group.wait_for_everyone()
+
+
+    def _metadata(self, network: Any) -> AdapterMetadata:
+        if not hasattr(network, "peft_config"):
+            return self.about
+        weights = network.get_base_model().state_dict().items()
+        base = fingerprint(weight for name, weight in weights if ".lora_" not in name)
+        return msgspec.structs.replace(self.about, base_fingerprint=base)
 
 
 class _Scheduled:

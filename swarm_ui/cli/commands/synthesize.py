@@ -58,6 +58,7 @@ def _environments(incomplete: str) -> list[str]:
     flags.option("parallel", int, "N", "number of walks at the same time", "-j", panel=flags.HOW),
     flags.TASK,
     flags.SUITE,
+    *flags.INVENTED,
     flags.option("data", str, "FILE", "recordings, or your copy of a data set",
                  setting="environment.data"),
     flags.option("stray", float, "SHARE", "share of random actions in walks, so that they also "

@@ -19,6 +19,7 @@ from swarm_ui.rollout.pool import Job
 
 if TYPE_CHECKING:
     from swarm_ui.environments.phone.invented import InventedPhone
+    from swarm_ui.optim.stage1 import HeldOut
 
 
 def _phone(section: EnvironmentSection) -> InventedPhone:
@@ -70,6 +71,16 @@ def _critic(seed: int) -> CreditAssigner:
     return ScriptedCritic(InventedPhone, seed=seed)
 
 
+def _held_out() -> HeldOut:
+    """The tasks of the test devices, and the seeds of validation and tests."""
+    from swarm_ui.environments.phone import TEST_SEEDS, VALIDATION_SEEDS
+    from swarm_ui.environments.phone.invented import UNSEEN, InventedPhone
+    from swarm_ui.optim.stage1 import HeldOut
+
+    tested = InventedPhone(devices=EnvironmentSection().devices, first=UNSEEN).tasks
+    return HeldOut.of(tasks=tested, seeds=[VALIDATION_SEEDS, TEST_SEEDS])
+
+
 SPEC = EnvironmentSpec(
     name="invented",
     label="The phone and its apps are invented: scores on it are not AndroidWorld scores",
@@ -79,5 +90,6 @@ SPEC = EnvironmentSpec(
     findings=_findings,
     test_jobs=_test_jobs,
     training_jobs=_training_jobs,
+    held_out=_held_out,
     critic=_critic,
 )
