@@ -36,11 +36,12 @@ class JudgingFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Probability that a right reply of the agents has a higher score than a wrong one of them;
     ties count half."""
     inside: Interval | None
-    """The same for right replies (of agents or the solver) and agents' wrong ones to the same
-    screen."""
+    """The same within one screen: where the agents disagree."""
+    beside_solver: Interval | None
+    """Where no agent was right: probability that the solver's reply has a higher score than an
+    agent's. Votes and the reply's probability know nothing of a reply that nobody proposed."""
     kinds: dict[str, Interval | None]
-    """By the kind of mistake: AUC of its wrong replies against the right ones of agents and
-    solver."""
+    """By the kind of mistake: AUC of its wrong replies against the right ones of agents."""
     mistakes: dict[str, int]
     """Number of wrong replies of each kind."""
     error: float | None
@@ -88,11 +89,13 @@ async def judge(
     ((split, labels),) = splits
     rows = await _rows(episodes, score)
     agents = [row for row in rows if row.kind in _AGENTS]
-    good = [row for row in rows if row.right and row.kind != "adversary"]
+    good = [row for row in agents if row.right]
     mistakes = {
         kind: [row for row in rows if row.kind == kind and not row.right]
         for kind in (*_AGENTS, "adversary")
     }
+    lost = {row.screen for row in rows} - {row.screen for row in good}
+    unfound = [row for row in rows if row.screen in lost and row.right == (row.kind == "solver")]
     cells = reliability([row.score for row in agents], [row.right for row in agents], bins)
     return JudgingFigures(
         scorer=scorer,
@@ -101,7 +104,8 @@ async def judge(
         replies=len(agents),
         right=sum(row.right for row in agents) / len(agents) if agents else None,
         auc=_auc(agents),
-        inside=_inside([*good, *mistakes["own"], *mistakes["colleague"]]),
+        inside=_inside(agents),
+        beside_solver=_inside([row for row in unfound if row.kind != "adversary"]),
         kinds={kind: _auc([*good, *wrong]) for kind, wrong in mistakes.items()},
         mistakes={kind: len(wrong) for kind, wrong in mistakes.items()},
         error=calibration_error(cells),

@@ -1,8 +1,8 @@
-"""Collects judged replies: a policy plays, and every proposal on the way gets a label.
+"""Collects judged replies.
 
-Where the environment can grade actions, the proposals of all agents, the solver's action and those
-of an adversary are graded. Elsewhere only executed actions get a label, which is the episode's
-outcome.
+Where an environment can grade actions (:func:`collect`), a policy plays, and the proposals of all
+agents, the solver's action and those of an adversary are graded on the way. Elsewhere
+(:func:`judged_by_outcome`) executed actions of finished episodes get the outcome as their label.
 """
 
 from __future__ import annotations
@@ -20,7 +20,13 @@ from swarm_ui.environment import Environment, Graded
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision, Request, ScoringModel
 from swarm_ui.node import derive
-from swarm_ui.optim.credit.learned.judged import JudgedEpisode, JudgedReply, JudgedScreen, Kind
+from swarm_ui.optim.credit.learned.judged import (
+    JudgedEpisode,
+    JudgedReply,
+    JudgedScreen,
+    Kind,
+    Labels,
+)
 from swarm_ui.optim.preferences.adversary import Adversary
 from swarm_ui.optim.stage1.synthesis.demonstrations import random_action
 from swarm_ui.rollout.episodes import Intervention, Job, MakeEnvironment, rollout_stream
@@ -69,14 +75,16 @@ async def collect(
     """Play jobs; yields the judged episodes in the order they end, without those with a fault.
 
     Args:
-        make_environment: makes the environments; those with ``expert()`` and ``grade()`` label
-            every reply, others by outcome.
+        make_environment: makes environments with ``expert()`` and ``grade()``.
         policy: the agents whose replies are judged. The first agent's are its ``own``.
         jobs: (task, seed) pairs of one split.
         split: the name of the split, for the records.
         config: settings.
         adversary: writes wrong replies.
         scorer: gives the log-probability of each reply.
+
+    Raises:
+        ConfigError: an environment cannot grade actions.
     """
     settings = config or CollectConfig()
     judge = _Judge(settings, adversary, scorer)
@@ -91,72 +99,85 @@ async def collect(
                 yield found
 
 
+def judged_by_outcome(episode: Episode, split: str) -> JudgedEpisode | None:
+    """A recorded episode with the outcome as the label of each executed reply.
+
+    Proposals that were not executed have no label and are left out. ``None``: a fault ended the
+    episode, or no agent proposed what was executed.
+
+    Args:
+        episode: of a policy without guidance, so that the agents' own replies were executed.
+        split: the name of its split, for the record.
+    """
+    if episode.success is None:
+        return None
+    screens = []
+    for index, record in enumerate(episode.steps):
+        trace, done = record.trace, record.executed
+        found = None if done is None else _proposals(trace).get(done.key)
+        if found is not None:
+            action, kind = found
+            logprobs = [m.logprob for m in trace.messages if m.action and m.action.key == done.key]
+            votes = _votes(trace)
+            reply = JudgedReply(
+                action=action,
+                kind=kind,
+                right=episode.success,
+                votes=votes[action.key],
+                logprob=logprobs[0],
+                executed=True,
+            )
+            screens.append(_screen(index, trace, [reply], votes))
+    return _episode(episode, split, "outcome", screens) if screens else None
+
+
 class _Judge:
-    """Labels the proposals of each decision before it is executed."""
+    """Grades the proposals of each decision before it is executed."""
 
     def __init__(
         self, config: CollectConfig, adversary: Adversary | None, scorer: ScoringModel | None
     ) -> None:
         self._config, self._adversary, self._scorer = config, adversary, scorer
-        self._screens: dict[str, tuple[JudgedScreen, bool]] = {}
-        """By the name of the run; and whether the environment graded the replies."""
+        self._screens: dict[str, JudgedScreen] = {}
+        """By the name of the run."""
 
     async def __call__(
         self, index: int, trace: Trace, environment: Environment
     ) -> Intervention | None:
         """See :class:`~swarm_ui.rollout.episodes.Intervene`."""
+        if not isinstance(environment, Graded):
+            raise ConfigError(
+                f"collect: {environment.name} has no expert() and grade(); play it and use "
+                "judged_by_outcome on its episodes"
+            )
         rng = random.Random(derive(self._config.seed, "collect", trace.run))
-        graded = environment if isinstance(environment, Graded) else None
-        best = None if graded is None else graded.expert()
-        proposals = _proposals(trace)
-        if best is not None:
-            proposals.setdefault(best.key, (best, "solver"))
-            for action in await self._mistakes(trace, best, rng):
-                proposals.setdefault(action.key, (action, "adversary"))
+        best, proposals, votes = environment.expert(), _proposals(trace), _votes(trace)
+        proposals.setdefault(best.key, (best, "solver"))
+        for action in await self._mistakes(trace, best, rng):
+            proposals.setdefault(action.key, (action, "adversary"))
         instead = self._instead(trace, best, rng)
         executed = instead or trace.action
-        if graded is None:
-            proposals = {k: v for k, v in proposals.items() if executed and k == executed.key}
-        actions = [action for action, _ in proposals.values()]
-        logprobs = await self._logprobs(trace, actions)
-        final = [m for m in trace.messages if m.round == trace.rounds - 1 and m.action is not None]
-        votes = Counter(m.action.key for m in final if m.action and m.sender in trace.agents)
-        replies = tuple(
+        logprobs = await self._logprobs(trace, [action for action, _ in proposals.values()])
+        replies = [
             JudgedReply(
                 action=action,
                 kind=kind,
-                right=graded is not None and graded.grade(action) > 0.5,
+                right=environment.grade(action) > 0.5,
                 votes=votes[action.key],
                 logprob=logprob,
                 executed=executed is not None and action.key == executed.key,
             )
             for (action, kind), logprob in zip(proposals.values(), logprobs, strict=True)
-        )
-        observation = msgspec.structs.replace(trace.observation, png=None)
-        screen = JudgedScreen(
-            step=index, observation=observation, replies=replies, voters=votes.total()
-        )
-        self._screens[trace.run] = (screen, graded is not None)
+        ]
+        self._screens[trace.run] = _screen(index, trace, replies, votes)
         return Intervention(execute=instead)
 
     def finished(self, episode: Episode, split: str) -> JudgedEpisode | None:
-        """The record of an episode; ``None``: a fault ended it, or nothing was judged."""
+        """The record of an episode; ``None``: a fault ended it."""
         kept = [self._screens.pop(record.trace.run, None) for record in episode.steps]
-        screens = [found for found in kept if found is not None]
-        if episode.success is None or not any(screen.replies for screen, _ in screens):
+        if episode.success is None:
             return None
-        graded = screens[0][1]
-        if not graded:
-            screens = [(_labelled(screen, episode.success), False) for screen, _ in screens]
-        return JudgedEpisode(
-            environment=episode.environment,
-            split=split,
-            task=episode.task,
-            seed=episode.seed,
-            labels="solver" if graded else "outcome",
-            success=episode.success,
-            screens=tuple(screen for screen, _ in screens if screen.replies),
-        )
+        return _episode(episode, split, "solver", [screen for screen in kept if screen is not None])
 
     async def _mistakes(self, trace: Trace, best: Action, rng: random.Random) -> list[Action]:
         if self._adversary is None:
@@ -166,7 +187,7 @@ class _Judge:
         drawn = [self._adversary.oppose(decision, best, seed=seed) for seed in seeds]
         return [action for action in await asyncio.gather(*drawn) if action is not None]
 
-    def _instead(self, trace: Trace, best: Action | None, rng: random.Random) -> Action | None:
+    def _instead(self, trace: Trace, best: Action, rng: random.Random) -> Action | None:
         """What is executed in place of the decision; ``None``: the decision."""
         draw = rng.random()
         if draw < self._config.stray:
@@ -191,6 +212,32 @@ def _proposals(trace: Trace) -> dict[ActionKey, tuple[Action, Kind]]:
     return found
 
 
-def _labelled(screen: JudgedScreen, right: bool) -> JudgedScreen:
-    replies = [msgspec.structs.replace(reply, right=right) for reply in screen.replies]
-    return msgspec.structs.replace(screen, replies=tuple(replies))
+def _votes(trace: Trace) -> Counter[ActionKey]:
+    """How many agents proposed each action in the last round."""
+    final = [m for m in trace.messages if m.round == trace.rounds - 1 and m.sender in trace.agents]
+    return Counter(m.action.key for m in final if m.action is not None)
+
+
+def _screen(
+    index: int, trace: Trace, replies: Sequence[JudgedReply], votes: Counter[ActionKey]
+) -> JudgedScreen:
+    return JudgedScreen(
+        step=index,
+        observation=msgspec.structs.replace(trace.observation, png=None),
+        replies=tuple(replies),
+        voters=votes.total(),
+    )
+
+
+def _episode(
+    episode: Episode, split: str, labels: Labels, screens: Sequence[JudgedScreen]
+) -> JudgedEpisode:
+    return JudgedEpisode(
+        environment=episode.environment,
+        split=split,
+        task=episode.task,
+        seed=episode.seed,
+        labels=labels,
+        success=bool(episode.success),
+        screens=tuple(screens),
+    )
