@@ -118,8 +118,9 @@ def test_reasons_are_learned() -> None:
 
 
 def test_an_adapters_own_format_is_learned_in() -> None:
-    model = text_model(prompt_format="json", context=4096)
-    model.adapter_formats["one"] = "compact"
+    model = text_model(prompt_format="compact", context=4096)
+    model.add_adapter("one", rank=4, alpha=8)
+    model.prompt_format = "json"
     short, _ = model.encode(screen_of(), "click Save [0]", adapter="one")
     long, _ = model.encode(screen_of(), "click Save [0]")
     assert len(short) < len(long) / 3
