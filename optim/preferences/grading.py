@@ -64,8 +64,8 @@ def unparsed(trace: Trace, call: Call) -> bool:
     """Whether the agent said something that holds no valid action. Failures of the call, and
     messages that say that there is nothing to propose, are not such replies."""
     message = trace.message(call.message)
-    said = message.content and message.action is None and message.error is not None
-    return bool(said) and call.error is None
+    invalid = message.action is None and message.error is not None and call.error is None
+    return invalid and bool(message.content or call.prompt)  # a model may say nothing at all
 
 
 async def score_of_action(

@@ -123,15 +123,37 @@ class LoraNetwork:
     # -- adding, loading, saving --------------------------------------------------------------
 
     def add_adapter(
-        self, name: str, rank: int = 16, alpha: float = 32, copy_from: str | None = None
+        self,
+        name: str,
+        rank: int = 16,
+        alpha: float = 32,
+        copy_from: str | None = None,
+        layers: Sequence[int] | None = None,
     ) -> None:
-        """A new LoRA adapter; it changes nothing at first, or is a copy of another one. Raises
-        ``ConfigError`` if the name exists or cannot be used, or ``copy_from`` does not exist."""
+        """A new LoRA adapter; it changes nothing at first, or is a copy of another one.
+
+        Args:
+            name: its name.
+            rank, alpha: of LoRA.
+            copy_from: an adapter of the same rank and layers.
+            layers: the numbers of the transformer layers that it changes, from 0; ``None``: all.
+                The backward pass ends at the lowest one.
+
+        Raises:
+            ConfigError: the name exists or cannot be used, ``copy_from`` does not exist, or the network
+                has no such layers.
+        """
         self._check_not_training()
         self._check_new(name)
+        self._check_layers(layers)
+        config = LoraConfig(
+            r=rank,
+            lora_alpha=alpha,  # type: ignore[arg-type]
+            target_modules=self._targets,
+            layers_to_transform=None if layers is None else list(layers),
+        )
         if copy_from is not None:
             self._check_known(copy_from)
-        config = LoraConfig(r=rank, lora_alpha=alpha, target_modules=self._targets)  # type: ignore[arg-type]
         if isinstance(self._network, PeftModel):
             self._network.add_adapter(name, config)
         else:
@@ -305,6 +327,16 @@ class LoraNetwork:
         if any(name in key.split(".") for key, _ in self.network.named_modules()):
             raise ConfigError(
                 f"an adapter cannot be named '{name}': a layer of the network has that name"
+            )
+
+    def _check_layers(self, layers: Sequence[int] | None) -> None:
+        if layers is None:
+            return
+        count = self.network.config.get_text_config().num_hidden_layers
+        if not layers or any(not 0 <= layer < count for layer in layers):
+            raise ConfigError(
+                f"an adapter's layers must be numbers from 0 to {count - 1} of this network, got "
+                f"{list(layers)}"
             )
 
     def _check_known(self, name: str) -> None:

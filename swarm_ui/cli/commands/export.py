@@ -35,8 +35,8 @@ def export(
 
     LoRA adapters are written in peft's format, episodes and preference pairs as JSON lines (pairs
     in TRL's format, with the exact prompts and replies), edges as JSON, and the team as Mermaid or
-    Graphviz. A corpus is written for
-    TRL, LLaMA-Factory (alpaca, sharegpt) or datasets, or its samples and dropped items are counted.
+    Graphviz. A corpus is written for TRL, LLaMA-Factory (alpaca, sharegpt) or datasets, or its
+    samples and dropped items are counted.
 
     Example: [bold]swarm-ui export runs/demo mermaid[/]
     """
