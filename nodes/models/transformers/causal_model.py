@@ -29,6 +29,11 @@ from swarm_ui.model import ChatMessage, Decision, Request
 from swarm_ui.nodes.models.pretrained.catalogue import model_folder
 from swarm_ui.nodes.models.transformers.choosing_model import ChoosingInProcessModel
 from swarm_ui.nodes.models.transformers.decoding import Continuation, Row, accepts
+from swarm_ui.nodes.models.transformers.reply_grammar import (
+    ReplyGrammar,
+    ReplyGrammars,
+    token_texts,
+)
 from swarm_ui.prompts import as_chat, format_named
 
 _LIKE_A_MARK = re.compile(r"<[^<>\s]{1,60}>|\[[^\[\]\s]{1,60}\]")
@@ -72,6 +77,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
         *,
         name: str = "",
         prompt_format: str = "json",
+        constrained: bool | None = None,
     ) -> None:
         """
         Args:
@@ -81,6 +87,8 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
             prompt_format: how decisions are written and replies are read; see
                 :data:`swarm_ui.prompts.FORMATS`. An adapter may have its own
                 (:meth:`~.LoraNetwork.format_of`).
+            constrained: whether replies to decisions are restricted to the actions that are
+                possible on the screen; ``None``: those in the compact format are.
 
         Raises:
             ConfigError: they do not fit together, there is no end token, or no such format.
@@ -109,6 +117,9 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
             targets="all-linear",
         )
         self.prompt_format = format_named(prompt_format).name
+        self._words: int = rows
+        self._constrained = constrained
+        self._grammars: ReplyGrammars | None = None
         config = network.config.get_text_config()
         self._context: int | None = getattr(config, "max_position_embeddings", None)
 
@@ -121,6 +132,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
         dtype: torch.dtype | str = "auto",
         name: str = "",
         prompt_format: str = "json",
+        constrained: bool | None = None,
     ) -> CausalModel:
         """Network and tokenizer as transformers saves them.
 
@@ -131,6 +143,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
             dtype: the type of the weights; ``"auto"``: as saved.
             name: for traces; the folder's by default.
             prompt_format: how decisions are written and replies are read.
+            constrained: whether replies are restricted to the actions that are possible.
 
         Raises:
             ConfigError: there is no such model, or not all of its parts.
@@ -157,8 +170,9 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
                 f"{missing[0]}; save the model again, with all of its files"
             )
         return cls(
-            network.to(device), tokenizer, name=name or place.name, prompt_format=prompt_format
-        )
+            network.to(device), tokenizer, name=name or place.name, prompt_format=prompt_format,
+            constrained=constrained,
+        )  # fmt: skip
 
     def prompt(self, request: Request) -> ChatPrompt:
         """The prompt of a request, as turns, text and tokens. Raises ``ModelError`` if this model
@@ -254,7 +268,39 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
             temperature=request.temperature,
             seed=request.seed,
             max_tokens=min(request.max_tokens, room),
+            grammar=self._grammar(prompt),
         )
+
+    def _grammar(self, prompt: ChatPrompt) -> ReplyGrammar | None:
+        """The replies that are possible on the screen; ``None``: any text may be replied."""
+        bound = self._constrained
+        if bound is None:
+            bound = prompt.prompt_format == "compact"
+        if not bound or prompt.decision is None:
+            return None
+        if self._grammars is None:
+            self._grammars = ReplyGrammars(
+                token_texts(self.tokenizer, self._words),
+                self._literals,
+                self._end,
+                self.network.device,
+            )
+        return self._grammars.compile(format_named(prompt.prompt_format).replies(prompt.decision))
+
+    def _literals(self, texts: list[str]) -> list[list[int]]:
+        """The tokens of parts of replies, as :meth:`_reply` has them."""
+        marked = [self._marks.search(text) is not None for text in texts]
+        plain = iter(self._all_tokens([t for t, m in zip(texts, marked, strict=True) if not m]))
+        return [
+            self._tokens(text, literal=True) if mark else next(plain)
+            for text, mark in zip(texts, marked, strict=True)
+        ]
+
+    def _all_tokens(self, texts: list[str]) -> list[list[int]]:
+        if not texts:
+            return []
+        ids: list[list[int]] = self.tokenizer(texts, add_special_tokens=False)["input_ids"]
+        return ids
 
     def _text(self, prompt: ChatPrompt, ids: list[int]) -> str:
         return str(self.tokenizer.decode(ids, skip_special_tokens=True))
