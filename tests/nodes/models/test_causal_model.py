@@ -93,6 +93,12 @@ def network(kind: str, words: int) -> PreTrainedModel:
     return made
 
 
+def causal(kind: str = "llama") -> CausalModel:
+    """A model that was never saved."""
+    words = tokenizer()
+    return CausalModel(network(kind, len(words)), words, name=kind)
+
+
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Saved models, by kind."""
