@@ -57,6 +57,9 @@ def model_findings(section: ModelSection, agents: int) -> Iterator[Finding]:
     except ConfigError as error:
         yield ("model", "name"), str(error)
         return
+    if section.actor and kind != "local":
+        problem = f"'{section.name}' cannot learn what a server acts with; "
+        yield ("model", "actor"), problem + "--learner must be the language model that it serves"
     adapters, at = section.adapters, ("model", "adapters")
     if kind == "endpoint":
         if section.name == "base":
@@ -81,6 +84,11 @@ def describe_model(section: ModelSection) -> str:
 
         where = section.url or os.environ.get("OPENAI_BASE_URL", "")
         return f"{section.name} at {without_credentials(where)}"
+    if section.actor:
+        from swarm_ui.nodes.models.openai.secrets import without_credentials
+
+        where = without_credentials(section.actor)
+        return f"{section.name} (learns in this process, acts at {where})"
     words = {"base": "the base agent that ships (in this process)", "script": section.name}
     return words.get(kind, f"{section.name} (in this process)")
 

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.actors import check_actor, open_actor
 from swarm_ui.experiment.config import (
     Config,
     Draft,
@@ -52,8 +53,8 @@ _TRAINING_TEAM = {"agents": 4, "rounds": 3, "temperature": 0.8, "views": "shuffl
 _GRAPHS = 4
 """Default of ``[train] graphs`` where edges are learned."""
 _FREE = {
-    *(("model", name) for name in ("url", "key_env", "device", "max_calls", "max_tokens_total",
-                                   "rate_limit", "concurrency", "timeout")),
+    *(("model", name) for name in ("url", "actor", "actor_name", "key_env", "device", "max_calls",
+                                   "max_tokens_total", "rate_limit", "concurrency", "timeout")),
     *(("run", name) for name in ("concurrency", "fail_under", "max_masked", "report")),
 }  # fmt: skip
 """Settings that may change when a run is resumed: they do not affect the results."""
@@ -103,6 +104,8 @@ def check_config(draft: Draft, *, train: bool = False, splits: Sequence[str] = (
             yield from environment_findings(config.environment, splits)
         if "model" in valid:
             yield from model_findings(config.model, config.team.agents if "team" in valid else 0)
+        if "model" in valid and config.model.actor and not train:
+            yield ("model", "actor"), "an actor is for training; name an endpoint with --url"
         if "team" in valid:
             try:
                 configured_edges(config.team)
@@ -171,6 +174,7 @@ async def begin(run: Run) -> Run:
                 f"[model] name: '{config.model.name}' cannot be trained; its weights must be in "
                 "this process: base, or the folder of a model"
             )
+        await check_actor(config.model)
         document["critic"] = run.critic
     else:
         # Other models take long to load, and only their name can be wrong.
@@ -311,12 +315,13 @@ def _demands(config: Config, given: Collection[Name], plays: bool) -> Iterator[s
         return  # there is no such model, which is reported when it is opened
     if kind == "code" and ("model", "name") not in given:
         yield f"import and call '{model.name}' (the model)"
-    if kind != "endpoint":
+    if kind != "endpoint" and not model.actor:
         return
     from swarm_ui.nodes.models.openai.secrets import without_credentials
 
-    address = without_credentials(model.url or os.environ.get("OPENAI_BASE_URL", ""))
-    if ("model", "url") not in given:
+    url, setting = (model.actor, "actor") if model.actor else (model.url, "url")
+    address = without_credentials(url or os.environ.get("OPENAI_BASE_URL", ""))
+    if ("model", setting) not in given:
         yield f"connect to {address} with the key in the variable {model.key_env}"
     elif model.key_env != _KEY and ("model", "key_env") not in given:
         yield f"send the variable {model.key_env} to {address}"
@@ -358,18 +363,23 @@ async def train_run(
     config, settings, section = run.config, trainer_config(run.config), run.config.environment
     spec = spec_of(section.name)
     try:
-        async with open_environment(section) as environment:
+        async with (
+            open_environment(section) as environment,
+            open_actor(config.model, model, run.folder.path) as acting,
+        ):
             tasks = await spec.task_names(section, environment)
 
             def sample_jobs(iteration: int, count: int, rng: random.Random) -> list[Job]:
                 return spec.training_jobs(section, tasks, count, rng)
 
-            graph = arm_of(config.team, agent_names(config.team.agents)).graph(model)
+            graph = arm_of(config.team, agent_names(config.team.agents)).graph(acting)
             place = TrainingEnvironment(
                 environment.make, sample_jobs, critic_of(run), settings.concurrency
             )
             with display.bar("training", settings.iterations) as bar:
-                result = await train(run.folder, model, graph, place, settings, bar, warn=warn)
+                result = await train(
+                    run.folder, model, graph, place, settings, bar, warn=warn, acting=acting
+                )
         run.folder.set_status({"stage": "trained"})
         return result.history
     finally:
