@@ -15,18 +15,21 @@ from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.nodes.vote import MajorityVote, ProbabilityVote
 
 if TYPE_CHECKING:
+    from swarm_ui.nodes.models.actor_model import ActorModel
     from swarm_ui.nodes.models.openai.model import OpenAIModel
     from swarm_ui.nodes.models.openai.settings import ChatOptions, RateLimits, RetryPolicy
     from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
     from swarm_ui.nodes.models.transformers.causal_model import CausalModel
+    from swarm_ui.nodes.models.vllm.vllm_model import VLLMModel
 
 __all__ = [
-    "BASE_AGENT", "AgentNode", "CausalModel", "ChatOptions", "FunctionNode", "LocalModel",
-    "MajorityVote", "OpenAIModel", "ProbabilityVote", "RateLimits", "RetryPolicy", "ScriptedModel",
-    "function_node",
+    "BASE_AGENT", "ActorModel", "AgentNode", "CausalModel", "ChatOptions", "FunctionNode",
+    "LocalModel", "MajorityVote", "OpenAIModel", "ProbabilityVote", "RateLimits", "RetryPolicy",
+    "ScriptedModel", "VLLMModel", "function_node",
 ]  # fmt: skip
 
 _LAZY = {
+    "ActorModel": "actor_model",
     "BASE_AGENT": "tiny_agent.local_model",
     "CausalModel": "transformers.causal_model",
     "ChatOptions": "openai.settings",
@@ -34,6 +37,7 @@ _LAZY = {
     "OpenAIModel": "openai.model",
     "RateLimits": "openai.settings",
     "RetryPolicy": "openai.settings",
+    "VLLMModel": "vllm.vllm_model",
 }
 
 

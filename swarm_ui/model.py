@@ -55,6 +55,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     part of a run."""
     json_schema: str | None = None
     """JSON schema (as JSON text) the reply must follow, where the model supports it."""
+    pattern: str | None = None
+    """Regular expression that the whole reply must match, where the model supports it (vLLM)."""
 
 
 class Completion(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,8 +28,11 @@ import msgspec
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.model import ChatMessage, Completion, Request
 from swarm_ui.nodes.models.openai.served_adapters import served_name
+from swarm_ui.nodes.models.reply_patterns import reply_pattern
 from swarm_ui.nodes.models.transformers.causal_model import CausalModel
+from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt
 from swarm_ui.nodes.models.transformers.in_process_model import Counters
+from swarm_ui.prompts import format_named
 
 _WEIGHTS = "adapter_model.safetensors"
 
@@ -70,10 +73,20 @@ class ActorModel:
         learner: holds the adapters. Its base model must have the weights of the engine's.
         folder: where versions are saved for the engine, which reads them from there. It needs a
             folder of its own for each training run.
+        constrained: whether replies to decisions are restricted to the actions that are possible on
+            the screen; ``None``: those in the compact format are.
     """
 
-    def __init__(self, engine: Engine, learner: CausalModel, folder: Path) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        learner: CausalModel,
+        folder: Path,
+        *,
+        constrained: bool | None = None,
+    ) -> None:
         self._engine, self.learner, self._folder = engine, learner, folder
+        self._constrained = constrained
         self.counters = Counters()
         self._loaded: dict[str, Path] = {}
         self._changing: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
@@ -122,7 +135,13 @@ class ActorModel:
             prompts = [self.learner.prompt(request) for request in requests]
             await self._load({version for version in versions if version is not None})
             asked = [
-                msgspec.structs.replace(r, decision=None, chat=prompt.turns, adapter=version)
+                msgspec.structs.replace(
+                    r,
+                    decision=None,
+                    chat=prompt.turns,
+                    adapter=version,
+                    pattern=self._pattern(prompt) or r.pattern,
+                )
                 for r, prompt, version in zip(requests, prompts, versions, strict=True)
             ]
             replies = await self._engine.generate(asked)
@@ -166,6 +185,15 @@ class ActorModel:
             self._loaded.clear()  # it is gone, and its adapters with it
         finally:
             await self._engine.close()
+
+    def _pattern(self, prompt: ChatPrompt) -> str | None:
+        """The replies that are possible on the screen; ``None``: any text may be replied."""
+        bound = self._constrained
+        if bound is None:
+            bound = prompt.prompt_format == "compact"
+        if prompt.decision is None or not bound:
+            return None
+        return reply_pattern(format_named(prompt.prompt_format).replies(prompt.decision))
 
     # -- versions in the engine ---------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from collections.abc import Callable, Mapping
@@ -162,6 +163,13 @@ def switch(name: str, *names: str, help: str, panel: str = HOW, default: bool = 
     return Option(name, bool, declare(*names, help=help, panel=panel), default=default)
 
 
+def also_named(known: Option, name: str) -> Option:
+    """The same option under one more name."""
+    declaration = copy.copy(known.declaration)
+    declaration.param_decls = (*known.declaration.param_decls, name)
+    return replace(known, declaration=declaration)
+
+
 def expect_new(path: Path, force: bool) -> None:
     """Raise ``ConfigError`` if a file that a command would write exists."""
     if path.exists() and not force:
@@ -215,6 +223,7 @@ MODEL = option(
     "model that --url serves", "-m",
     setting="model.name", complete=one_of("base", *PRETRAINED),
 )  # fmt: skip
+LEARNER = also_named(MODEL, "--learner")
 URL = option("url", str, "URL", _URL, setting="model.url")
 CONFIG = option("config", Path, "FILE", "TOML file; see swarm-ui init", "-c", panel="")
 SET = Option(
@@ -311,4 +320,6 @@ TRAINING = (
            setting="critic.adversary", complete=one_of("scripted", "llm", "none")),
     Option("no_critic", bool, typer.Option("--no-critic", hidden=True), default=False),
     option("seed", int, "N", "equal seeds give equal runs", setting="train.seed"),
+    option("actor", str, "URL", "vLLM server that acts with the learner's adapters",
+           setting="model.actor"),
 )  # fmt: skip

@@ -1,8 +1,8 @@
 """Adapter versions that an episode keeps while newer ones come into use.
 
-A run of a graph leases the versions of its adapters (:mod:`swarm_ui.engine.run_context`). An episode
-has many runs, one for each decision. Inside :func:`same_versions` the first run decides: its
-versions stay leased, and later runs ask them again.
+A run of a graph leases the versions of its adapters (:mod:`swarm_ui.engine.run_context`). An
+episode has many runs, one for each decision. Inside :func:`same_versions` the first run decides:
+its versions stay leased, and later runs ask them again.
 """
 
 from __future__ import annotations

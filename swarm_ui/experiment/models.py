@@ -91,6 +91,9 @@ def model_findings(
     if section.prompt_format and kind not in ("endpoint", "local"):
         yield ("model", "prompt_format"), (f"'{section.name}' is no language model that reads "
                                            "prompts in a chosen format; leave it out")  # fmt: skip
+    if section.actor and kind != "local":
+        problem = f"'{section.name}' cannot learn what a server acts with; "
+        yield ("model", "actor"), problem + "--learner must be the language model that it serves"
     adapters, at = section.adapters, ("model", "adapters")
     if kind == "endpoint":
         if section.name == "base":
@@ -115,6 +118,11 @@ def describe_model(section: ModelSection) -> str:
 
         where = section.url or os.environ.get("OPENAI_BASE_URL", "")
         return f"{section.name} at {without_credentials(where)}"
+    if section.actor:
+        from swarm_ui.nodes.models.openai.secrets import without_credentials
+
+        where = without_credentials(section.actor)
+        return f"{section.name} (learns in this process, acts at {where})"
     words = {"base": "the base agent that ships (in this process)", "script": section.name}
     return words.get(kind, f"{section.name} (in this process)")
 

@@ -62,12 +62,13 @@ def _model_demands(model: ModelSection, given: Collection[str]) -> Iterator[str]
         yield f"import and call '{model.name}' (the model)"
     if kind == "local" and on_hub(model) and "name" not in given:
         yield f"download '{model.name}' from the Hugging Face Hub"
-    if kind != "endpoint":
+    if kind != "endpoint" and not model.actor:
         return
     from swarm_ui.nodes.models.openai.secrets import without_credentials
 
-    address = without_credentials(model.url or os.environ.get("OPENAI_BASE_URL", ""))
-    if "url" not in given:
+    url, setting = (model.actor, "actor") if model.actor else (model.url, "url")
+    address = without_credentials(url or os.environ.get("OPENAI_BASE_URL", ""))
+    if setting not in given:
         yield f"connect to {address} with the key in the variable {model.key_env}"
     elif model.key_env != _KEY and "key_env" not in given:
         yield f"send the variable {model.key_env} to {address}"

@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.actors import check_actor, open_actor
 from swarm_ui.experiment.config import (
     Config,
     Draft,
@@ -53,8 +54,8 @@ _TRAINING_TEAM = {"agents": 4, "rounds": 3, "temperature": 0.8, "views": "shuffl
 _GRAPHS = 4
 """Default of ``[train] graphs`` where edges are learned."""
 _FREE = {
-    *(("model", name) for name in ("url", "key_env", "device", "max_calls", "max_tokens_total",
-                                   "rate_limit", "concurrency", "timeout")),
+    *(("model", name) for name in ("url", "actor", "actor_name", "key_env", "device", "max_calls",
+                                   "max_tokens_total", "rate_limit", "concurrency", "timeout")),
     *(("run", name) for name in ("concurrency", "fail_under", "max_masked", "report")),
     *(("critic", name) for name in ("url", "key_env")),
 }  # fmt: skip
@@ -106,6 +107,8 @@ def check_config(draft: Draft, *, train: bool = False, splits: Sequence[str] = (
             yield from model_findings(config.model, agents, learned)
         if train and {"critic", "environment"} <= set(valid):
             yield from critic_findings(config)
+        if "model" in valid and config.model.actor and not train:
+            yield ("model", "actor"), "an actor is for training; name an endpoint with --url"
         if "team" in valid:
             yield from team_findings(config.team)
         if "run" in valid and config.run.out:
@@ -173,6 +176,7 @@ async def begin(run: Run) -> Run:
                 f"[model] name: '{config.model.name}' cannot be trained; its weights must be in "
                 "this process: base, or the folder of a model"
             )
+        await check_actor(config.model)
     else:
         # Other models take long to load, and only their name can be wrong.
         if kind in ("endpoint", "script", "code"):
@@ -306,13 +310,16 @@ async def train_run(
     config, settings, section = run.config, trainer_config(run.config), run.config.environment
     spec = spec_of(section.name)
     try:
-        async with open_environment(section) as environment:
+        async with (
+            open_environment(section) as environment,
+            open_actor(config.model, model, run.folder.path) as acting,
+        ):
             tasks = await spec.task_names(section, environment)
 
             def sample_jobs(iteration: int, count: int, rng: random.Random) -> list[Job]:
                 return spec.training_jobs(section, tasks, count, rng)
 
-            graph = arm_of(config.team, agent_names(config.team.agents)).graph(model)
+            graph = arm_of(config.team, agent_names(config.team.agents)).graph(acting)
             # An emulator plays one episode at a time, whatever the settings say.
             most = environment.max_concurrency or settings.concurrency
             settings = dataclasses.replace(settings, concurrency=min(settings.concurrency, most))
@@ -322,7 +329,9 @@ async def train_run(
                     critics.judge, critics.adversary,
                 )  # fmt: skip
                 with display.bar("training", settings.iterations) as bar:
-                    result = await train(run.folder, model, graph, place, settings, bar, warn=warn)
+                    result = await train(
+                        run.folder, model, graph, place, settings, bar, warn=warn, acting=acting
+                    )
         run.folder.set_status({"stage": "trained"})
         return result.history
     finally:

@@ -75,17 +75,20 @@ async def train(
     *,
     keep_adapters: bool = False,
     warn: Callable[[str], None] | None = None,
+    acting: Any = None,
 ) -> TeamResult:
     """Start or continue the training of a team. It can be interrupted at any time (checkpoints).
 
     Args:
         run: stores checkpoints, metrics, a sample of the episodes, adapters and edges.
-        graph: the team in rollouts, whose agents use ``model``.
+        model: holds and trains the adapters.
+        graph: the team in rollouts, whose agents ask ``acting``.
         bar: counts iterations.
         keep_adapters: keep the adapters after each iteration, for a learning curve.
         warn: called with warnings of the trainer; default: they are printed above the bar.
+        acting: answers with the adapters of ``model``; ``None``: ``model`` itself.
     """
-    recorder = _Recorder(run, model, bar, keep_adapters)
+    recorder = _Recorder(run, model, bar, keep_adapters, model if acting is None else acting)
     trainer = TeamTrainer(
         model,
         graph,
@@ -181,10 +184,12 @@ def adapters_after(run: RunDirectory, iteration: int) -> Path:
 class _Recorder:
     """A listener of the trainer: updates the bar, and saves samples, costs and adapters."""
 
-    def __init__(self, run: RunDirectory, model: Any, bar: Bar, keep_adapters: bool) -> None:
-        self._run, self._model, self._bar = run, model, bar
+    def __init__(
+        self, run: RunDirectory, model: Any, bar: Bar, keep_adapters: bool, acting: Any
+    ) -> None:
+        self._run, self._model, self._bar, self._acting = run, model, bar, acting
         self._keep_adapters = keep_adapters
-        self._before = Cost.of_model(model)
+        self._before = Cost.of_model(acting)
 
     def progress(self, at: Progress) -> None:
         done = float(at.iteration)
@@ -206,9 +211,9 @@ class _Recorder:
         self._bar.update(done, note)
 
     def episodes(self, iteration: int, episodes: Sequence[Episode]) -> None:
-        cost = Cost.of_model(self._model, self._before)
+        cost = Cost.of_model(self._acting, self._before)
         cost.decisions = sum(len(e.steps) for e in episodes)
-        self._before = Cost.of_model(self._model)
+        self._before = Cost.of_model(self._acting)
         line = {name: getattr(cost, name) for name in Cost.__struct_fields__ if name != "seconds"}
         self._run.log({"kind": "rollouts", "iteration": iteration, **line})
         found = credit_map(tuple(episodes))

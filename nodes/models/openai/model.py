@@ -16,7 +16,7 @@ from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.message import Usage
 from swarm_ui.model import ChatMessage, Completion, Request
 from swarm_ui.nodes.models.openai import request_body
-from swarm_ui.nodes.models.openai.endpoint import OPENAI_URL, ChatCall, Endpoint
+from swarm_ui.nodes.models.openai.endpoint import OPENAI_URL, ChatCall, Endpoint, ServedModel
 from swarm_ui.nodes.models.openai.failures import AttemptFailure, RequestRejected
 from swarm_ui.nodes.models.openai.hot_loading import HotAdapters, tokenized
 from swarm_ui.nodes.models.openai.replies import ChatReply
@@ -246,6 +246,11 @@ class OpenAIModel:
         messages = [{"role": turn.role, "content": turn.content} for turn in chat]
         return await tokenized(self._endpoint, self.name, messages)
 
+    async def served(self) -> tuple[ServedModel, ...]:
+        """Ask once, quickly, what is served; empty if the endpoint keeps no list. Raises
+        ``ModelError`` if there is no answer, or the key is refused."""
+        return await self._endpoint.listed(_CHECK_SECONDS) or ()
+
     async def check(self) -> tuple[str, ...]:
         """Ask once, quickly, which models are served; empty if the endpoint keeps no list. Raises
         ``ModelError`` if there is no answer, the key is refused, or the model is not served."""
@@ -344,6 +349,8 @@ class OpenAIModel:
             schema = request_body.schema_format(request.json_schema, self._endpoint.where)
             body["response_format"] = schema
         extra = {**self._hot.extra_fields(served), **options.extra_body}
+        if request.pattern is not None:
+            extra["structured_outputs"] = {"regex": request.pattern}
         if extra:
             body["extra_body"] = extra
         asked = request_body.prompt_tokens(chat, prompt)

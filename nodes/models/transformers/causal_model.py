@@ -6,9 +6,8 @@ Batches, adapters and versions are in :mod:`swarm_ui.nodes.models.transformers.i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +24,9 @@ from transformers import (
 from swarm_ui.action import Unparsed, parse_action
 from swarm_ui.adapter_metadata import read_metadata
 from swarm_ui.errors import ConfigError, ModelError
-from swarm_ui.model import ChatMessage, Decision, Request
+from swarm_ui.model import ChatMessage, Request
 from swarm_ui.nodes.models.pretrained.catalogue import model_folder
+from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens
 from swarm_ui.nodes.models.transformers.choosing_model import ChoosingInProcessModel
 from swarm_ui.nodes.models.transformers.decoding import Continuation, Row, accepts
 from swarm_ui.nodes.models.transformers.reply_grammar import (
@@ -36,25 +36,10 @@ from swarm_ui.nodes.models.transformers.reply_grammar import (
 )
 from swarm_ui.prompts import as_chat, format_named
 
-_LIKE_A_MARK = re.compile(r"<[^<>\s]{1,60}>|\[[^\[\]\s]{1,60}\]")
-_HEADING = re.compile(r"^\\*(?:system|user|assistant):", re.IGNORECASE | re.MULTILINE)
 _UNLOADABLE = (
     OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError,
     SafetensorError,
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class ChatPrompt:
-    """A chat as tokens and as text."""
-
-    ids: list[int]
-    text: str
-    turns: tuple[ChatMessage, ...] = ()
-    """The turns as the chat template gets them: nothing in them is a control token."""
-    prompt_format: str = "json"
-    decision: Decision | None = None
-    """What the chat is about; ``None``: the request was a chat."""
 
 
 class CausalModel(ChoosingInProcessModel[ChatPrompt]):
@@ -106,12 +91,14 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
                 "the two do not belong together"
             )
         self.tokenizer: Any = tokenizer
-        self._marks = _control_marks(self.tokenizer)
+        name = name or Path(network.name_or_path or "").name or type(network).__name__
+        self._chats = ChatTokens(tokenizer, name)
+        self._marks = self._chats.marks
         self._end, stops = _ends(network, self.tokenizer)
         pad_id = self.tokenizer.pad_token_id
         super().__init__(
             network,
-            name=name or Path(network.name_or_path or "").name or type(network).__name__,
+            name=name,
             pad_id=self._end if pad_id is None else pad_id,
             stops=stops,
             targets="all-linear",
@@ -240,26 +227,11 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
         return replace(prompt, prompt_format=form, decision=request.decision)
 
     def _prompt(self, chat: Sequence[ChatMessage]) -> ChatPrompt:
-        tokenizer = self.tokenizer
-        # No content of a turn may hold what ends a turn or begins another.
-        turns = [(turn.role, self._marks.sub(_broken, turn.content)) for turn in chat]
-        if tokenizer.chat_template is None:
-            text = (tokenizer.bos_token or "") + _plain(turns)
-        else:
-            try:
-                text = _templated(tokenizer, turns)
-            except Exception as error:  # a template is a program that may raise anything
-                raise ModelError(
-                    f"the chat template of '{self.name}' refuses this chat "
-                    f"({', '.join(turn.role for turn in chat)}): {error}"
-                ) from error
-        shown = [ChatMessage(role=role, content=content) for role, content in turns]
-        return ChatPrompt(self._tokens(text), text, tuple(shown))
+        return self._chats.prompt(chat)
 
     def _tokens(self, text: str, *, literal: bool = False) -> list[int]:
         """The tokens of a text; if ``literal``, none of them is a special one."""
-        options = {"split_special_tokens": True} if literal else {}
-        return list(self.tokenizer(text, add_special_tokens=False, **options)["input_ids"])
+        return self._chats.tokens(text, literal=literal)
 
     def _row(self, request: Request, prompt: ChatPrompt) -> Row:
         room = request.max_tokens if self._context is None else self._context - len(prompt.ids)
@@ -339,41 +311,6 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
             return self._reply(prompt, action)
         form = format_named(prompt.prompt_format)
         return self._reply(prompt, form.write(read, decision.observation))
-
-
-def _plain(turns: Sequence[tuple[str, str]]) -> str:
-    lines = [f"{role.capitalize()}: {_HEADING.sub(_escaped, content)}" for role, content in turns]
-    return "\n\n".join([*lines, "Assistant:"])
-
-
-def _templated(tokenizer: Any, turns: Sequence[tuple[str, str]]) -> str:
-    chat = [{"role": role, "content": content} for role, content in turns]
-    return str(tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True))
-
-
-def _control_marks(tokenizer: Any) -> re.Pattern[str]:
-    """Finds the control tokens of a tokenizer, and what its chat template puts around turns."""
-    added = tokenizer.added_tokens_decoder.values()
-    marks = {t.content for t in added if t.special or _LIKE_A_MARK.fullmatch(t.content)}
-    if tokenizer.chat_template is not None:
-        for roles in (("system", "user", "assistant", "user"), ("user", "assistant", "user")):
-            try:
-                shown = _templated(tokenizer, [(role, "x") for role in roles])
-            except Exception:  # it accepts no such chat, so it has no such marks
-                continue
-            marks.update(_LIKE_A_MARK.findall(shown))
-    listed = sorted((mark for mark in marks if mark.strip()), key=len, reverse=True)
-    return re.compile("|".join(map(re.escape, listed)) or r"(?!)", re.IGNORECASE)
-
-
-def _broken(mark: re.Match[str]) -> str:
-    """A mark as harmless text."""
-    text = mark[0]
-    return f"‹{text[1:]}" if text[0] == "<" else f"{text[0]} {text[1:]}"
-
-
-def _escaped(heading: re.Match[str]) -> str:
-    return f"\\{heading[0]}"
 
 
 def _ends(network: PreTrainedModel, tokenizer: Any) -> tuple[int, frozenset[int]]:

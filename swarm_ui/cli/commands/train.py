@@ -16,7 +16,7 @@ from swarm_ui.experiment.teams import team_size
 
 @flags.command(
     flags.ENVIRONMENT, flags.TASK, flags.SUITE, flags.TRAINING_MAX_STEPS, flags.DATA,
-    *flags.TRAINING, flags.MODEL, *flags.TEAM, flags.OUT, *flags.ENDING,
+    *flags.TRAINING, flags.LEARNER, *flags.TEAM, flags.OUT, *flags.ENDING,
 )  # fmt: skip
 def train(arguments: flags.Arguments) -> int:
     """Train a team by rollouts, credit assignment, and updates of the adapters and edges.
