@@ -173,6 +173,8 @@ def test_nothing_is_excused_that_is_not_there() -> None:
     [
         "swarm-ui run phone --rouds 3",
         "swarm-ui fly",
+        "swarm-ui models fly",
+        "swarm-ui models pull --fast smollm2",
         "python demos/nothing.py",
         "python -m benchmarks.studies.windows --no-such-option",
         "make cofee",
