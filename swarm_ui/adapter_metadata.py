@@ -51,8 +51,8 @@ class AdapterMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
         own = self.base_fingerprint
         if own and fingerprint and own != fingerprint:
             raise ConfigError(
-                f"the adapter in '{folder}' was trained on another base model: "
-                f"'{self.base_model or 'without a name'}' (weights {own[:12]}), and this one is "
+                f"the adapter in '{folder}' does not fit this model: it was trained on another "
+                f"base, '{self.base_model or 'without a name'}' (weights {own[:12]}), and this is "
                 f"'{name}' (weights {fingerprint[:12]}); load it with the model it was trained on"
             )
 
