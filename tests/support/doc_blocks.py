@@ -68,6 +68,7 @@ _BUILTINS = ("cd", "export", "set", "test")
 SHOWN: dict[tuple[str, str], str] = {
     ("docs/stage1.md", "text"): "calls language models, or a model of gigabytes",
     ("docs/howto/web.md", "text"): "plays WebArena's own sites, with a model behind an endpoint",
+    ("docs/credit.md", "text"): "loads a language model, as test_train_critic.py does",
     ("docs/edges.md", "text"): "two lines of a loop that test_edges_credit.py runs",
     ("docs/models.md", "text"): "needs the pretrained model, which tests load with -m slow",
     ("docs/concepts.md", "text"): "a tree of folders",

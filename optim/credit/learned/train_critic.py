@@ -217,8 +217,9 @@ class _Loop:
         loss = F.binary_cross_entropy_with_logits(odds, right.float())
         if not bool(loss.isfinite()):
             raise LearningError(
-                f"critic training: the loss is {float(loss)} at step {step + 1}; the weights are "
-                f"those of the step before. Lower learning_rate (it is {settings.learning_rate:g})"
+                f"critic training: the loss is {float(loss.detach())} at step {step + 1}; the "
+                "weights are those of the step before. Lower learning_rate (it is "
+                f"{settings.learning_rate:g})"
             )
         self._optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
