@@ -27,7 +27,7 @@ from swarm_ui.errors import (
     TraceError,
 )
 
-COMMANDS = ("run", "eval", "compare", "play", "train", "synthesize", "view", "replay", "credit",
+COMMANDS = ("run", "eval", "compare", "play", "train", "synthesize", "finetune", "view", "replay", "credit",
             "export", "doctor", "init")  # fmt: skip
 
 

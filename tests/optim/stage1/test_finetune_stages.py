@@ -258,7 +258,7 @@ def test_a_full_disk_is_one_line(
     monkeypatch: pytest.MonkeyPatch,
     error: Exception,
 ) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise error
 
     with monkeypatch.context() as patch:
