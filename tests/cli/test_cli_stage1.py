@@ -195,7 +195,7 @@ def test_a_model_is_fine_tuned_by_command(shell: Shell) -> None:  # noqa: F811
     about = json.loads((shell.folder / "out" / "final" / "swarm_ui.json").read_text())
     assert about["prompt_format"] == "compact" and about["base_model"] == "tiny"
     again = shell(f"finetune tiny c out {quick} --layers 0 --minutes 6")
-    assert again.code == 2 and "created with another 'config' (minutes 5.0, now 6.0)" in again.err
+    assert again.code == 2 and "created with another 'config' (minutes '5.0', now" in again.err
 
 
 @pytest.mark.parametrize(
