@@ -1,6 +1,7 @@
 """Invented pages and devices as an environment, so that a corpus can be made from them.
 
-An episode is one screen in the middle of an invented task, and ends with the first action.
+An episode is one screen in the middle of an invented task, and ends with the first action. It is
+for corpora alone: it does not keep the rules for environments in which agents are evaluated.
 """
 
 from __future__ import annotations

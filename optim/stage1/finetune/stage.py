@@ -6,7 +6,7 @@ import math
 import resource
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +77,7 @@ class Stage:
     config: FinetuneConfig
     budget: float | None = None
     """Seconds for this stage; ``None``: no limit."""
-    about: AdapterMetadata = AdapterMetadata()
+    about: AdapterMetadata = field(default_factory=AdapterMetadata)
     """What is written beside the weights; the fingerprint of the base is added to it."""
 
     @property
