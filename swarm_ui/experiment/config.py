@@ -52,6 +52,7 @@ class ModelSection(_Section, frozen=True, kw_only=True):
     adapters: str = ""
     prompt_format: Literal["", "json", "compact"] = ""
     device: str = "cpu"
+    quantize: Literal["", "4bit"] = ""
     max_calls: Count | None = None
     max_tokens_total: Count | None = None
     rate_limit: Count | None = None

@@ -91,6 +91,9 @@ def model_findings(
     if section.prompt_format and kind not in ("endpoint", "local"):
         yield ("model", "prompt_format"), (f"'{section.name}' is no language model that reads "
                                            "prompts in a chosen format; leave it out")  # fmt: skip
+    if section.quantize and kind != "local":
+        problem = f"'{section.name}' is no language model in this process; leave it out"
+        yield ("model", "quantize"), problem
     adapters, at = section.adapters, ("model", "adapters")
     if kind == "endpoint":
         if section.name == "base":
@@ -174,7 +177,10 @@ def load_in_process(section: ModelSection, learned: Sequence[str] = ()) -> Any:
             from swarm_ui.nodes.models.transformers.causal_model import CausalModel
 
             model: Any = CausalModel.named(
-                section.name, device=section.device, prompt_format=section.prompt_format
+                section.name,
+                device=section.device,
+                quantize=section.quantize,
+                prompt_format=section.prompt_format,
             )
         else:
             import torch

@@ -11,6 +11,7 @@ from swarm_ui.cli.output import Output, facts_table, table
 from swarm_ui.experiment import runs
 from swarm_ui.experiment.models import describe_model, learned_adapters
 from swarm_ui.experiment.teams import team_size
+from swarm_ui.experiment.training_plan import training_facts
 
 
 @flags.command(
@@ -83,7 +84,7 @@ def _show_plan(run: runs.Run, output: Output) -> int:
         "start": config.model.adapters or "new adapters",
         "team": team_size(config.team),
         "iterations": f"{learning.iterations} of {learning.episodes} episodes",
-        "update": f"{learning.update.method}, {learning.update.steps} steps an adapter",
+        **training_facts(config),
         "edges": learning.edges,
         "credit": "scripted critic" if runs.critic_of(run) else "outcome of the episode",
         "out": str(folder.path) if folder is not None else config.run.out or "runs/<date>-…",
