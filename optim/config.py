@@ -101,6 +101,9 @@ class TeamConfig:
     name: ``{"readers": ("agent_0", "agent_1"), "writers": ("agent_2",)}``."""
     rank: int = 16
     alpha: int = 32
+    lora_layers: tuple[int, ...] | None = None
+    """Numbers of the transformer layers that new adapters change, from 0; ``None``: all. With the
+    upper ones only, the backward pass is shorter."""
     patience: float = 600.0
     """Seconds for which episodes are tried again while a language model cannot be reached. After
     that the run ends with an error and can be resumed."""

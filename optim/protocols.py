@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -27,9 +28,18 @@ class Trainable(Protocol):
     def pad_id(self) -> int: ...
 
     def add_adapter(
-        self, name: str, rank: int = 16, alpha: float = 32, copy_from: str | None = None
+        self,
+        name: str,
+        rank: int = 16,
+        alpha: float = 32,
+        copy_from: str | None = None,
+        layers: Sequence[int] | None = None,
     ) -> None:
-        """A new adapter: a zero change of the base, or a copy of another adapter."""
+        """A new adapter: a zero change of the base, or a copy of another adapter.
+
+        ``layers``: the numbers of the transformer layers that it changes, from 0; ``None``: all. It
+        is passed only if :attr:`TeamConfig.lora_layers` is set.
+        """
         ...
 
     def adapter_parameters(self, name: str) -> list[nn.Parameter]:

@@ -14,6 +14,7 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -175,7 +176,11 @@ class TeamTrainer:
                 # New adapters draw their weights from torch's global stream.
                 with torch.random.fork_rng(devices=[]):
                     torch.manual_seed(derive(self.config.seed, "adapter", name))
-                    self.model.add_adapter(name, self.config.rank, self.config.alpha)
+                    add = partial(self.model.add_adapter, name, self.config.rank, self.config.alpha)
+                    if self.config.lora_layers is None:
+                        add()
+                    else:
+                        add(layers=self.config.lora_layers)
         return state or TeamState()
 
     async def _iterate(self, iteration: int, progress: ProgressReporter) -> IterationMetrics:

@@ -35,7 +35,7 @@ def defaults_for(parameters: int) -> UpdateDefaults:
     """
     if parameters < SMALL_MODEL:
         return UpdateDefaults(lr=3e-3, steps=35, shared_steps=75, micro_batch_tokens=65_536)
-    return UpdateDefaults(lr=2e-4, steps=20, shared_steps=40, micro_batch_tokens=4_096)
+    return UpdateDefaults(lr=2e-4, steps=20, shared_steps=40, micro_batch_tokens=2_048)
 
 
 def defaults_of(model: Trainable) -> UpdateDefaults:
@@ -83,7 +83,7 @@ class UpdateConfig:
     """Most tokens of one forward and backward, padding included: this bounds the memory. A batch
     with more is divided, and the gradients of its parts are added up; the sum is the gradient of
     the whole batch. The two sides of a pair stay together, so the smallest part is one pair.
-    ``None``: 65,536 for models below 5 M parameters, else 4,096."""
+    ``None``: 65,536 for models below 5 M parameters, else 2,048."""
     checkpointing: bool = False
     """Activation checkpointing: layers keep only their inputs, and are computed a second time in
     the backward pass. Less memory, about a third more time, equal gradients."""

@@ -57,6 +57,7 @@ class ModelSection(_Section, frozen=True, kw_only=True):
     actor: str = ""
     actor_name: str = ""
     device: str = "cpu"
+    quantize: Literal["", "4bit"] = ""
     max_calls: Count | None = None
     max_tokens_total: Count | None = None
     rate_limit: Count | None = None

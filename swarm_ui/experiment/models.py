@@ -94,6 +94,9 @@ def model_findings(
     if section.actor and kind != "local":
         problem = f"'{section.name}' cannot learn what a server acts with; "
         yield ("model", "actor"), problem + "--learner must be the language model that it serves"
+    if section.quantize and kind != "local":
+        problem = f"'{section.name}' is no language model in this process; leave it out"
+        yield ("model", "quantize"), problem
     adapters, at = section.adapters, ("model", "adapters")
     if kind == "endpoint":
         if section.name == "base":
@@ -182,7 +185,10 @@ def load_in_process(section: ModelSection, learned: Sequence[str] = ()) -> Any:
             from swarm_ui.nodes.models.transformers.causal_model import CausalModel
 
             model: Any = CausalModel.named(
-                section.name, device=section.device, prompt_format=section.prompt_format
+                section.name,
+                device=section.device,
+                quantize=section.quantize,
+                prompt_format=section.prompt_format,
             )
         else:
             import torch

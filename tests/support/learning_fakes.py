@@ -76,7 +76,12 @@ class TinyModel:
         return tuple(self.versions)
 
     def add_adapter(
-        self, name: str, rank: int = 4, alpha: float = 4, copy_from: str | None = None
+        self,
+        name: str,
+        rank: int = 4,
+        alpha: float = 4,
+        copy_from: str | None = None,
+        layers: Sequence[int] | None = None,
     ) -> None:
         draw = torch.Generator().manual_seed(zlib.crc32(name.encode()))
         height, width = self.module.out.shape
@@ -110,7 +115,9 @@ class TinyModel:
         finally:
             self.module.active = before
 
-    def encode(self, decision: Decision, reply: str) -> tuple[list[int], list[int]]:
+    def encode(
+        self, decision: Decision, reply: str, *, adapter: str | None = None
+    ) -> tuple[list[int], list[int]]:
         action = parse_action(reply)
         assert isinstance(action, Action)
         return _prompt_ids(decision), _reply_ids(action)

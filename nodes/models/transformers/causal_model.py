@@ -34,6 +34,7 @@ from swarm_ui.nodes.models.transformers.reply_grammar import (
     ReplyGrammars,
     token_texts,
 )
+from swarm_ui.nodes.models.transformers.placement import placement
 from swarm_ui.prompts import as_chat, format_named
 
 _UNLOADABLE = (
@@ -117,6 +118,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
         *,
         device: str = "cpu",
         dtype: torch.dtype | str = "auto",
+        quantize: str = "",
         name: str = "",
         prompt_format: str = "json",
         constrained: bool | None = None,
@@ -126,22 +128,32 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
         Args:
             folder_or_name: a folder; or, as a string, a name on the Hugging Face Hub, which is
                 downloaded unless transformers is set to be offline.
-            device: the device on which the model runs.
+            device: the device on which the model runs, such as ``"cpu"`` or ``"cuda:1"``;
+                ``"auto"``, ``"balanced"`` or ``"sequential"``: accelerate distributes the layers
+                over all devices.
             dtype: the type of the weights; ``"auto"``: as saved.
+            quantize: ``"4bit"``: linear layers in NF4 by bitsandbytes, computed in bfloat16, on
+                which adapters train as usual (QLoRA, arXiv 2305.14314).
             name: for traces; the folder's by default.
             prompt_format: how decisions are written and replies are read.
             constrained: whether replies are restricted to the actions that are possible.
 
         Raises:
             ConfigError: there is no such model, or not all of its parts.
+            MissingExtra: ``quantize`` without bitsandbytes.
         """
+        options = placement(device, quantize)
         place = Path(folder_or_name)
         if isinstance(folder_or_name, Path) and not place.is_dir():
             raise ConfigError(f"no model in '{place}': there is no such folder")
         try:
             tokenizer = AutoTokenizer.from_pretrained(str(folder_or_name))
             loaded: Any = AutoModelForCausalLM.from_pretrained(
-                str(folder_or_name), dtype=dtype, use_safetensors=True, output_loading_info=True
+                str(folder_or_name),
+                dtype=torch.bfloat16 if quantize else dtype,
+                use_safetensors=True,
+                output_loading_info=True,
+                **options,
             )
         except _UNLOADABLE as error:
             raise ConfigError(
@@ -156,8 +168,10 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
                 f"the weights in '{folder_or_name}' lack {len(missing)} of the network's, such as "
                 f"{missing[0]}; save the model again, with all of its files"
             )
+        if not options:  # else the layers are where they belong
+            network = network.to(device)
         return cls(
-            network.to(device), tokenizer, name=name or place.name, prompt_format=prompt_format,
+            network, tokenizer, name=name or place.name, prompt_format=prompt_format,
             constrained=constrained,
         )  # fmt: skip
 
@@ -173,6 +187,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
         *,
         device: str = "cpu",
         dtype: torch.dtype | str = "auto",
+        quantize: str = "",
         prompt_format: str = "",
     ) -> CausalModel:
         """A model by the name that ``--model`` takes.
@@ -180,7 +195,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
         Args:
             name: ``"smollm2"``, after ``swarm-ui models pull smollm2``; a folder; or ``org/name``
                 on the Hugging Face Hub.
-            device, dtype: see :meth:`from_pretrained`.
+            device, dtype, quantize: see :meth:`from_pretrained`.
             prompt_format: how decisions are written and replies are read; empty: as the model's
                 folder says (a merged model was trained with one), else ``"json"``.
 
@@ -195,6 +210,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
             folder,
             device=device,
             dtype=dtype,
+            quantize=quantize,
             name=folder.name if folder == Path(name) else name,
             prompt_format=prompt_format or own.prompt_format or "json",
         )

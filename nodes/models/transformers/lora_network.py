@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from peft import LoraConfig, PeftModel, get_peft_model, set_peft_model_state_dic
 from peft.tuners.lora import LoraLayer
 from torch import Tensor, nn
 from transformers import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
 
 from swarm_ui.adapter_metadata import (
     AdapterMetadata,
@@ -140,8 +142,8 @@ class LoraNetwork:
                 The backward pass ends at the lowest one.
 
         Raises:
-            ConfigError: the name exists or cannot be used, ``copy_from`` does not exist, or the network
-                has no such layers.
+            ConfigError: the name exists or cannot be used, ``copy_from`` does not exist, or the
+                network has no such layers.
         """
         self._check_not_training()
         self._check_new(name)
@@ -149,7 +151,7 @@ class LoraNetwork:
         config = LoraConfig(
             r=rank,
             lora_alpha=alpha,  # type: ignore[arg-type]
-            target_modules=self._targets,
+            target_modules=self._targets if layers is None else self._names_in_layers(),
             layers_to_transform=None if layers is None else list(layers),
         )
         if copy_from is not None:
@@ -338,6 +340,17 @@ class LoraNetwork:
                 f"an adapter's layers must be numbers from 0 to {count - 1} of this network, got "
                 f"{list(layers)}"
             )
+
+    def _names_in_layers(self) -> list[str]:
+        """The names of the linear parts of a layer, which peft wants beside numbers of layers."""
+        if not isinstance(self._targets, str):
+            return self._targets
+        found = {
+            key.rpartition(".")[2]
+            for key, part in self.network.named_modules()
+            if isinstance(part, nn.Linear | Conv1D | LoraLayer) and re.search(r"\.\d+\.", key)
+        }
+        return sorted(name for name in found if name != "base_layer")
 
     def _check_known(self, name: str) -> None:
         if name not in self._versions:

@@ -46,7 +46,8 @@ key_env = "OPENAI_API_KEY"  # the variable that holds the key; the key itself ne
 adapters = ""             # RUN/adapters of a trained team; the folder of one adapter;
                           # "served": the endpoint has them
 prompt_format = ""        # json, compact; empty: the adapter's, or else the model's own
-device = "cpu"            # of a folder's model
+device = "cpu"            # of a folder's model; "auto": all devices
+quantize = ""             # "4bit": a folder's model in 4 bits, for training on one GPU
 # max_calls = 1000        # the budget: requests, and tokens
 # max_tokens_total = 1000000
 # rate_limit = 10         # requests a second

@@ -12,6 +12,7 @@ from swarm_ui.experiment import runs
 from swarm_ui.experiment.critics import describe_credit
 from swarm_ui.experiment.models import describe_model, learned_adapters
 from swarm_ui.experiment.teams import team_size
+from swarm_ui.experiment.training_plan import training_facts
 
 
 @flags.command(
@@ -86,7 +87,7 @@ def _show_plan(run: runs.Run, output: Output) -> int:
         "start": config.model.adapters or "new adapters",
         "team": team_size(config.team),
         "iterations": f"{learning.iterations} of {learning.episodes} episodes",
-        "update": f"{learning.update.method}, {learning.update.steps} steps an adapter",
+        **training_facts(config),
         "edges": learning.edges,
         "credit": describe_credit(config),
         "out": str(folder.path) if folder is not None else config.run.out or "runs/<date>-…",
