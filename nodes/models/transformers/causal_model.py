@@ -24,8 +24,9 @@ from transformers import (
 from swarm_ui.action import Unparsed, parse_action
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatMessage, Decision, Request
-from swarm_ui.nodes.models.transformers.decoding import Row, accepts
+from swarm_ui.nodes.models.transformers.decoding import Row
 from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel
+from swarm_ui.nodes.models.transformers.prefill import accepts
 from swarm_ui.nodes.models.transformers.reply_grammar import (
     ReplyGrammar,
     ReplyGrammars,
@@ -33,6 +34,8 @@ from swarm_ui.nodes.models.transformers.reply_grammar import (
 )
 from swarm_ui.prompts import as_chat, format_named
 
+PREFIX_BYTES = 512 * 2**20
+"""About 20,000 tokens of a model of 135 M parameters."""
 _LIKE_A_MARK = re.compile(r"<[^<>\s]{1,60}>|\[[^\[\]\s]{1,60}\]")
 _HEADING = re.compile(r"^\\*(?:system|user|assistant):", re.IGNORECASE | re.MULTILINE)
 _UNLOADABLE = (
@@ -71,6 +74,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
         name: str = "",
         prompt_format: str = "json",
         constrained: bool | None = None,
+        prefix_bytes: int = PREFIX_BYTES,
     ) -> None:
         """
         Args:
@@ -82,6 +86,8 @@ class CausalModel(InProcessModel[ChatPrompt]):
                 (:attr:`adapter_formats`).
             constrained: whether replies to decisions are restricted to the actions that are
                 possible on the screen; ``None``: those in the compact format are.
+            prefix_bytes: how much memory the keys and values of recent prompts may take, from which
+                prompts that begin alike are continued (same adapter version); 0: none.
 
         Raises:
             ConfigError: they do not fit together, there is no end token, or no such format.
@@ -108,6 +114,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
             pad_id=self._end if pad_id is None else pad_id,
             stops=stops,
             targets="all-linear",
+            prefix_bytes=prefix_bytes,
         )
         self.prompt_format = format_named(prompt_format).name
         self.adapter_formats: dict[str, str] = {}
@@ -128,6 +135,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
         name: str = "",
         prompt_format: str = "json",
         constrained: bool | None = None,
+        prefix_bytes: int = PREFIX_BYTES,
     ) -> CausalModel:
         """Network and tokenizer as transformers saves them.
 
@@ -139,6 +147,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
             name: for traces; the folder's by default.
             prompt_format: how decisions are written and replies are read.
             constrained: whether replies are restricted to the actions that are possible.
+            prefix_bytes: memory for the beginnings of recent prompts.
 
         Raises:
             ConfigError: there is no such model, or not all of its parts.
@@ -166,7 +175,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
             )
         return cls(
             network.to(device), tokenizer, name=name or place.name, prompt_format=prompt_format,
-            constrained=constrained,
+            constrained=constrained, prefix_bytes=prefix_bytes,
         )  # fmt: skip
 
     # -- tokens -------------------------------------------------------------------------------
