@@ -28,15 +28,18 @@ from swarm_ui.model import ChatMessage, Request
 from swarm_ui.nodes.models.pretrained.catalogue import model_folder
 from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens
 from swarm_ui.nodes.models.transformers.choosing_model import ChoosingInProcessModel
-from swarm_ui.nodes.models.transformers.decoding import Continuation, Row, accepts
+from swarm_ui.nodes.models.transformers.decoding import Continuation, Row
+from swarm_ui.nodes.models.transformers.placement import placement
+from swarm_ui.nodes.models.transformers.prefill import accepts
 from swarm_ui.nodes.models.transformers.reply_grammar import (
     ReplyGrammar,
     ReplyGrammars,
     token_texts,
 )
-from swarm_ui.nodes.models.transformers.placement import placement
 from swarm_ui.prompts import as_chat, format_named
 
+PREFIX_BYTES = 512 * 2**20
+"""About 20,000 tokens of a model of 135 M parameters."""
 _UNLOADABLE = (
     OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError,
     SafetensorError,
@@ -64,6 +67,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
         name: str = "",
         prompt_format: str = "json",
         constrained: bool | None = None,
+        prefix_bytes: int = PREFIX_BYTES,
     ) -> None:
         """
         Args:
@@ -75,6 +79,8 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
                 (:meth:`~.LoraNetwork.format_of`).
             constrained: whether replies to decisions are restricted to the actions that are
                 possible on the screen; ``None``: those in the compact format are.
+            prefix_bytes: how much memory the keys and values of recent prompts may take, from which
+                prompts that begin alike are continued (same adapter version); 0: none.
 
         Raises:
             ConfigError: they do not fit together, there is no end token, or no such format.
@@ -103,6 +109,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
             pad_id=self._end if pad_id is None else pad_id,
             stops=stops,
             targets="all-linear",
+            prefix_bytes=prefix_bytes,
         )
         self.prompt_format = format_named(prompt_format).name
         self._words: int = rows
@@ -122,6 +129,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
         name: str = "",
         prompt_format: str = "json",
         constrained: bool | None = None,
+        prefix_bytes: int = PREFIX_BYTES,
     ) -> CausalModel:
         """Network and tokenizer as transformers saves them.
 
@@ -137,6 +145,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
             name: for traces; the folder's by default.
             prompt_format: how decisions are written and replies are read.
             constrained: whether replies are restricted to the actions that are possible.
+            prefix_bytes: memory for the beginnings of recent prompts.
 
         Raises:
             ConfigError: there is no such model, or not all of its parts.
@@ -172,7 +181,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
             network = network.to(device)
         return cls(
             network, tokenizer, name=name or place.name, prompt_format=prompt_format,
-            constrained=constrained,
+            constrained=constrained, prefix_bytes=prefix_bytes,
         )  # fmt: skip
 
     def prompt(self, request: Request) -> ChatPrompt:

@@ -13,22 +13,16 @@ them in one forward, which also gives their log-probabilities.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from inspect import signature
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import pad
+from torch import Tensor
 from transformers import PreTrainedModel
 
-from swarm_ui.nodes.models.transformers.kv_cache import KVCache
 from swarm_ui.nodes.models.transformers.multi_lora import LoraRouting
+from swarm_ui.nodes.models.transformers.prefill import Sharing, forward, forward_cost, prefill
 from swarm_ui.nodes.models.transformers.selection import Allowed, Choice, Grammar, choose
-
-_FORWARD_COST = 400
-"""Number of padding tokens that cost as much time as one more forward pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +140,18 @@ def generate(
     pad_id: int,
     stops: Collection[int],
     routing: LoraRouting | None = None,
+    sharing: Sharing | None = None,
 ) -> list[Continuation]:
     """Continue every row; usually one forward per new token for the whole batch.
 
     The network is in eval mode. Rows have any lengths and are padded on the left with ``pad_id``;
-    ``stops`` end a row; ``routing`` follows the rows that a forward holds.
+    ``stops`` end a row; ``routing`` follows the rows that a forward holds; with ``sharing``, what
+    prompts have in common is read once.
     """
+    cost = forward_cost(network)
     states = [_State(row, stops, network.device) for row in rows]
-    here, logits, cache, attention = _prefill(network, rows, pad_id, routing)
+    prompts = [row.prompt for row in rows]
+    here, logits, cache, attention = prefill(network, prompts, pad_id, routing, sharing)
     read = [1] * len(rows)
     lengths = attention.sum(1).tolist()
     while True:
@@ -169,13 +167,13 @@ def generate(
             if routing is not None:
                 routing.select_rows(here)
         now = [states[k] for k in here]
-        span = _span([0 if state.done else state.readable for state in now])
+        span = _span([0 if state.done else state.readable for state in now], cost)
         read = [0 if state.done else min(state.readable, span) for state in now]
         feed = [state.feed[:count] for state, count in zip(now, read, strict=True)]
         ids, added, positions = _next_tokens(feed, lengths, span, pad_id, network.device)
         attention = torch.cat([attention, added], dim=1)
         lengths = [length + count for length, count in zip(lengths, read, strict=True)]
-        logits = _forward(network, ids, attention, positions, cache, span)
+        logits = forward(network, ids, attention, positions, cache, span)
 
 
 def _advance(logits: Tensor, now: Sequence[_State], read: Sequence[int]) -> None:
@@ -213,12 +211,12 @@ def _advance(logits: Tensor, now: Sequence[_State], read: Sequence[int]) -> None
             now[at].take(int(token))
 
 
-def _span(readable: Sequence[int]) -> int:
+def _span(readable: Sequence[int], cost: int) -> int:
     """How many tokens per row to read next: the most useful tokens for the time, with padding."""
     return max(
         sorted(set(readable) - {0}),
         key=lambda span: (
-            sum(min(span, count) for count in readable) / (_FORWARD_COST + span * len(readable))
+            sum(min(span, count) for count in readable) / (cost + span * len(readable))
         ),
     )
 
@@ -235,86 +233,3 @@ def _next_tokens(
     ]
     whole = torch.tensor([ids, mask, positions], device=device)
     return whole[0], whole[1], whole[2]
-
-
-def _prefill(
-    network: PreTrainedModel, rows: Sequence[Row], pad_id: int, routing: LoraRouting | None
-) -> tuple[list[int], Tensor, KVCache, Tensor]:
-    """Read all prompts, in groups of similar length. Returns the rows in the order of the new
-    batch, the logits of the first new token ``[rows, 1, words]``, the cache and the mask."""
-    lengths = [len(row.prompt) for row in rows]
-    joinable = KVCache(network.config).joinable
-    pieces = _pieces(lengths) if joinable else [list(range(len(rows)))]
-    done = []
-    for piece in pieces:
-        if routing is not None and len(pieces) > 1:
-            routing.select_rows(piece)
-        ids, attention = _left_padded([rows[k].prompt for k in piece], pad_id)
-        ids, attention = ids.to(network.device), attention.to(network.device)
-        positions = (attention.cumsum(1) - 1).clamp_(min=0)
-        cache = KVCache(network.config)
-        done.append((_forward(network, ids, attention, positions, cache), cache, attention))
-    order = [k for piece in pieces for k in piece]
-    logits, caches, masks = zip(*done, strict=True)
-    if len(pieces) == 1:
-        return order, logits[0], caches[0], masks[0]
-    if routing is not None:
-        routing.select_rows(order)
-    longest = max(lengths)
-    mask = torch.cat([pad(mask, (longest - mask.shape[1], 0)) for mask in masks])
-    return order, torch.cat(logits), KVCache.joined(network.config, caches), mask
-
-
-def _pieces(lengths: Sequence[int]) -> list[list[int]]:
-    """Split the rows into groups, one forward pass each, where that saves enough padding."""
-    order = sorted(range(len(lengths)), key=lengths.__getitem__)
-    pieces: list[list[int]] = []
-    while order:
-        longest = lengths[order[-1]]
-        saved, cut = max(
-            (k * (longest - lengths[order[k - 1]]), k) for k in range(1, len(order) + 1)
-        )
-        if saved < _FORWARD_COST:
-            cut = 0
-        pieces.append(sorted(order[cut:]))
-        order = order[:cut]
-    return pieces
-
-
-def _forward(
-    network: PreTrainedModel,
-    ids: Tensor,
-    attention: Tensor,
-    positions: Tensor,
-    cache: KVCache,
-    last: int = 1,
-) -> Tensor:
-    """Logits after each of the ``last`` tokens, ``[rows, last, words]``, in float32."""
-    optional = {"position_ids": positions, "logits_to_keep": last}
-    known = accepts(network)
-    output = network(
-        input_ids=ids,
-        attention_mask=attention,
-        past_key_values=cache,
-        use_cache=True,
-        **{name: value for name, value in optional.items() if name in known},
-    )
-    logits: Tensor = output.logits[:, -last:].float()
-    return logits
-
-
-def _left_padded(prompts: Sequence[list[int]], pad_id: int) -> tuple[Tensor, Tensor]:
-    longest = max(map(len, prompts))
-    ids = [[pad_id] * (longest - len(prompt)) + prompt for prompt in prompts]
-    mask = [[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in prompts]
-    return torch.tensor(ids), torch.tensor(mask)
-
-
-def accepts(network: nn.Module) -> frozenset[str]:
-    """The names of the inputs of a network; they differ between architectures."""
-    return _parameters(type(network).forward)
-
-
-@lru_cache
-def _parameters(function: Callable[..., object]) -> frozenset[str]:
-    return frozenset(signature(function).parameters)
