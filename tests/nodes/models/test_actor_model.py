@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from causal_models import causal, screen
 from local_models import disturb
-from test_causal_model import causal, screen
 from vllm_stand_in import StandIn
 
 from swarm_ui import CollabGraph
