@@ -1,6 +1,6 @@
 """A served actor against the model in this process: decisions per second, and equal replies.
 
-    python benchmarks/served_actor.py --model FOLDER [--python P] [--adapters FOLDER …] [--quick]
+    python -m benchmarks.served_actor --model FOLDER [--python P] [--adapters FOLDER …] [--quick]
 
 Both answer the same screens of the phone's training tasks (compact format, greedy, no constraint on
 decoding) with the same LoRA adapters in bfloat16, one adapter for each of the agents, who take

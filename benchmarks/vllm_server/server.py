@@ -14,7 +14,8 @@ from types import TracebackType
 from typing import IO, Self
 from urllib.request import urlopen
 
-_READY_SECONDS = 420.0
+_READY_SECONDS = 1500.0
+"""It takes two minutes on two idle cores."""
 _LAST_LINES = 30
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from causal_models import causal
 from learning_fakes import ButtonWorld
 from learning_run import CONFIG, sample_jobs
 from vllm_stand_in import StandIn
@@ -26,8 +27,6 @@ from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.trainer import TeamTrainer
 from swarm_ui.optim.update.adapter_trainer import UpdateConfig
 from swarm_ui.trace.records import Episode
-
-pytest.importorskip("peft")
 
 NAMES = ("agent_0", "agent_1")
 SMALL = replace(
@@ -56,14 +55,12 @@ class Server(StandIn):
             self.dead = True
             threading.Timer(0.4, self.restart).start()
         words = zlib.crc32(json.dumps(body["messages"]).encode())
-        return json.dumps({"action_type": "click", "index": words % 4})
+        return f"click it [{words % 4}]"
 
 
 async def trained(server: Server, folder: Path) -> tuple[list[torch.Tensor], list[Episode]]:
     """The weights, and all episodes."""
-    from causal_models import causal
-
-    learner, episodes = causal("llama"), list[Episode]()
+    learner, episodes = causal("llama", "compact"), list[Episode]()
     engine = OpenAIModel(
         "base", f"{server.address}/v1", retry=RetryPolicy(retries=1, backoff=0.01, timeout=20.0)
     )

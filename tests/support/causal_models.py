@@ -78,7 +78,7 @@ def network(kind: str, words: int) -> PreTrainedModel:
     return made
 
 
-def causal(kind: str = "llama") -> CausalModel:
+def causal(kind: str = "llama", prompt_format: str = "json") -> CausalModel:
     """A model that was never saved."""
     words = tokenizer()
-    return CausalModel(network(kind, len(words)), words, name=kind)
+    return CausalModel(network(kind, len(words)), words, name=kind, prompt_format=prompt_format)
