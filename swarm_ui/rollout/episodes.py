@@ -4,7 +4,8 @@ If the environment or the endpoint of the model fails, the episode has ``success
 reason; this is never a reward of 0. What a model causes by what it says (:class:`ReplyError`, an
 action outside all bounds) is a lost step or a failed episode; it never masks one. Errors of the
 user (:class:`ConfigError`) and exhausted budgets (:class:`BudgetExceeded`, with the episodes so
-far) are raised.
+far) are raised. The adapters of a team keep the versions of the first decision of an episode until
+it ends.
 """
 
 from __future__ import annotations
@@ -92,8 +93,6 @@ async def rollout(
         on_step: called with each finished step.
         max_steps: truncates the episode, if the environment does not before.
         lap: called with the seconds of each reset and step of the environment.
-
-    The adapters of the team keep the versions of the first decision until the episode ends.
 
     Returns:
         the episode; ``success`` is true if the last step's reward is 1, ``None`` after a fault.

@@ -29,6 +29,7 @@ class StandIn:
         *,
         tokens: Callable[[Sequence[Mapping[str, str]]], list[int]] | None = None,
         can_load: bool = True,
+        reply: Callable[[Mapping[str, Any]], str] = lambda body: REPLY,
     ) -> None:
         """
         Args:
@@ -36,8 +37,9 @@ class StandIn:
             adapters: path by served name.
             tokens: the tokens of the turns of a chat; ``None``: there is no such route.
             can_load: whether adapters can be loaded while it runs.
+            reply: what it answers, from the body of a chat.
         """
-        self.base, self._tokens, self._can_load = base, tokens, can_load
+        self.base, self._tokens, self._can_load, self._reply = base, tokens, can_load, reply
         self.adapters = dict(adapters)
         """Path by served name."""
         self.asked: list[str] = []
@@ -97,7 +99,7 @@ class StandIn:
         self.salts.append(body.get("cache_salt"))
         usage = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
         choice = {"index": 0, "finish_reason": "stop",
-                  "message": {"role": "assistant", "content": REPLY}}  # fmt: skip
+                  "message": {"role": "assistant", "content": self._reply(body)}}  # fmt: skip
         return 200, {"id": "1", "object": "chat.completion", "created": 0, "model": model,
                      "choices": [choice], "usage": usage}  # fmt: skip
 

@@ -33,7 +33,8 @@ def adapter_version(served: str) -> str:
 
 class ServedAdapters:
     """Adapters on a server: ``base`` is the served name of the base model, ``names`` that of each
-    adapter (``None``: its own). They are read at every call, so that new versions take effect."""
+    adapter, or its version (``None``: its own name). They are read at every call, so that new
+    versions take effect."""
 
     def __init__(self, base: str, names: Mapping[str, str] | None, where: str) -> None:
         self.names = names
@@ -53,8 +54,8 @@ class ServedAdapters:
         adapter = served_name(adapter)
         if self.names is None or adapter in self._leases:
             return adapter
-        if adapter in self.names or adapter in self.names.values():
-            return self.names.get(adapter, adapter)
+        if adapter in self.names or adapter in map(served_name, self.names.values()):
+            return served_name(self.names.get(adapter, adapter))
         known = ", ".join(self.names) or "none"
         raise ModelError(
             f"{self._where}: expected an adapter out of: {known}; got '{adapter}'. "

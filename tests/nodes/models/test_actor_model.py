@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from local_models import disturb
-from test_causal_model import causal, screen
+from tiny_causal import causal, screen
 from vllm_stand_in import StandIn
 
 from swarm_ui import CollabGraph

@@ -28,12 +28,6 @@ from swarm_ui.optim.protocols import Trainable
 from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, UpdateConfig
 
 
-def causal(kind: str = "llama") -> CausalModel:
-    """A model that was never saved."""
-    words = tokenizer()
-    return CausalModel(network(kind, len(words)), words, name=kind)
-
-
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Saved models, by kind."""

@@ -123,7 +123,8 @@ async def test_greedy_replies_and_logprobs_are_those_of_transformers(
         logprobs = network(whole).logits.log_softmax(-1)
     new = whole[0, ids.shape[1] :]
     at = logprobs[0, ids.shape[1] - 1 : -1]
-    assert reply.text == words.decode(new, skip_special_tokens=True)
+    whole_text = words.decode(new, skip_special_tokens=True)
+    assert reply.text == whole_text.rstrip("\ufffd")  # vLLM leaves half a character out
     assert reply.logprob == pytest.approx(float(at.gather(1, new[:, None]).sum()), abs=1e-2)
     assert reply.prompt == "<|user|>press Save</s><|assistant|>"
     assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (ids.shape[1], len(new))
