@@ -18,7 +18,7 @@ from torch.nn.functional import linear
 from transformers import PreTrainedModel
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.nodes.models.transformers.decoding import accepts
+from swarm_ui.nodes.models.transformers.prefill import accepts
 from swarm_ui.nodes.models.transformers.kv_cache import KVCache
 
 MOST_PROMPTS = 16

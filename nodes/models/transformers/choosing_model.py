@@ -52,9 +52,13 @@ class ChoosingInProcessModel(InProcessModel[P]):
         pad_id: int,
         stops: Collection[int],
         targets: Sequence[str] | str = PROJECTIONS,
+        prefix_bytes: int = 0,
     ) -> None:
         """See :class:`~swarm_ui.nodes.models.transformers.in_process_model.InProcessModel`."""
-        super().__init__(network, name=name, pad_id=pad_id, stops=stops, targets=targets)
+        super().__init__(
+            network, name=name, pad_id=pad_id, stops=stops, targets=targets,
+            prefix_bytes=prefix_bytes,
+        )  # fmt: skip
         self._packing: bool | None = None  # not tried yet
         self._choices: Batcher[_Question, list[tuple[float, ...]]] = Batcher(
             self._choose, max_batch=4 * _BATCH_ROWS
