@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from swarm_ui.budget import Budget
 from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment
 from swarm_ui.environments.miniwob import MiniWobBrowser
 from swarm_ui.errors import ConfigError, MissingExtra
@@ -24,6 +25,7 @@ from swarm_ui.experiment.progress import ProgressDisplay, counting
 from swarm_ui.experiment.results import Cost, Results
 from swarm_ui.experiment.settings import Settings, plain, restored
 from swarm_ui.nodes.models.openai.model import OpenAIModel
+from swarm_ui.nodes.models.openai.settings import ChatOptions
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED, is_hub_name, model_folder
 from swarm_ui.storage.run_directory import RunDirectory
 
@@ -228,7 +230,10 @@ def _check_extra() -> None:
 @asynccontextmanager
 async def served_model(settings: Settings, name: str | None) -> AsyncIterator[OpenAIModel | None]:
     """The model of that name at the endpoint; ``None`` if none is named."""
-    model = name and OpenAIModel(name, settings.base_url, max_calls=settings.max_calls)
+    options = ChatOptions(prompt_format=settings.prompt_format or "json")
+    model = name and OpenAIModel(
+        name, settings.base_url, budget=Budget(settings.max_calls), options=options
+    )
     try:
         yield model or None
     finally:

@@ -245,7 +245,8 @@ async def _acting_model(run: DemoRun) -> AsyncIterator[tuple[Any, OpenAIModel | 
         from swarm_ui.nodes.models.transformers.causal_model import CausalModel
 
         silence_transformers()
-        yield CausalModel.named(settings.model or ""), None
+        own = CausalModel.named(settings.model or "", prompt_format=settings.prompt_format)
+        yield own, None
         return
     run.display.say(
         f"'{settings.model}' is served by an endpoint: it is evaluated, its weights are not "
