@@ -16,6 +16,7 @@ from swarm_ui.experiment.config import plain as plain
 EnvironmentName = Literal["phone", "miniwob", "androidworld"]
 Method = Literal["rft", "dpo"]
 Edges = Literal["redraw", "fixed", "learned"]
+PromptFormatName = Literal["", "json", "compact"]
 
 _RANGES: dict[str, tuple[float, float]] = {
     "agents": (1, 12),
@@ -73,6 +74,8 @@ class Settings:
     """Number of evaluation processes in addition to the main process."""
     base_url: str | None = None
     model: str | None = None
+    prompt_format: PromptFormatName = ""
+    """Format of prompts and replies of ``model``; empty: its own."""
     critic_model: str | None = None
     max_calls: int | None = None
 
@@ -89,6 +92,8 @@ class Settings:
             raise ConfigError("--base-url needs --model NAME, the model the endpoint serves")
         if self.base_url is None and (self.critic_model or self.max_calls):
             raise ConfigError("--critic-model and --max-calls belong to --base-url URL")
+        if self.prompt_format and not self.given_model:
+            raise ConfigError("--prompt-format belongs to --model")
         if self.given_model and (self.from_scratch or self.agent):
             raise ConfigError(
                 "--from-scratch and --agent are for the base agent, not for --model or --base-url"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from pathlib import Path
@@ -69,6 +70,18 @@ def test_the_demo_names_the_command_too(tmp_path: Path) -> None:
     done = demo("--model", "smollm2", cwd=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "run: swarm-ui models pull smollm2" in done.stderr
+
+
+def test_the_demo_evaluates_a_model_of_this_process(tmp_path: Path) -> None:
+    save_llama(tmp_path / "llama")
+    done = demo("--model", "llama", "--prompt-format", "compact", "--episodes-test", "1",
+                "--agents", "2", "--rounds", "1", "--out", "run", cwd=tmp_path)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "runs in this process: it is evaluated" in done.stdout.replace("\n", " ")
+    results = json.loads((tmp_path / "run" / "results.json").read_text())
+    assert [arm["arm"] for arm in results["arms"]] == ["base-greedy", "team"]
+    trace = (tmp_path / "run" / "traces" / "parameters-team.jsonl").read_text()
+    assert '"prompt_format":"compact"' in trace
 
 
 def test_a_model_of_the_hub_without_a_network_is_one_line_and_quick(

@@ -11,21 +11,22 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from swarm_ui.budget import Budget
 from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment
 from swarm_ui.environments.miniwob import MiniWobBrowser
 from swarm_ui.errors import ConfigError, MissingExtra
-from swarm_ui.experiment.config import ModelSection
 from swarm_ui.experiment.demo.demo_report import write_demo_report
 from swarm_ui.experiment.demo.options import Request
 from swarm_ui.experiment.environments import miniwob, phone
 from swarm_ui.experiment.environments.androidworld import device_jobs
 from swarm_ui.experiment.evaluation import Evaluator, Trial
-from swarm_ui.experiment.models import kind_of, silence_transformers
+from swarm_ui.experiment.models import silence_transformers
 from swarm_ui.experiment.progress import ProgressDisplay, counting
 from swarm_ui.experiment.results import Cost, Results
 from swarm_ui.experiment.settings import Settings, plain, restored
 from swarm_ui.nodes.models.openai.model import OpenAIModel
-from swarm_ui.nodes.models.pretrained.catalogue import is_hub_name, model_folder
+from swarm_ui.nodes.models.openai.settings import ChatOptions
+from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED, is_hub_name, model_folder
 from swarm_ui.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -205,21 +206,17 @@ def check_learning(settings: Settings) -> None:
         LocalModel.load(agent_folder(settings))
 
 
-def given_section(settings: Settings) -> ModelSection:
-    """The model of this process that ``--model`` names."""
-    return ModelSection(name=settings.model or "")
-
-
 def check_own_model(settings: Settings) -> None:
     """Raise ``ConfigError`` if ``--model`` names no language model that can run here."""
-    section = given_section(settings)
-    if kind_of(section) != "local":
+    name = settings.model or ""
+    here = name in PRETRAINED or is_hub_name(name) or (Path(name) / "config.json").is_file()
+    if not here or (Path(name) / "words.json").is_file():
         raise ConfigError(
-            f"--model: '{section.name}' is no language model that runs in this process; name "
-            "smollm2, a folder, org/name on the Hugging Face Hub, or give --base-url too"
+            f"--model: '{name}' is no language model that runs in this process; name smollm2, a "
+            "folder, or org/name on the Hugging Face Hub; a served one needs --base-url too"
         )
     _check_extra()
-    model_folder(section.name)
+    model_folder(name)
 
 
 def _check_extra() -> None:
@@ -233,7 +230,10 @@ def _check_extra() -> None:
 @asynccontextmanager
 async def served_model(settings: Settings, name: str | None) -> AsyncIterator[OpenAIModel | None]:
     """The model of that name at the endpoint; ``None`` if none is named."""
-    model = name and OpenAIModel(name, settings.base_url, max_calls=settings.max_calls)
+    options = ChatOptions(prompt_format=settings.prompt_format or "json")
+    model = name and OpenAIModel(
+        name, settings.base_url, budget=Budget(settings.max_calls), options=options
+    )
     try:
         yield model or None
     finally:

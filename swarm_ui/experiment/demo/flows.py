@@ -15,11 +15,11 @@ from swarm_ui.environments.miniwob import REFERENCE_TASKS, MiniWobBrowser, MiniW
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.demo.demo_report import CURVE_SPLIT
-from swarm_ui.experiment.demo.demo_run import DemoRun, given_section, served_model
+from swarm_ui.experiment.demo.demo_run import DemoRun, served_model
 from swarm_ui.experiment.environments import miniwob, phone
 from swarm_ui.experiment.environments.androidworld import device_jobs
 from swarm_ui.experiment.evaluation import Trial
-from swarm_ui.experiment.models import open_model
+from swarm_ui.experiment.models import silence_transformers
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.experiment.teams import Arm, base_arms, endpoint_arms, trained_arms
 from swarm_ui.experiment.workers import WorkerPool
@@ -242,8 +242,11 @@ async def _acting_model(run: DemoRun) -> AsyncIterator[tuple[Any, OpenAIModel | 
             f"'{settings.model}' runs in this process: it is evaluated, its weights are not "
             "trained. One agent against the team."
         )
-        async with open_model(given_section(settings)) as own:
-            yield own, None
+        from swarm_ui.nodes.models.transformers.causal_model import CausalModel
+
+        silence_transformers()
+        own = CausalModel.named(settings.model or "", prompt_format=settings.prompt_format)
+        yield own, None
         return
     run.display.say(
         f"'{settings.model}' is served by an endpoint: it is evaluated, its weights are not "

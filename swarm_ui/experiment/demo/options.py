@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.settings import EDGES, ENVIRONMENTS, METHODS, Settings, defaults
+from swarm_ui.prompts import FORMATS
 
 _ABOUT = """\
 A team of agents learns to operate a phone, and acts on real web pages.
@@ -141,6 +142,8 @@ def _options(full: Settings) -> dict[str, dict[str, tuple[str, dict[str, Any]]]]
                          {"metavar": "URL"}),
             "model": ("the model that acts: served by --base-url, or in this process: smollm2, a "
                       "folder, or org/name on the Hugging Face Hub", _NAME),
+            "prompt-format": ("format of its prompts and replies (default: its own, or else json)",
+                              {"choices": tuple(FORMATS)}),
             "critic-model": ("the model that assigns credit", _NAME),
             "max-calls": ("maximum number of requests", _COUNT),
         },

@@ -107,9 +107,21 @@ def test_a_copy_has_the_metadata_of_its_source(base: Path, saved: Path) -> None:
     model.add_adapter("new", rank=2)
     assert model.metadata("two") == model.metadata("one")
     assert model.format_of("new") == "json"
-    model.unload_adapter("two")
     with pytest.raises(ConfigError, match="no adapter 'nobody'"):
         model.metadata("nobody")
+
+
+def test_a_leased_version_keeps_its_format(base: Path, saved: Path, tmp_path: Path) -> None:
+    model = CausalModel.named(str(base))
+    model.load_adapter(saved / "agent_0", "one")
+    version = model.lease("one")
+    model.load_adapter(altered(saved / "agent_1", tmp_path / "x", prompt_format="json"), "one")
+    assert (model.format_of(version), model.format_of("one")) == ("compact", "json")
+    model.unload_adapter("one")
+    assert model.format_of(version) == "compact"
+    model.release(version)
+    with pytest.raises(ConfigError, match="no adapter 'one'"):
+        model.format_of(version)
 
 
 def test_an_adapter_of_another_base_is_refused_and_costs_nothing(
