@@ -87,22 +87,31 @@ class Settings:
             raise ConfigError(f"--density must be between 0 and 1, got {self.density}")
         if self.base_url is not None and self.model is None:
             raise ConfigError("--base-url needs --model NAME, the model the endpoint serves")
-        if self.base_url is None and (self.model or self.critic_model or self.max_calls):
-            raise ConfigError("--model, --critic-model and --max-calls belong to --base-url URL")
-        if self.base_url is not None and (self.from_scratch or self.agent):
-            raise ConfigError("--from-scratch and --agent are for the base agent, not --base-url")
+        if self.base_url is None and (self.critic_model or self.max_calls):
+            raise ConfigError("--critic-model and --max-calls belong to --base-url URL")
+        if self.given_model and (self.from_scratch or self.agent):
+            raise ConfigError(
+                "--from-scratch and --agent are for the base agent, not for --model or --base-url"
+            )
         if self.from_scratch and self.agent:
             raise ConfigError("--from-scratch trains the base agent: leave out --agent")
 
     @property
     def over_endpoint(self) -> bool:
-        """Whether a served model acts; it is not trained."""
+        """Whether a served model acts."""
         return self.base_url is not None
+
+    @property
+    def given_model(self) -> bool:
+        """Whether a language model acts that is evaluated, and not trained."""
+        return self.model is not None
 
     @property
     def name(self) -> str:
         """The name of the run directory."""
-        return f"{self.env}-endpoint" if self.over_endpoint else self.env
+        if self.over_endpoint:
+            return f"{self.env}-endpoint"
+        return f"{self.env}-model" if self.given_model else self.env
 
 
 def defaults(*, quick: bool, env: EnvironmentName, endpoint: bool) -> Settings:

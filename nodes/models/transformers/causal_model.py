@@ -79,7 +79,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
             name: for traces; the network's own by default.
             prompt_format: how decisions are written and replies are read; see
                 :data:`swarm_ui.prompts.FORMATS`. An adapter may have its own
-                (:meth:`~.LoraNetwork.format_of`).
+                (``format_of``).
 
         Raises:
             ConfigError: they do not fit together, there is no end token, or no such format.

@@ -35,11 +35,14 @@ screenshots = false       # a PNG in every observation, for models with vision
 published = false         # miniwob: the page's clock and upstream's reward
 
 [model]
-name = "base"             # base: ships with swarm-ui; a folder of a model; script:FILE;
+name = "base"             # base: ships with swarm-ui; smollm2 (swarm-ui models pull smollm2);
+                          # a folder of a model; "org/name" on the Hugging Face Hub; script:FILE;
                           # "module:factory"; or, with url, the name that is served
 url = ""                  # OpenAI-compatible, up to /v1, such as "http://localhost:8000/v1"
 key_env = "OPENAI_API_KEY"  # the variable that holds the key; the key itself never stands here
-adapters = ""             # RUN/adapters of a trained team; "served": the endpoint has them
+adapters = ""             # RUN/adapters of a trained team; the folder of one adapter;
+                          # "served": the endpoint has them
+prompt_format = ""        # json, compact; empty: the adapter's, or else the model's own
 device = "cpu"            # of a folder's model; "auto": all devices
 quantize = ""             # "4bit": a folder's model in 4 bits, for training on one GPU
 # max_calls = 1000        # the budget: requests, and tokens
