@@ -85,7 +85,6 @@ messages = st.builds(
     logprob=logprob,
     usage=usage,
     error=st.none() | text,
-    prompt_format=st.sampled_from(["json", "compact"]),
 )
 calls = st.builds(
     Call,

@@ -27,11 +27,19 @@ from swarm_ui.adapter_metadata import read_metadata
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatMessage, Decision, Request
 from swarm_ui.nodes.models.pretrained.catalogue import model_folder
-from swarm_ui.nodes.models.transformers.decoding import Continuation, Row, accepts
+from swarm_ui.nodes.models.transformers.decoding import Continuation, Row
 from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel
 from swarm_ui.nodes.models.transformers.placement import placement
+from swarm_ui.nodes.models.transformers.prefill import accepts
+from swarm_ui.nodes.models.transformers.reply_grammar import (
+    ReplyGrammar,
+    ReplyGrammars,
+    token_texts,
+)
 from swarm_ui.prompts import as_chat, format_named
 
+PREFIX_BYTES = 512 * 2**20
+"""About 20,000 tokens of a model of 135 M parameters."""
 _LIKE_A_MARK = re.compile(r"<[^<>\s]{1,60}>|\[[^\[\]\s]{1,60}\]")
 _HEADING = re.compile(r"^\\*(?:system|user|assistant):", re.IGNORECASE | re.MULTILINE)
 _UNLOADABLE = (
@@ -71,6 +79,8 @@ class CausalModel(InProcessModel[ChatPrompt]):
         *,
         name: str = "",
         prompt_format: str = "json",
+        constrained: bool | None = None,
+        prefix_bytes: int = PREFIX_BYTES,
     ) -> None:
         """
         Args:
@@ -80,6 +90,10 @@ class CausalModel(InProcessModel[ChatPrompt]):
             prompt_format: how decisions are written and replies are read; see
                 :data:`swarm_ui.prompts.FORMATS`. An adapter may have its own
                 (``format_of``).
+            constrained: whether replies to decisions are restricted to the actions that are
+                possible on the screen; ``None``: those in the compact format are.
+            prefix_bytes: how much memory the keys and values of recent prompts may take, from which
+                prompts that begin alike are continued (same adapter version); 0: none.
 
         Raises:
             ConfigError: they do not fit together, there is no end token, or no such format.
@@ -106,8 +120,12 @@ class CausalModel(InProcessModel[ChatPrompt]):
             pad_id=self._end if pad_id is None else pad_id,
             stops=stops,
             targets="all-linear",
+            prefix_bytes=prefix_bytes,
         )
         self.prompt_format = format_named(prompt_format).name
+        self._words: int = rows
+        self._constrained = constrained
+        self._grammars: ReplyGrammars | None = None
         config = network.config.get_text_config()
         self._context: int | None = getattr(config, "max_position_embeddings", None)
 
@@ -121,6 +139,8 @@ class CausalModel(InProcessModel[ChatPrompt]):
         quantize: str = "",
         name: str = "",
         prompt_format: str = "json",
+        constrained: bool | None = None,
+        prefix_bytes: int = PREFIX_BYTES,
     ) -> CausalModel:
         """Network and tokenizer as transformers saves them.
 
@@ -135,6 +155,8 @@ class CausalModel(InProcessModel[ChatPrompt]):
                 which adapters train as usual (QLoRA, arXiv 2305.14314).
             name: for traces; the folder's by default.
             prompt_format: how decisions are written and replies are read.
+            constrained: whether replies are restricted to the actions that are possible.
+            prefix_bytes: memory for the beginnings of recent prompts.
 
         Raises:
             ConfigError: there is no such model, or not all of its parts.
@@ -168,7 +190,10 @@ class CausalModel(InProcessModel[ChatPrompt]):
             )
         if not options:  # else the layers are where they belong
             network = network.to(device)
-        return cls(network, tokenizer, name=name or place.name, prompt_format=prompt_format)
+        return cls(
+            network, tokenizer, name=name or place.name, prompt_format=prompt_format,
+            constrained=constrained, prefix_bytes=prefix_bytes,
+        )  # fmt: skip
 
     @classmethod
     def named(
@@ -260,7 +285,39 @@ class CausalModel(InProcessModel[ChatPrompt]):
             temperature=request.temperature,
             seed=request.seed,
             max_tokens=min(request.max_tokens, room),
+            grammar=self._grammar(prompt),
         )
+
+    def _grammar(self, prompt: ChatPrompt) -> ReplyGrammar | None:
+        """The replies that are possible on the screen; ``None``: any text may be replied."""
+        bound = self._constrained
+        if bound is None:
+            bound = prompt.prompt_format == "compact"
+        if not bound or prompt.decision is None:
+            return None
+        if self._grammars is None:
+            self._grammars = ReplyGrammars(
+                token_texts(self.tokenizer, self._words),
+                self._literals,
+                self._end,
+                self.network.device,
+            )
+        return self._grammars.compile(format_named(prompt.prompt_format).replies(prompt.decision))
+
+    def _literals(self, texts: list[str]) -> list[list[int]]:
+        """The tokens of parts of replies, as :meth:`_reply` has them."""
+        marked = [self._marks.search(text) is not None for text in texts]
+        plain = iter(self._all_tokens([t for t, m in zip(texts, marked, strict=True) if not m]))
+        return [
+            self._tokens(text, literal=True) if mark else next(plain)
+            for text, mark in zip(texts, marked, strict=True)
+        ]
+
+    def _all_tokens(self, texts: list[str]) -> list[list[int]]:
+        if not texts:
+            return []
+        ids: list[list[int]] = self.tokenizer(texts, add_special_tokens=False)["input_ids"]
+        return ids
 
     def _text(self, prompt: ChatPrompt, ids: list[int]) -> str:
         return str(self.tokenizer.decode(ids, skip_special_tokens=True))

@@ -2,27 +2,27 @@
 
 transformers' ``generate`` is not used: each row has its own temperature, seed and grammar; a row's
 sample must not depend on the others; and with a tiny model most of its time is overhead.
+
+Logits stay on the device of the network. Of each step, only the chosen tokens and their
+log-probabilities are copied to the host.
+
+**Tokens without an alternative.** Where a grammar allows one token only, it is not decided by the
+network. Such tokens (the rest of a label, an index, the end) are read together with the one before
+them in one forward, which also gives their log-probabilities.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from inspect import signature
 
 import torch
-from torch import Tensor, nn
-from torch.nn.functional import pad
+from torch import Tensor
 from transformers import PreTrainedModel
 
-from swarm_ui.nodes.models.tiny_agent.tokenizer import Trie
-from swarm_ui.nodes.models.transformers.kv_cache import KVCache
 from swarm_ui.nodes.models.transformers.multi_lora import LoraRouting
-
-MAX_FREE_WORDS = 8
-_FORWARD_COST = 400
-"""Number of padding tokens that cost as much time as one more forward pass."""
+from swarm_ui.nodes.models.transformers.prefill import Sharing, forward, forward_cost, prefill
+from swarm_ui.nodes.models.transformers.selection import Allowed, Choice, Grammar, choose
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,11 @@ class Row:
     """0 is greedy."""
     seed: int
     max_tokens: int
-    grammar: Trie | None = None
+    grammar: Grammar | None = None
     """``None``: any token."""
-    free: tuple[int, ...] = ()
-    """Ids of the tokens that free text may use, where the grammar allows free text."""
+    sparse: bool = True
+    """Whether tokens without an alternative are read several at a time, and noise is drawn for the
+    listed tokens only: right for large vocabularies, and the samples differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,48 +57,80 @@ class Continuation:
 
 
 class _State:
-    """A row while it is decoded, and its position in the grammar."""
+    """A row while it is decoded.
+
+    ``feed`` are tokens that are known and not yet read by the network. All but the first were
+    allowed without an alternative, and their log-probabilities come when the one before is read.
+    """
 
     __slots__ = (
-        "_position", "_stops", "_words", "done", "end", "ended", "ids", "logprob", "noise", "row",
+        "_allowed", "_cursor", "_final", "_stops", "end", "ended", "feed", "ids", "logprob",
+        "noise", "row",
     )  # fmt: skip
 
-    def __init__(self, row: Row, stops: Collection[int]) -> None:
+    def __init__(self, row: Row, stops: Collection[int], device: torch.device) -> None:
         self.row = row
-        self.noise = torch.Generator().manual_seed(row.seed) if row.temperature > 0 else None
+        sampled = row.temperature > 0
+        self.noise = torch.Generator(device).manual_seed(row.seed) if sampled else None
         self.ids: list[int] = []
         self.logprob = 0.0
-        self.done = self.ended = False
+        self.ended = False
         self.end: int | None = None
-        self._stops = list(stops)
-        self._position = row.grammar  # None: in free text, or there is no grammar
-        self._words = 0  # of free text so far
+        self._stops = stops
+        self._cursor = None if row.grammar is None else row.grammar.begin(row.max_tokens)
+        self._allowed: Allowed | None = None
+        self._final = False  # whether nothing is to be chosen any more
+        self.feed = [row.prompt[-1]]  # which the network reads with the prompt
+        self._look_ahead()
 
-    def take(self, token: int, logprob: float) -> None:
-        """Append a token with its log-probability."""
-        if self.done:
-            return
-        self.logprob += logprob
-        if self._position is None:
-            self._words += 1
-        else:
-            self._position = self._position[token]
+    @property
+    def done(self) -> bool:
+        """Whether all tokens are known, with their log-probabilities."""
+        return self._final and len(self.feed) <= 1
+
+    @property
+    def readable(self) -> int:
+        """How many tokens of ``feed`` have to be read; nothing follows the last of a reply."""
+        return len(self.feed) - self._final
+
+    def read(self, count: int) -> list[int]:
+        """The tokens that follow the first ``count`` of ``feed``, which have been read.
+
+        If it is ``count - 1`` of them, one more has to be chosen.
+        """
+        following = self.feed[1 : count + 1]
+        self.feed = self.feed[count:]
+        return following
+
+    def choice(self) -> Choice:
+        """How the next token is chosen."""
+        return Choice(self.row.temperature, self.noise, self._allowed, self.row.sparse)
+
+    def take(self, token: int) -> None:
+        """Go on with a chosen token."""
+        self._append(token)
+        if self._cursor is not None and not self._final:
+            self._cursor.take(token)
+        self._look_ahead()
+
+    def _append(self, token: int) -> None:
+        self.feed.append(token)
         self.ended = token in self._stops
         if self.ended:
             self.end = token
         else:
             self.ids.append(token)
-        self.done = self.ended or len(self.ids) >= self.row.max_tokens
+        self._final = self.ended or len(self.ids) >= self.row.max_tokens
 
-    def allowed(self) -> list[int] | None:
-        """Tokens that may follow; ``None``: any."""
-        if self.row.grammar is None:
-            return None
-        if self._position is not None:
-            return list(self._position)
-        if self._words == 0:
-            return list(self.row.free) or self._stops
-        return [*self.row.free, *self._stops] if self._words < MAX_FREE_WORDS else self._stops
+    def _look_ahead(self) -> None:
+        while self._cursor is not None and not self._final:
+            self._allowed = self._cursor.allowed()
+            ids, mask = self._allowed
+            if not self.row.sparse or mask is not None or len(ids) != 1:
+                return
+            self._append(ids[0])
+            if not self._final:
+                self._cursor.take(ids[0])
 
 
 @torch.inference_mode()
@@ -107,137 +140,96 @@ def generate(
     pad_id: int,
     stops: Collection[int],
     routing: LoraRouting | None = None,
+    sharing: Sharing | None = None,
 ) -> list[Continuation]:
-    """Continue every row; one forward per new token for the whole batch.
+    """Continue every row; usually one forward per new token for the whole batch.
 
     The network is in eval mode. Rows have any lengths and are padded on the left with ``pad_id``;
-    ``stops`` end a row; ``routing`` follows the rows that a forward holds.
+    ``stops`` end a row; ``routing`` follows the rows that a forward holds; with ``sharing``, what
+    prompts have in common is read once.
     """
-    states = [_State(row, stops) for row in rows]
-    here, logits, cache, attention = _prefill(network, rows, pad_id, routing)
-    positions = attention.sum(1, keepdim=True)
+    cost = forward_cost(network)
+    states = [_State(row, stops, network.device) for row in rows]
+    prompts = [row.prompt for row in rows]
+    here, logits, cache, attention = prefill(network, prompts, pad_id, routing, sharing)
+    read = [1] * len(rows)
+    lengths = attention.sum(1).tolist()
     while True:
-        now = [states[k] for k in here]
-        chosen = _choose(logits, now, pad_id)
-        picked = torch.tensor(chosen)[:, None]
-        gains = (logits.gather(1, picked)[:, 0] - logits.logsumexp(1)).tolist()
-        for state, token, gain in zip(now, chosen, gains, strict=True):
-            state.take(token, gain)
-        unfinished = [at for at, state in enumerate(now) if not state.done]
+        _advance(logits, [states[k] for k in here], read)
+        unfinished = [at for at, k in enumerate(here) if not states[k].done]
         if not unfinished:
             return [Continuation(s.ids, s.logprob, s.ended, s.end) for s in states]
-        ids = picked.to(network.device)
-        attention = torch.cat([attention, torch.ones_like(attention[:, :1])], dim=1)
         if 2 * len(unfinished) <= len(here):  # removing fewer rows saves less than the copy costs
             kept = torch.tensor(unfinished, device=network.device)
             cache.batch_select_indices(kept)
-            ids, positions, attention = ids[kept], positions[kept], attention[kept]
-            here = [here[at] for at in unfinished]
+            attention = attention[kept]
+            here, lengths = [here[at] for at in unfinished], [lengths[at] for at in unfinished]
             if routing is not None:
                 routing.select_rows(here)
-        logits = _forward(network, ids, attention, positions, cache)
-        positions = positions + 1
+        now = [states[k] for k in here]
+        span = _span([0 if state.done else state.readable for state in now], cost)
+        read = [0 if state.done else min(state.readable, span) for state in now]
+        feed = [state.feed[:count] for state, count in zip(now, read, strict=True)]
+        ids, added, positions = _next_tokens(feed, lengths, span, pad_id, network.device)
+        attention = torch.cat([attention, added], dim=1)
+        lengths = [length + count for length, count in zip(lengths, read, strict=True)]
+        logits = forward(network, ids, attention, positions, cache, span)
 
 
-def _prefill(
-    network: PreTrainedModel, rows: Sequence[Row], pad_id: int, routing: LoraRouting | None
-) -> tuple[list[int], Tensor, KVCache, Tensor]:
-    """Read all prompts, in groups of similar length. Returns the rows in the order of the new
-    batch, the logits of the first new token ``[rows, words]``, the cache and the mask."""
-    lengths = [len(row.prompt) for row in rows]
-    joinable = KVCache(network.config).joinable
-    pieces = _pieces(lengths) if joinable else [list(range(len(rows)))]
-    done = []
-    for piece in pieces:
-        if routing is not None and len(pieces) > 1:
-            routing.select_rows(piece)
-        ids, attention = _left_padded([rows[k].prompt for k in piece], pad_id)
-        ids, attention = ids.to(network.device), attention.to(network.device)
-        positions = (attention.cumsum(1) - 1).clamp_(min=0)
-        cache = KVCache(network.config)
-        done.append((_forward(network, ids, attention, positions, cache), cache, attention))
-    order = [k for piece in pieces for k in piece]
-    logits, caches, masks = zip(*done, strict=True)
-    if len(pieces) == 1:
-        return order, logits[0], caches[0], masks[0]
-    if routing is not None:
-        routing.select_rows(order)
-    longest = max(lengths)
-    mask = torch.cat([pad(mask, (longest - mask.shape[1], 0)) for mask in masks])
-    return order, torch.cat(logits), KVCache.joined(network.config, caches), mask
+def _advance(logits: Tensor, now: Sequence[_State], read: Sequence[int]) -> None:
+    """Choose the next tokens, and add up log-probabilities.
+
+    ``logits``: ``[rows, tokens, words]``, of the tokens that were read, aligned at the end;
+    ``read``: how many of each row.
+    """
+    span = logits.shape[1]
+    known: list[tuple[int, int, int]] = []  # row, place, token
+    choosing: list[int] = []
+    for at, (state, count) in enumerate(zip(now, read, strict=True)):
+        following = state.read(count) if count else []
+        known += [(at, span - count + k, token) for k, token in enumerate(following)]
+        if len(following) < count:
+            choosing.append(at)
+    places = [(at, place) for at, place, _ in known] + [(at, span - 1) for at in choosing]
+    if not places:
+        return
+    if span == 1 and len(places) == len(now) and not known:
+        used = logits[:, 0]
+    else:
+        index = torch.tensor(places, device=logits.device)
+        used = logits[index[:, 0], index[:, 1]]
+    tokens = torch.tensor([token for *_, token in known], dtype=torch.long, device=used.device)
+    if choosing:
+        chosen = choose(used[len(known) :], [now[at].choice() for at in choosing])
+        tokens = torch.cat([tokens, chosen])
+    gains = used.gather(1, tokens[:, None])[:, 0] - used.logsumexp(1)
+    owners = [at for at, *_ in known] + choosing
+    both = torch.stack([tokens.double(), gains.double()]).tolist()
+    for k, (at, token, gain) in enumerate(zip(owners, *both, strict=True)):
+        now[at].logprob += gain
+        if k >= len(known):
+            now[at].take(int(token))
 
 
-def _pieces(lengths: Sequence[int]) -> list[list[int]]:
-    """Split the rows into groups, one forward pass each, where that saves enough padding."""
-    order = sorted(range(len(lengths)), key=lengths.__getitem__)
-    pieces: list[list[int]] = []
-    while order:
-        longest = lengths[order[-1]]
-        saved, cut = max(
-            (k * (longest - lengths[order[k - 1]]), k) for k in range(1, len(order) + 1)
-        )
-        if saved < _FORWARD_COST:
-            cut = 0
-        pieces.append(sorted(order[cut:]))
-        order = order[:cut]
-    return pieces
-
-
-def _forward(
-    network: PreTrainedModel, ids: Tensor, attention: Tensor, positions: Tensor, cache: KVCache
-) -> Tensor:
-    """Logits of the next token, ``[rows, words]``, on the CPU."""
-    optional = {"position_ids": positions, "logits_to_keep": 1}
-    known = accepts(network)
-    output = network(
-        input_ids=ids,
-        attention_mask=attention,
-        past_key_values=cache,
-        use_cache=True,
-        **{name: value for name, value in optional.items() if name in known},
+def _span(readable: Sequence[int], cost: int) -> int:
+    """How many tokens per row to read next: the most useful tokens for the time, with padding."""
+    return max(
+        sorted(set(readable) - {0}),
+        key=lambda span: (
+            sum(min(span, count) for count in readable) / (cost + span * len(readable))
+        ),
     )
-    logits: Tensor = output.logits[:, -1].float().cpu()
-    return logits
 
 
-def _choose(logits: Tensor, here: Sequence[_State], pad_id: int) -> list[int]:
-    """Next token of each row: the best allowed one, after Gumbel noise where it is sampled."""
-    scores = logits
-    sampled = [k for k, state in enumerate(here) if state.noise is not None and not state.done]
-    if sampled:
-        uniform = torch.empty(len(sampled), logits.shape[1])
-        for at, k in enumerate(sampled):
-            torch.rand(logits.shape[1], generator=here[k].noise, out=uniform[at])
-        uniform.clamp_(1e-9, 1 - 1e-7).log_().neg_().log_()
-        temperatures = torch.tensor([here[k].row.temperature for k in sampled])[:, None]
-        scores = logits.clone()
-        scores[sampled] = scores[sampled] / temperatures - uniform
-    allowed = [None if state.done else state.allowed() for state in here]
-    bound = [k for k, tokens in enumerate(allowed) if tokens is not None]
-    if bound:
-        counts = torch.tensor([len(tokens) for tokens in allowed if tokens is not None])
-        places = torch.tensor(bound).repeat_interleave(counts)
-        to = torch.tensor([t for tokens in allowed if tokens is not None for t in tokens])
-        masked = scores.clone()
-        masked[bound] = -torch.inf
-        masked[places, to] = scores[places, to]
-        scores = masked
-    best: list[int] = scores.argmax(-1).tolist()
-    return [pad_id if s.done else token for s, token in zip(here, best, strict=True)]
-
-
-def _left_padded(prompts: Sequence[list[int]], pad_id: int) -> tuple[Tensor, Tensor]:
-    longest = max(map(len, prompts))
-    ids = [[pad_id] * (longest - len(prompt)) + prompt for prompt in prompts]
-    mask = [[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in prompts]
-    return torch.tensor(ids), torch.tensor(mask)
-
-
-def accepts(network: nn.Module) -> frozenset[str]:
-    """The names of the inputs of a network; they differ between architectures."""
-    return _parameters(type(network).forward)
-
-
-@lru_cache
-def _parameters(function: Callable[..., object]) -> frozenset[str]:
-    return frozenset(signature(function).parameters)
+def _next_tokens(
+    feed: Sequence[list[int]], lengths: Sequence[int], span: int, pad_id: int, device: torch.device
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Tokens, mask and positions of a forward, ``[rows, span]``, padded on the left."""
+    ids = [[pad_id] * (span - len(tokens)) + tokens for tokens in feed]
+    mask = [[0] * (span - len(tokens)) + [1] * len(tokens) for tokens in feed]
+    positions = [
+        [max(0, length + place - (span - len(tokens))) for place in range(span)]
+        for tokens, length in zip(feed, lengths, strict=True)
+    ]
+    whole = torch.tensor([ids, mask, positions], device=device)
+    return whole[0], whole[1], whole[2]

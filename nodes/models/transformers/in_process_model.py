@@ -27,8 +27,10 @@ from swarm_ui.errors import ModelError
 from swarm_ui.message import Usage
 from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.nodes.models.batcher import Batcher
-from swarm_ui.nodes.models.transformers.decoding import Continuation, Row, accepts, generate
+from swarm_ui.nodes.models.transformers.decoding import Continuation, Row, generate
 from swarm_ui.nodes.models.transformers.lora_network import PROJECTIONS, LoraNetwork
+from swarm_ui.nodes.models.transformers.prefill import Sharing, accepts
+from swarm_ui.nodes.models.transformers.prefix_store import PrefixStore
 
 _BATCH_ROWS = 64
 _BATCHES = 4
@@ -78,6 +80,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         pad_id: int,
         stops: Collection[int],
         targets: Sequence[str] | str = PROJECTIONS,
+        prefix_bytes: int = 0,
     ) -> None:
         """
         Args:
@@ -86,7 +89,12 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
             pad_id: the token that fills a batch.
             stops: tokens that end a reply.
             targets: the layers that get an adapter, as peft's ``target_modules``.
+            prefix_bytes: how much memory the keys and values of recent prompts may take. With it,
+                requests with the same adapter version read only once what their prompts have in
+                common. 0: every prompt is read whole.
         """
+        self._prefixes = PrefixStore(prefix_bytes)
+        self._weights_seen = -1
         super().__init__(network, targets)
         self.name = name
         self.pad_id, self._stops = pad_id, stops
@@ -187,12 +195,16 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
     def _generate(self, jobs: Sequence[_Job[P]]) -> list[Completion]:
         begun = time.perf_counter()
         rows = [self._row(job.request, job.prompt) for job in jobs]
+        self._forget_prefixes_of_other_weights()
         done: dict[int, Completion] = {}
         for chunk in self._chunks([len(row.prompt) for row in rows], [j.version for j in jobs]):
-            with self._routing([jobs[i].version for i in chunk]) as routing:
+            versions = [jobs[i].version for i in chunk]
+            sharing = Sharing(self._prefixes, versions) if self._prefixes.max_bytes else None
+            with self._routing(versions) as routing:
                 new = generate(
-                    self.network, [rows[i] for i in chunk], self.pad_id, self._stops, routing
-                )
+                    self.network, [rows[i] for i in chunk], self.pad_id, self._stops, routing,
+                    sharing,
+                )  # fmt: skip
             done |= {i: self._completion(jobs[i], each) for i, each in zip(chunk, new, strict=True)}
         counters = self.counters
         counters.calls += len(rows)
@@ -200,6 +212,18 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         counters.completion_tokens += sum(c.usage.completion_tokens for c in done.values())
         counters.seconds += time.perf_counter() - begun
         return [done[i] for i in range(len(jobs))]
+
+    def _forget_prefixes_of_other_weights(self) -> None:
+        """Any change of a weight in place counts, those of the base model too."""
+        if self._prefixes.max_bytes:
+            seen = sum(weight._version for weight in self.network.parameters())
+            if seen != self._weights_seen:
+                self._prefixes.clear()
+            self._weights_seen = seen
+
+    def _register(self, name: str, number: int) -> str:
+        self._prefixes.clear()  # saved adapters are loaded with the versions they had
+        return super()._register(name, number)
 
     def _completion(self, job: _Job[P], new: Continuation) -> Completion:
         text = self._text(job.prompt, new.ids)

@@ -44,6 +44,19 @@ class KVLayer(DynamicLayer):  # type: ignore[no-untyped-call]
         self.keys, self.values = keys[:, :, :end], values[:, :, :end]
         return self.keys, self.values
 
+    spare = _SPARE
+
+    def begin(self, keys: Tensor, values: Tensor, length: int) -> None:
+        """Start with the first ``length`` tokens of these buffers."""
+        self.lazy_initialization(keys, values)
+        self._buffers = keys, values
+        self.keys, self.values = keys[:, :, :length], values[:, :, :length]
+
+    @property
+    def size(self) -> int:
+        """Bytes, with the space for more tokens."""
+        return sum(part.nbytes for part in self._buffers or (self.keys, self.values))
+
     def join(self, parts: Sequence[KVLayer]) -> None:
         """Take over the rows of other layers, aligned at their ends."""
         end = max(part.get_seq_length() for part in parts)
@@ -77,12 +90,26 @@ class KVCache(DynamicCache):
     def joined(cls, config: PreTrainedConfig, parts: Sequence[KVCache]) -> KVCache:
         """One cache for the rows of several joinable ones, padded on the left to the longest."""
         whole = cls(config)
-        layers = [cast(list[KVLayer], part.layers) for part in (whole, *parts)]
+        layers = [part.kv_layers for part in (whole, *parts)]
         for layer, *others in zip(*layers, strict=True):
             layer.join(others)
         last = [part.last_ids for part in parts if part.last_ids is not None]
         whole.last_ids = torch.cat(last) if last else None
         return whole
+
+    @property
+    def kv_layers(self) -> list[KVLayer]:
+        """The layers of a joinable cache."""
+        return cast(list[KVLayer], self.layers)
+
+    @property
+    def size(self) -> int:
+        """Bytes of a joinable cache."""
+        return sum(layer.size for layer in self.kv_layers)
+
+    def states(self) -> list[tuple[Tensor, Tensor]]:
+        """Keys and values of each layer of a joinable cache, ``[rows, heads, tokens, width]``."""
+        return [(layer.keys, layer.values) for layer in self.kv_layers]
 
     def batch_select_indices(self, indices: Tensor) -> None:
         """Keep only these rows."""

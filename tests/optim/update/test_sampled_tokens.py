@@ -41,7 +41,7 @@ def played(
 
 @pytest.fixture(scope="module")
 def model() -> CausalModel:
-    made = text_model()
+    made = text_model(constrained=False)  # random bytes, which hardly ever are text
     made.add_adapter("one", rank=4, alpha=8)
     disturb(made, "one", 0, 0.2)
     return made
@@ -62,6 +62,25 @@ def test_the_importance_ratio_is_one_before_the_first_step(
         assert call.logprob is not None
         assert found == pytest.approx(call.logprob, abs=1e-4)
         assert count == call.usage.completion_tokens
+
+
+def test_constrained_replies_have_the_log_probability_of_the_unconstrained_model() -> None:
+    """So the importance ratio is one for them too."""
+    made = text_model(constrained=True)
+    made.add_adapter("one", rank=4, alpha=8)
+    disturb(made, "one", 0, 0.2)
+    replies, calls = played(made, 1.0, runs=3)
+    assert all(reply.reply is not None for reply in replies)
+    task = encode_replies(made, replies, adapter="one")
+    with torch.no_grad(), made.activate("one"):
+        made.module.eval()
+        sums, _ = made.forward_logprobs(*pad([e.chosen for e in task], made.pad_id))
+    said = {(call.node, call.round, call.reply): call.logprob for call in calls}
+    assert len(said) > 3
+    for reply, found in zip(replies, sums.tolist(), strict=True):
+        near = [v for (node, _, text), v in said.items()
+                if (node, text) == (reply.node, reply.text) and v is not None]  # fmt: skip
+        assert any(found == pytest.approx(value, abs=1e-4) for value in near)
 
 
 def test_sampled_tokens_are_kept_in_traces_only_where_they_are_needed(
