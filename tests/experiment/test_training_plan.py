@@ -8,8 +8,8 @@ import pytest
 from text_models import text_model
 
 from swarm_ui.experiment.config import Draft
-from swarm_ui.experiment.runs import check_training_config
-from swarm_ui.experiment.training_plan import training_facts
+from swarm_ui.experiment.runs import check_training_config, trainer_config
+from swarm_ui.experiment.training import training_facts
 
 
 def facts(**given: object) -> dict[str, str]:
@@ -17,7 +17,8 @@ def facts(**given: object) -> dict[str, str]:
     draft.put(("environment", "name"), "phone", "ENV")
     for name, value in given.items():
         draft.put(tuple(name.split("__")), value, name)
-    return training_facts(check_training_config(draft))
+    config = check_training_config(draft)
+    return training_facts(config, trainer_config(config))
 
 
 def test_naming_the_method_does_not_change_the_steps() -> None:

@@ -21,6 +21,7 @@ from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.credit.trust import CriticTrust, TrustConfig
 from swarm_ui.optim.preferences.pairs import make_pairs
+from swarm_ui.optim.rollout_supervisor import Critics
 from swarm_ui.optim.training_progress import Progress, ProgressReporter
 from swarm_ui.optim.update.team_update import update_team
 from swarm_ui.optim.update.update_config import defaults_for
@@ -280,12 +281,14 @@ class WrongCritic:
 def test_the_outcome_can_be_the_credit_while_a_judge_guides() -> None:
     """The variant "w/o CR" changes the credit alone, if a judge is given."""
     config = replace(SHORT, guide=1.0, grade_negatives=True)
-    judged = run(TinyModel(), None, config=config, critic=None, judge=ScriptedCritic(ButtonWorld))
+    judged = run(
+        TinyModel(), None, config=config, critic=Critics(judge=ScriptedCritic(ButtonWorld))
+    )
     assert judged.history[0].credit_source == "outcome"
     assert (judged.history[0].guided or 0) > 0
     with pytest.raises(ConfigError, match="guide and grade_negatives need"):
         run(TinyModel(), None, config=config, critic=None)
     split = run(
-        TinyModel(), None, config=config, critic=WrongCritic(), judge=ScriptedCritic(ButtonWorld)
+        TinyModel(), None, config=config, critic=Critics(WrongCritic(), ScriptedCritic(ButtonWorld))
     )
     assert split.history[0].credit_source == "wrong critic"
