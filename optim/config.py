@@ -47,7 +47,8 @@ class TeamConfig:
     """Maximum number of steps of an episode; ``None``: the limit of the environment."""
     guide: float | None = None
     """Probability of executing a right proposal where the vote was wrong. The judge says what is
-    right: ``TeamTrainer(judge=...)``, else the critic. ``None``: 0.7 with a judge, 0 without."""
+    right: the critic, or ``TeamTrainer(critic=Critics(judge=...))``. ``None``: 0.7 with a judge, 0
+    without."""
     grade_negatives: bool | None = None
     """Whether the judge grades what the adversary wrote, and only wrong actions are kept. If not,
     all are taken as wrong. ``None``: if there is a judge."""
@@ -153,8 +154,8 @@ class TeamConfig:
         if needs and not judged:
             raise ConfigError(
                 f"team training: {' and '.join(needs)} need someone who says which actions are "
-                "right, and there is neither a judge nor a critic; give TeamTrainer(judge=...) or "
-                f"critic=..., or leave {' and '.join(needs)} out"
+                "right, and there is neither a judge nor a critic; give "
+                f"TeamTrainer(critic=...), or leave {' and '.join(needs)} out"
             )
 
     def update_at(self, iteration: int) -> UpdateConfig:

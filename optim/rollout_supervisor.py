@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from swarm_ui.action import Action
 from swarm_ui.credit import CreditAssigner
@@ -15,6 +16,15 @@ from swarm_ui.optim.preferences.grading import ScoredAction, score_of_action, sc
 from swarm_ui.optim.preferences.pairs import PairConfig
 from swarm_ui.rollout.episodes import Intervention
 from swarm_ui.trace.records import Trace
+
+
+class Critics(NamedTuple):
+    """Who gives credit to messages, and who says which single actions are right."""
+
+    credit: CreditAssigner | None = None
+    """``None``: the outcome is the credit."""
+    judge: CreditAssigner | None = None
+    """For guidance and the grading of negatives; ``None``: the one who gives credit."""
 
 
 class RolloutSupervisor:

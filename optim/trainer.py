@@ -42,6 +42,7 @@ from swarm_ui.optim.preferences.advantages import ScoredReply, scored_replies
 from swarm_ui.optim.preferences.adversary import Adversary
 from swarm_ui.optim.preferences.pairs import PreferencePair, make_pairs
 from swarm_ui.optim.protocols import Trainable
+from swarm_ui.optim.rollout_supervisor import Critics
 from swarm_ui.optim.state import TeamState, TeamStore
 from swarm_ui.optim.training_progress import ProgressReporter
 from swarm_ui.optim.update.adapter_groups import adapters_by_agent, with_adapters
@@ -72,9 +73,8 @@ class TeamTrainer:
         sample_jobs: SampleJobs,
         *,
         config: TeamConfig | None = None,
-        critic: CreditAssigner | None = None,
+        critic: CreditAssigner | Critics | None = None,
         adversary: Adversary | None = None,
-        judge: CreditAssigner | None = None,
         rehearse: Rehearse | None = None,
         folder: Path | None = None,
         callbacks: Callbacks | None = None,
@@ -86,26 +86,24 @@ class TeamTrainer:
             graph: the team, with the temperatures, rounds and vote of the rollouts. The agents of
                 ``trainer.graph`` use the adapters that are trained.
             make_environment: see :func:`swarm_ui.rollout.episodes.rollout_many`.
-            sample_jobs: gives training episodes. They must not be episodes of a test.
+            sample_jobs: gives training episodes, which must not be episodes of a test.
             config: settings.
-            critic: gives credit to each message. ``None``: the outcome is the credit of all
-                messages ("w/o CR").
+            critic: gives credit to each message, and judges single actions for guidance and for
+                the grading of negatives. ``None``: the outcome is the credit ("w/o CR"), rollouts
+                are not guided, and what the adversary writes is taken as wrong.
+                :class:`~swarm_ui.optim.rollout_supervisor.Critics` separates credit from judging.
             adversary: writes negatives. ``None``: only real mistakes are rejected.
-            judge: says which single actions are right, for guidance and for grading negatives.
-                ``None``: the critic; without both, rollouts are not guided, and what the adversary
-                writes is taken as wrong.
-            rehearse: gives examples of what the agents could do before, for
-                ``TeamConfig.rehearsal``.
+            rehearse: gives examples of earlier abilities, for ``TeamConfig.rehearsal``.
             folder: where checkpoints and ``metrics.jsonl`` are written; ``None``: nowhere.
             callbacks: called while training runs, such as
                 ``Callbacks(on_iteration=TensorBoard(folder / "tensorboard").write)``.
 
         Raises:
-            ConfigError: the adapters do not fit the team, nothing gives what to rehearse, or a
-                setting needs a judge and there is none.
+            ConfigError: the adapters do not fit the team, or a setting needs what is missing.
         """
         self.config = (config or TeamConfig()).filled(defaults_of(model))
-        self.config.check_judge(judged=not (critic is None and judge is None))
+        credit, judge = critic if isinstance(critic, Critics) else (critic, critic)
+        self.config.check_judge(judged=not (credit is None and judge is None))
         if self.config.rehearsal and rehearse is None:
             raise ConfigError(
                 f"team training: rehearsal is {self.config.rehearsal}, but there are no examples "
@@ -113,11 +111,11 @@ class TeamTrainer:
             )
         self._adapters = adapters_by_agent(graph, self.config.adapters)
         self.model, self.graph = model, with_adapters(graph, self._adapters)
-        self._critic, self._rehearse, self._folder = critic, rehearse, folder
+        self._critic, self._rehearse, self._folder = credit, rehearse, folder
         self._callbacks = callbacks or Callbacks()
         warn = self._callbacks.on_warning
         self._collector = Collector(
-            self.graph, make_environment, sample_jobs, self.config, critic, adversary, judge, warn
+            self.graph, make_environment, sample_jobs, self.config, credit, adversary, judge, warn
         )
         self.edges = EdgeOptimizer(
             EdgeDistribution(graph.agents, density=self.config.density),

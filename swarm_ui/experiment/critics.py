@@ -23,7 +23,7 @@ _BY_MODEL = ("llm", "learned")
 
 
 @dataclass(frozen=True, slots=True)
-class Critics:
+class TrainingRoles:
     """The roles beside the agents in a training run."""
 
     critic: CreditAssigner | None = None
@@ -78,7 +78,7 @@ def critic_findings(config: Config) -> Iterator[Finding]:
 
 
 @asynccontextmanager
-async def open_critics(config: Config, model: Any) -> AsyncIterator[Critics]:
+async def open_critics(config: Config, model: Any) -> AsyncIterator[TrainingRoles]:
     """The critic, the judge and the adversary of a training run, with the models that they ask.
 
     Args:
@@ -112,7 +112,7 @@ async def open_critics(config: Config, model: Any) -> AsyncIterator[Critics]:
         adversaries: dict[str, Adversary | None] = {"scripted": ScriptedAdversary(), "none": None}
         if section.adversary == "llm" and other is not None:
             adversaries["llm"] = LLMAdversary(other)
-        yield Critics(
+        yield TrainingRoles(
             made[critic_kind(config)], made[section.judge], adversaries[section.adversary]
         )
 

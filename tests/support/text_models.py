@@ -26,6 +26,7 @@ def text_model(
     layers: int = 2,
     context: int = 1024,
     size: float = 8.0,
+    constrained: bool | None = None,
 ) -> CausalModel:
     """A random Llama. ``size``: factor of its weights; larger ones give more decided replies."""
     words = _tokenizer()
@@ -41,7 +42,10 @@ def text_model(
         for weight in network.parameters():
             if weight.dim() > 1:
                 weight.mul_(size)
-    return CausalModel(network.to(dtype), words, name="tiny-llama", prompt_format=prompt_format)  # type: ignore[arg-type]
+    return CausalModel(
+        network.to(dtype), words, name="tiny-llama", prompt_format=prompt_format,  # type: ignore[arg-type]
+        constrained=constrained,
+    )  # fmt: skip
 
 
 def screen_of(label: str = "Save", more: int = 3) -> Decision:

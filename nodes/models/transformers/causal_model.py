@@ -171,12 +171,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
                 f"({type(error).__name__}: {' '.join(str(error).split())})"
             ) from error
         network, found = loaded
-        missing = sorted(found["missing_keys"])
-        if missing:  # transformers would initialise them at random
-            raise ConfigError(
-                f"the weights in '{folder_or_name}' lack {len(missing)} of the network's, such as "
-                f"{missing[0]}; save the model again, with all of its files"
-            )
+        _expect_all_weights(folder_or_name, sorted(found["missing_keys"]))
         if not options:  # else the layers are where they belong
             network = network.to(device)
         return cls(
@@ -336,6 +331,15 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
             return self._reply(prompt, action)
         form = format_named(prompt.prompt_format)
         return self._reply(prompt, form.write(read, decision.observation))
+
+
+def _expect_all_weights(place: Path | str, missing: Sequence[str]) -> None:
+    """Raise ``ConfigError`` for missing weights, which transformers initialises at random."""
+    if missing:
+        raise ConfigError(
+            f"the weights in '{place}' lack {len(missing)} of the network's, such as "
+            f"{missing[0]}; save the model again, with all of its files"
+        )
 
 
 def _ends(network: PreTrainedModel, tokenizer: Any) -> tuple[int, frozenset[int]]:

@@ -18,8 +18,8 @@ from torch.nn.functional import linear
 from transformers import PreTrainedModel
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.nodes.models.transformers.prefill import accepts
 from swarm_ui.nodes.models.transformers.kv_cache import KVCache
+from swarm_ui.nodes.models.transformers.prefill import accepts
 
 MOST_PROMPTS = 16
 """Prompts in one row. The cost of attention grows with the square of a row's length."""

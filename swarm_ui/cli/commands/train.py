@@ -12,7 +12,6 @@ from swarm_ui.experiment import runs
 from swarm_ui.experiment.critics import describe_credit
 from swarm_ui.experiment.models import describe_model, learned_adapters
 from swarm_ui.experiment.teams import team_size
-from swarm_ui.experiment.training_plan import training_facts
 
 
 @flags.command(
@@ -79,6 +78,8 @@ def _train(run: runs.Run, output: Output) -> int:
 
 
 def _show_plan(run: runs.Run, output: Output) -> int:
+    from swarm_ui.experiment.training import training_facts
+
     config, folder = run.config, run.directory
     learning = runs.trainer_config(config)
     facts = {
@@ -87,7 +88,7 @@ def _show_plan(run: runs.Run, output: Output) -> int:
         "start": config.model.adapters or "new adapters",
         "team": team_size(config.team),
         "iterations": f"{learning.iterations} of {learning.episodes} episodes",
-        **training_facts(config),
+        **training_facts(config, learning),
         "edges": learning.edges,
         "credit": describe_credit(config),
         "out": str(folder.path) if folder is not None else config.run.out or "runs/<date>-…",

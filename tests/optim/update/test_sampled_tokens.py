@@ -21,11 +21,12 @@ from swarm_ui.trace.records import Call, Episode, StepRecord
 
 
 def played(
-    model: CausalModel, temperature: float, runs: int = 6
+    model: CausalModel, temperature: float, runs: int = 6, max_tokens: int = 9
 ) -> tuple[list[ScoredReply], list[Call]]:
     """Replies of two agents with one adapter, every other one praised, and their calls."""
     graph = CollabGraph.collaborative(
-        2, 2, model=model, adapters=["one", "one"], temperatures=temperature, max_tokens=9,
+        2, 2, model=model, adapters=["one", "one"], temperatures=temperature,
+        max_tokens=max_tokens,
         views="shuffle",
     )  # fmt: skip
     steps = []
@@ -41,7 +42,7 @@ def played(
 
 @pytest.fixture(scope="module")
 def model() -> CausalModel:
-    made = text_model()
+    made = text_model(constrained=False)  # random bytes, which hardly ever are text
     made.add_adapter("one", rank=4, alpha=8)
     disturb(made, "one", 0, 0.2)
     return made
@@ -62,6 +63,23 @@ def test_the_importance_ratio_is_one_before_the_first_step(
         assert call.logprob is not None
         assert found == pytest.approx(call.logprob, abs=1e-4)
         assert count == call.usage.completion_tokens
+
+
+def test_constrained_replies_have_the_log_probability_of_the_unconstrained_model() -> None:
+    """So the importance ratio is one for them too."""
+    made = text_model(constrained=True)
+    made.add_adapter("one", rank=4, alpha=8)
+    disturb(made, "one", 0, 0.2)
+    replies, calls = played(made, 1.0, runs=3, max_tokens=64)
+    assert all(reply.reply is not None for reply in replies)
+    task = encode_replies(made, replies, adapter="one")
+    with torch.no_grad(), made.activate("one"):
+        made.module.eval()
+        sums, _ = made.forward_logprobs(*pad([e.chosen for e in task], made.pad_id))
+    assert len(replies) > 6
+    for reply, found in zip(replies, sums.tolist(), strict=True):
+        said = [c.logprob for c in calls if (c.node, c.reply) == (reply.node, reply.text)]
+        assert any(found == pytest.approx(value, abs=1e-3) for value in said)
 
 
 def test_sampled_tokens_are_kept_in_traces_only_where_they_are_needed(
