@@ -89,7 +89,7 @@ def _kinds(app: InventedApp, wordings: Wordings) -> Iterator[Kind]:
         yield "setting", app.name, plain, partial(app_goals.setting, 1), deepest + 1, usual
         yield "absent", app.name, plain, app_goals.no_switch, deepest, usual
         if len(app.switches) > 2:
-            yield "settings", app.name, plain, partial(app_goals.setting, 2), 2 * deepest + 2, usual
+            yield "settings", app.name, plain, partial(app_goals.setting, 2), 3 * deepest, usual
     if app.choices:
         yield "choice", app.name, plain, app_goals.choice, deepest + 1, usual
 
