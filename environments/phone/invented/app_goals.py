@@ -45,7 +45,7 @@ def setting(count: int, owner: Owner, sampler: Sampler, device: Device) -> Goal:
     ]  # fmt: skip
     text = texts[0]
     if count == 2:
-        text = both(*texts, sampler.rng, wordings=owner.wordings)
+        text = both(texts[0], texts[1], sampler.rng, wordings=owner.wordings)
     wants = tuple(Configure(key=k, value=v) for k, v in zip(chosen, states, strict=True))
     return goal(text, wants=wants)
 

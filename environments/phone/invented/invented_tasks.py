@@ -36,11 +36,11 @@ def templates(number: int, apps: int, wordings: Wordings) -> Mapping[str, Templa
                 halves[f"{kind}-{about.replace(' ', '-')}"] = (make, owner, steps)
     rng = random.Random(f"invented tasks {number}")
     for kind, origin, into in _crossings(device, wordings, rng):
-        make = app_goals.copy if kind == "copy" else app_goals.carry
+        cross = app_goals.copy if kind == "copy" else app_goals.carry
         name = f"invented-{number}-{kind}-{origin.records.name}-{into.records.name}"
         steps = 9 + len(origin.records.trail) + len(into.records.trail)
         made[name] = _template(
-            name, (origin.app, into.app), partial(make, origin, into), steps, kind
+            name, (origin.app, into.app), partial(cross, origin, into), steps, kind
         )
     for one, two in _pairings(halves, rng):
         first, second = halves[one], halves[two]
