@@ -13,6 +13,7 @@ from swarm_ui.environments.phone.invented.goal_owner import (
     record,
 )
 from swarm_ui.environments.phone.invented.invented_apps import InventedApp
+from swarm_ui.environments.phone.invented.random_values import made_up_word
 from swarm_ui.environments.phone.invented.wordings import both, listed, phrase
 from swarm_ui.environments.phone.invented.words import SETTING_SWITCHES
 from swarm_ui.environments.phone.parameters import Sampler
@@ -27,6 +28,7 @@ from swarm_ui.environments.phone.tasks.goal import (
 
 
 def setting(count: int, owner: Owner, sampler: Sampler, device: Device) -> Goal:
+    """One or two switches of the app are turned to the other side."""
     chosen = sampler.rng.sample(owner.app.switches, count)
     states = ["off" if device.settings[key] == "on" else "on" for key in chosen]
     app, part = owner.app, owner.part or count > 1
@@ -43,7 +45,7 @@ def setting(count: int, owner: Owner, sampler: Sampler, device: Device) -> Goal:
     ]  # fmt: skip
     text = texts[0]
     if count == 2:
-        text = both(*texts, sampler.rng, wordings=owner.wordings)
+        text = both(texts[0], texts[1], sampler.rng, wordings=owner.wordings)
     wants = tuple(Configure(key=k, value=v) for k, v in zip(chosen, states, strict=True))
     return goal(text, wants=wants)
 
@@ -55,6 +57,7 @@ def _place(app: InventedApp, key: str) -> str:
 
 
 def choice(owner: Owner, sampler: Sampler, device: Device) -> Goal:
+    """Another option of a choice of the app."""
     key = sampler.pick(owner.app.choices)
     options = owner.app.app.settings[key].choices
     option = sampler.pick([other for other in options if other != device.settings[key]])
@@ -67,13 +70,15 @@ def no_switch(owner: Owner, sampler: Sampler, device: Device) -> Goal:
     known = sampler.pick(owner.app.switches)
     path = owner.app.app.settings[known].path
     absent = [key for key in SETTING_SWITCHES if key not in device.settings]
-    words = {"switch": sampler.pick(absent), "state": sampler.pick(("on", "off"))}
+    switch = sampler.pick(absent) if absent else made_up_word(sampler)
+    words = {"switch": switch, "state": sampler.pick(("on", "off"))}
     slots = {**owner.slots(**words), "app": _place(owner.app, known)}
     text = phrase("setting", slots, sampler.rng, wordings=owner.wordings, mention=True)
     return goal(text, look=path, infeasible=True)
 
 
 def open_app(owner: Owner, sampler: Sampler, device: Device) -> Goal:
+    """The app is in front."""
     text = owner.text("open", sampler.rng)
     return goal(text, wants=(AppInFront(app=owner.app.name),))
 
@@ -125,6 +130,7 @@ def _across(origin: Owner, into: Owner) -> dict[str, str]:
 def pair(
     first: tuple[Make, Owner], second: tuple[Make, Owner], sampler: Sampler, device: Device
 ) -> Goal:
+    """Two goals about different things in one text."""
     one = first[0](first[1].half(), sampler, device)
     two = second[0](second[1].half(), sampler, device)
     return joined(one, two, first[1], sampler)

@@ -30,6 +30,7 @@ class Owner(msgspec.Struct, frozen=True):
 
     @property
     def records(self) -> Table:
+        """The table; only for tasks about one."""
         assert self.table is not None
         return self.table
 
@@ -51,6 +52,7 @@ class Owner(msgspec.Struct, frozen=True):
         return found
 
     def text(self, kind: str, rng: random.Random, **words: str) -> str:
+        """A goal of this kind in words; see :func:`.wordings.phrase`."""
         slots = self.slots(**words)
         return phrase(
             kind, slots, rng, wordings=self.wordings, mention=self.mention, part=self.part
@@ -70,16 +72,19 @@ def record(sampler: Sampler, table: Table) -> dict[str, str]:
 
 
 def random_row(sampler: Sampler, device: Device, table: Table) -> tuple[int, Mapping[str, str]]:
+    """Identity and values of any record of the table."""
     rows = device.tables[table.name]
     key = sampler.pick(list(rows))
     return key, rows[key]
 
 
 def goal(text: str, **end: object) -> Goal:
+    """A goal with this text; ``end``: other fields of :class:`Goal`."""
     return msgspec.structs.replace(Goal(words={"goal": text}), **end)
 
 
 def free_fields(table: Table) -> tuple[str, ...]:
+    """The fields of its form that take any text."""
     return tuple(field.name for field in table.form if field.kind == "text")
 
 
@@ -90,6 +95,7 @@ def self_telling(table: Table) -> dict[str, str]:
 
 
 def joined(first: Goal, second: Goal, owner: Owner, sampler: Sampler) -> Goal:
+    """One goal with the conditions of both."""
     texts = first.words["goal"], second.words["goal"]
     text = both(*texts, sampler.rng, wordings=owner.wordings)
     return goal(text, wants=(*first.wants, *second.wants))

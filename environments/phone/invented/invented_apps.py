@@ -8,10 +8,7 @@ from functools import lru_cache
 
 import msgspec
 
-from swarm_ui.environments.phone.apps.app import (
-    App,
-    Setting,
-)
+from swarm_ui.environments.phone.apps.app import App, Setting
 from swarm_ui.environments.phone.apps.catalogue import Catalogue
 from swarm_ui.environments.phone.device.effects import Go, Search
 from swarm_ui.environments.phone.device.schema import Field, Table

@@ -36,11 +36,11 @@ def templates(number: int, apps: int, wordings: Wordings) -> Mapping[str, Templa
                 halves[f"{kind}-{about.replace(' ', '-')}"] = (make, owner, steps)
     rng = random.Random(f"invented tasks {number}")
     for kind, origin, into in _crossings(device, wordings, rng):
-        make = app_goals.copy if kind == "copy" else app_goals.carry
+        cross = app_goals.copy if kind == "copy" else app_goals.carry
         name = f"invented-{number}-{kind}-{origin.records.name}-{into.records.name}"
         steps = 9 + len(origin.records.trail) + len(into.records.trail)
         made[name] = _template(
-            name, (origin.app, into.app), partial(make, origin, into), steps, kind
+            name, (origin.app, into.app), partial(cross, origin, into), steps, kind
         )
     for one, two in _pairings(halves, rng):
         first, second = halves[one], halves[two]
@@ -89,7 +89,7 @@ def _kinds(app: InventedApp, wordings: Wordings) -> Iterator[Kind]:
         yield "setting", app.name, plain, partial(app_goals.setting, 1), deepest + 1, usual
         yield "absent", app.name, plain, app_goals.no_switch, deepest, usual
         if len(app.switches) > 2:
-            yield "settings", app.name, plain, partial(app_goals.setting, 2), 2 * deepest + 2, usual
+            yield "settings", app.name, plain, partial(app_goals.setting, 2), 3 * deepest, usual
     if app.choices:
         yield "choice", app.name, plain, app_goals.choice, deepest + 1, usual
 

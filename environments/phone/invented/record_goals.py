@@ -49,6 +49,7 @@ def create(full: bool, owner: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def edit(owner: Owner, sampler: Sampler, device: Device) -> Goal:
+    """Another value in one field of a record."""
     table = owner.records
     key, row = random_row(sampler, device, table)
     field, value = _changed(sampler, table, row)
@@ -61,6 +62,7 @@ def edit(owner: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def edit_two(owner: Owner, sampler: Sampler, device: Device) -> Goal:
+    """Other values in two fields of a record."""
     table, rng = owner.records, sampler.rng
     key, row = random_row(sampler, device, table)
     fields: dict[str, str] = {}
@@ -85,6 +87,7 @@ def _changed(sampler: Sampler, table: Table, row: Mapping[str, str]) -> tuple[Fi
 
 
 def delete(owner: Owner, sampler: Sampler, device: Device) -> Goal:
+    """A record is deleted."""
     table = owner.records
     key, row = random_row(sampler, device, table)
     text = owner.text("delete", sampler.rng, title=row[table.title])
@@ -92,6 +95,7 @@ def delete(owner: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def delete_two(owner: Owner, sampler: Sampler, device: Device) -> Goal:
+    """Two records are deleted."""
     table, rows = owner.records, device.tables[owner.records.name]
     chosen = sampler.rng.sample(list(rows), 2)
     titles = [rows[key][table.title] for key in chosen]
@@ -104,12 +108,14 @@ def delete_two(owner: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def create_two(owner: Owner, sampler: Sampler, device: Device) -> Goal:
+    """Two new records."""
     half = owner.half()
     first, second = create(False, half, sampler, device), create(False, half, sampler, device)
     return joined(first, second, owner, sampler)
 
 
 def toggle(owner: Owner, sampler: Sampler, device: Device) -> Goal:
+    """A switch of a record is turned."""
     table = owner.records
     key, row = random_row(sampler, device, table)
     field, state = sampler.pick(table.switches).name, sampler.pick(("on", "on", "off"))
@@ -124,6 +130,7 @@ def toggle(owner: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def check(count: int, owner: Owner, sampler: Sampler, device: Device) -> Goal:
+    """The boxes of ``count`` records are checked."""
     table, rng = owner.records, sampler.rng
     field, rows = table.switches[0].name, device.tables[table.name]
     chosen = rng.sample(list(rows), count)
@@ -136,6 +143,7 @@ def check(count: int, owner: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def read(owner: Owner, sampler: Sampler, device: Device) -> Goal:
+    """A value of a record is the answer."""
     table = owner.records
     key, row = random_row(sampler, device, table)
     field = sampler.pick([field.name for field in table.form[1:]])
@@ -144,6 +152,7 @@ def read(owner: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def state(owner: Owner, sampler: Sampler, device: Device) -> Goal:
+    """``on`` or ``off``, the state of a switch, is the answer."""
     table = owner.records
     key, row = random_row(sampler, device, table)
     field = sampler.pick(table.switches).name
@@ -152,6 +161,7 @@ def state(owner: Owner, sampler: Sampler, device: Device) -> Goal:
 
 
 def show(owner: Owner, sampler: Sampler, device: Device) -> Goal:
+    """The screen of a record is in front."""
     table = owner.records
     key, row = random_row(sampler, device, table)
     text = owner.text("show", sampler.rng, title=row[table.title])

@@ -10,13 +10,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from swarm_ui.environments.phone.invented.clauses import (
-    FEW,
-    IT,
-    MANY,
-    SWITCH_OFF,
-    SWITCH_ON,
-)
+from swarm_ui.environments.phone.invented.clauses import FEW, IT, MANY, SWITCH_OFF, SWITCH_ON
 from swarm_ui.environments.phone.invented.grammar import draw
 
 Wordings = Literal["few", "many"]

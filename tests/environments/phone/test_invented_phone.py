@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Collection, Iterable, Iterator
 
+import msgspec
 import pytest
 
 from swarm_ui.environments.phone import (
@@ -73,6 +75,38 @@ def test_equal_numbers_give_equal_devices_and_others_do_not() -> None:
     assert a.begin(task, 7) == b.begin(task, 7)
     names = [tuple(app.name for app in invent(k, 8).apps) for k in range(20)]
     assert len(set(names)) == 20
+
+
+DIGESTS = {
+    "few": "60c9a3c41d8a8e0c32a141f0b71f2eed9d8516d4c1d8fd320ac7b6906eac3c0a",
+    "many": "a17e62f748179cca7259044094c83ce7c879b731565c90aa15bbb32a5e1ede16",
+}
+"""Of every observation, action and reward along the reference solutions of 120 episodes."""
+
+
+@pytest.mark.parametrize("wordings", ["few", "many"])
+def test_episodes_are_what_they_were(wordings: Wordings) -> None:
+    """Results of studies depend on the devices behind the numbers and on the wordings."""
+    phone, encoder = InventedPhone(devices=12, wordings=wordings), msgspec.json.Encoder()
+    digest = hashlib.sha256(encoder.encode(phone.tasks))
+    for task, seed in draw_jobs(tuple(phone.tasks), 120, 1):
+        digest.update(encoder.encode(phone.begin(task, seed)))
+        while True:
+            action = phone.expert()
+            step = phone.act(action)
+            digest.update(action.json().encode() + encoder.encode(step))
+            if step.ended:
+                break
+    assert digest.hexdigest() == DIGESTS[wordings]
+
+
+def test_a_device_without_an_unused_switch_still_lacks_one() -> None:
+    phone = InventedPhone(devices=1, apps=40)
+    absent = [task for task in phone.tasks if "-absent-" in task]
+    assert len(absent) > 5
+    for task in absent:
+        phone.begin(task, 3)
+        assert play(phone)[0] == 1.0
 
 
 def test_other_wordings_change_the_text_and_nothing_else() -> None:

@@ -13,6 +13,7 @@ from swarm_ui.environments.phone import PhoneEnvironment, draw_jobs, tasks
 from swarm_ui.environments.phone.invented import InventedPhone
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element, Observation
+from swarm_ui.optim.stage1.synthesis.demonstrations import demonstrate
 from swarm_ui.optim.stage1.synthesis.instructions import COMPLETE, instruction, instructions
 from swarm_ui.optim.stage1.synthesis.questions import questions
 from swarm_ui.optim.stage1.synthesis.screens import ActionSample
@@ -132,6 +133,18 @@ async def test_walks_give_samples_of_all_levels_that_can_be_written(
         if element is not None and sample.action.action_type == "input_text":
             assert element.editable
     assert samples == await drawn(phone, names, 3)
+
+
+async def test_demonstrations_with_wrong_steps_show_the_way_back() -> None:
+    phone, rng = InventedPhone(devices=2), random.Random(0)
+    lengths = []
+    for task, seed in draw_jobs(tuple(phone.tasks), 40, 1):
+        phone.begin(task, seed)
+        shortest = phone.distance()
+        samples = await demonstrate(phone, task=task, seed=seed, rng=rng, stray=0.3)
+        lengths.append(len(samples) - shortest)
+        assert all(isinstance(s.action, Action) for s in samples)
+    assert min(lengths) >= 0 and sum(lengths) > 40
 
 
 async def test_a_followed_instruction_is_complete_with_one_act_in_its_history() -> None:
