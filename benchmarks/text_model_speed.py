@@ -43,7 +43,8 @@ from swarm_ui.trace.records import Trace
 
 AGENTS, ROUNDS = 4, 3
 BATCH = 16
-MAX_TOKENS = 48
+MAX_TOKENS = 12
+"""A trained reply has 3 to 10; an untrained model goes on wherever text is free."""
 TEMPERATURES = (0.2, 0.5, 0.6, 0.8)
 """Those of the paper."""
 NOISE = 0.01
