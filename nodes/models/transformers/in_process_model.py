@@ -168,6 +168,10 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
     async def close(self) -> None:
         """Nothing to release."""
 
+    def forget_prompts(self) -> None:
+        """Free the memory that holds the beginnings of recent prompts."""
+        self._prefixes.clear()
+
     def set_linger(self, seconds: float) -> None:
         """Wait this long for more requests before a forward, if observations come over a socket."""
         self._generations.linger = self._scores.linger = seconds

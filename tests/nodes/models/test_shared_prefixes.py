@@ -109,7 +109,7 @@ def test_equal_requests_read_one_prompt(monkeypatch: pytest.MonkeyPatch) -> None
     question = Request(decision=Decision(observation=screen()), temperature=1.0, max_tokens=40)
     answers(shared, [question])
     alone, watched.tokens = watched.tokens, 0
-    shared._prefixes.clear()
+    shared.forget_prompts()
     four = answers(shared, [msgspec.structs.replace(question, seed=k) for k in range(4)])
     replies = sum(c.usage.completion_tokens for c in four)
     assert watched.tokens < alone + 2 * replies
