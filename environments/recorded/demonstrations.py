@@ -48,9 +48,7 @@ class DemonstratedStep:
 class Recordings(RecordedBenchmark[DemonstratedStep]):
     """Demonstrations by task and seed. If one was demonstrated several times, the last counts."""
 
-    def __init__(
-        self, name: str, steps: Iterable[tuple[Job, Sequence[DemonstratedStep]]]
-    ) -> None:
+    def __init__(self, name: str, steps: Iterable[tuple[Job, Sequence[DemonstratedStep]]]) -> None:
         self._name = name
         self.steps = {job: tuple(found) for job, found in steps}
 

@@ -156,10 +156,10 @@ def estimate(
     Raises:
         ConfigError, MissingExtra: as :func:`finetune`.
     """
-    from swarm_ui.optim.stage1.finetune import speed
-
     settings = config or FinetuneConfig()
     prepared = _Prepared(model, corpus, settings, held_out)
+    from swarm_ui.optim.stage1.finetune import speed
+
     sizes = [prepared.size(name, 1) for name in prepared.data]
     data = next(iter(prepared.data.values()))
     return sizes, speed.tokens_per_second(model, data, prepared.tokenizer, settings, prepared.group)

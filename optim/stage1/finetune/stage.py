@@ -217,7 +217,6 @@ class Stage:
             fresh.rename(self.out)
         group.wait_for_everyone()
 
-
     def _metadata(self, network: Any) -> AdapterMetadata:
         if not hasattr(network, "peft_config"):
             return self.about
