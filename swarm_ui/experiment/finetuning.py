@@ -15,8 +15,8 @@ from swarm_ui.nodes.models.pretrained.catalogue import model_folder
 
 if TYPE_CHECKING:
     from swarm_ui.optim.stage1 import FinetuneConfig
-    from swarm_ui.optim.stage1.finetune.finetune import Progress, StageSize
     from swarm_ui.optim.stage1.finetune.stage import Result
+    from swarm_ui.optim.stage1.finetune.stage_progress import Progress, StageSize
 
 
 class Estimate(NamedTuple):
