@@ -15,8 +15,8 @@ from swarm_ui.nodes.models.pretrained.catalogue import model_folder
 
 if TYPE_CHECKING:
     from swarm_ui.optim.stage1 import FinetuneConfig
-    from swarm_ui.optim.stage1.finetune.finetune import Progress, StageSize
     from swarm_ui.optim.stage1.finetune.stage import Result
+    from swarm_ui.optim.stage1.finetune.stage_progress import Progress, StageSize
 
 
 class Estimate(NamedTuple):
@@ -55,7 +55,9 @@ def finetune_model(
         done = (now.done - first[0]) / max(1e-9, 1 - first[0])
         bar.update(done, f"{now.stage}, step {now.step} of {now.steps}, loss {now.loss:.3f}")
 
-    return finetune(model_folder(name), list(corpus), out, config=config, report=report, name=name)
+    folder = model_folder(name)
+    shown = folder.name if os.path.isdir(name) else name  # no paths of this machine in the file
+    return finetune(folder, list(corpus), out, config=config, report=report, name=shown)
 
 
 def estimate_finetuning(name: str, corpus: Sequence[Path], config: FinetuneConfig) -> Estimate:

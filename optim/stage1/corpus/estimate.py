@@ -90,6 +90,19 @@ async def estimate_synthesis(
             return await _assumed(environment, probe, count, calls, config, critic)
         finally:
             await environment.close()
+    return await _measured(environment, probe, count, calls, config, critic, held_out)
+
+
+async def _measured(
+    environment: Environment,
+    probe: Sequence[Job],
+    count: int,
+    calls: _Calls,
+    config: CorpusConfig,
+    critic: bool,
+    held_out: HeldOut,
+) -> SynthesisSize:
+    """From walks with scripted roles."""
     begin = time.monotonic()
     roles = Models(
         agent=_Agent(calls, config),
@@ -127,6 +140,7 @@ async def _assumed(
     config: CorpusConfig,
     critic: bool,
 ) -> SynthesisSize:
+    """From first screens and a number of steps."""
     steps = min(_STEPS, config.max_steps or _STEPS)
     begin = time.monotonic()
     for task, seed in probe:

@@ -23,6 +23,7 @@ from swarm_ui.optim.stage1.corpus.exports import PARTS, Folders, gather, parts
 from swarm_ui.optim.stage1.corpus.samples import HeldOut, Sample, short_hash
 from swarm_ui.optim.stage1.corpus.store import check_empty, check_same, corpus_format
 from swarm_ui.optim.stage1.finetune.config import FinetuneConfig
+from swarm_ui.optim.stage1.finetune.stage_progress import Progress, StageSize, Watch
 from swarm_ui.storage.run_directory import installed, write_atomic
 
 if TYPE_CHECKING:
@@ -49,30 +50,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     prompt_format: str = "json"
     """The format of the corpus."""
     packages: dict[str, str] = {}
-
-
-class StageSize(msgspec.Struct, frozen=True, kw_only=True):
-    """What a stage has to do."""
-
-    stage: str
-    samples: int
-    skipped: int
-    tokens: int
-    longest: int
-    steps: int
-    work: float
-    """Tokens of all its steps, in units of the cost of a token in supervised training."""
-
-
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """State of a fine-tuning."""
-
-    stage: str
-    step: int
-    steps: int
-    loss: float
-    done: float
-    """Share of all stages' work that is done, in [0, 1]."""
 
 
 def finetune(
@@ -118,13 +95,8 @@ def finetune(
     group = prepared.group
     _begin(prepared.plan, out, group)
     sizes = [prepared.size(part, group.num_processes) for part in prepared.data]
-    watch = _Watch(sizes, settings.minutes, report)
-    about = AdapterMetadata(
-        prompt_format=prepared.plan.prompt_format,
-        base_model=name or model.name,
-        made_by="finetune",
-        library_version=installed(["swarm-ui"]).get("swarm-ui", ""),
-    )
+    watch = Watch(sizes, settings.minutes, report)
+    about = prepared.metadata(name or model.name)
     results: list[Result] = []
     before: Path | None = None
     with _disk_full(out):
@@ -156,10 +128,10 @@ def estimate(
     Raises:
         ConfigError, MissingExtra: as :func:`finetune`.
     """
-    from swarm_ui.optim.stage1.finetune import speed
-
     settings = config or FinetuneConfig()
     prepared = _Prepared(model, corpus, settings, held_out)
+    from swarm_ui.optim.stage1.finetune import speed
+
     sizes = [prepared.size(name, 1) for name in prepared.data]
     data = next(iter(prepared.data.values()))
     return sizes, speed.tokens_per_second(model, data, prepared.tokenizer, settings, prepared.group)
@@ -200,6 +172,15 @@ class _Prepared:
 
         return encode(part, pair, self.tokenizer, self.config, f"finetune, stage {name}")
 
+    def metadata(self, name: str) -> AdapterMetadata:
+        """What is written beside the weights. ``name``: of the base model."""
+        return AdapterMetadata(
+            prompt_format=self.plan.prompt_format,
+            base_model=name,
+            made_by="finetune",
+            library_version=installed(["swarm-ui"]).get("swarm-ui", ""),
+        )
+
     def size(self, name: str, processes: int) -> StageSize:
         config, data = self.config, self.data[name]
         count = len(data.rows)
@@ -220,44 +201,6 @@ class _Prepared:
             steps=steps,
             work=data.tokens * seen * (_PREFERENCE_WORK if pair else 1.0),
         )
-
-
-class _Watch:
-    """Divides the time over the stages, and reports how much is left."""
-
-    def __init__(
-        self,
-        sizes: list[StageSize],
-        minutes: float | None,
-        report: Callable[[Progress], None] | None,
-    ) -> None:
-        self._work = {size.stage: size.work for size in sizes}
-        self._limit = None if minutes is None else 60.0 * minutes
-        self._report = report
-        self._spent = 0.0
-        self._stage = ""
-        self._done = 0.0
-
-    def begin(self, stage: str) -> float | None:
-        """The seconds that a stage may take: its share of what is left."""
-        self._stage = stage
-        if self._limit is None:
-            return None
-        names = list(self._work)
-        left = sum(self._work[name] for name in names[names.index(stage) :])
-        return max(1.0, (self._limit - self._spent) * self._work[stage] / max(left, 1e-9))
-
-    def end(self, seconds: float) -> None:
-        self._spent += seconds
-        self._done += self._work[self._stage]
-
-    def on_step(self, step: int, steps: int, loss: float, share: float) -> None:
-        if self._report is None:
-            return
-        whole = max(sum(self._work.values()), 1e-9)
-        done = (self._done + share * self._work[self._stage]) / whole
-        made = Progress(stage=self._stage, step=step, steps=steps, loss=loss, done=done)
-        self._report(made)
 
 
 def _import_stage() -> Any:

@@ -91,6 +91,23 @@ shared_iterations = 2     # these train one adapter for all, the later ones each
 [train.update]
 method = "rft"            # likelihood of right actions; dpo, ipo: preference pairs
 steps = 35                # of the optimiser, each adapter, each iteration
+
+[synthesize]              # swarm-ui synthesize; see CorpusConfig in the reference
+levels = [1, 2, 3]        # questions, instructions of one step, preferences
+prompt_format = "json"    # compact: short, for models that are trained on it
+questions = 8             # most about a screen
+instructions = 6          # most for a screen
+stray = 0.0               # share of random actions in walks
+
+[finetune]                # swarm-ui finetune; see FinetuneConfig in the reference
+method = "lora"           # full: all weights
+rank = 16
+epochs = 1.0              # of each stage
+learning_rate = 1e-4      # of the supervised stages; SmolLM2: 1e-3
+batch_size = 4
+accumulate = 4            # batches in one step of the optimiser
+max_length = 4096         # tokens of a sample
+too_long = "error"        # skip: leave longer samples out
 """
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import msgspec
 import typer
 
-from swarm_ui.cli import flags
-from swarm_ui.cli.commands import screen_samples
+from swarm_ui.cli import flags, screen_samples
 from swarm_ui.cli.commands.outcome import Stopped
 from swarm_ui.cli.output import Output, facts_table, table
 from swarm_ui.errors import BudgetExceeded, ConfigError

@@ -315,15 +315,15 @@ def test_two_processes_are_one(model: Path, corpus: Path, tmp_path: Path, method
     words = [
         word
         for name, value in {**settings, "batch_size": 1}.items()
-        for word in ("--set", f"{name}={value}")
+        for word in ("--set", f"finetune.{name}={str(value).lower()}")
     ]
     done = subprocess.run(
         [
             sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu",
             "--num_processes", "2", "--num_machines", "1", "--mixed_precision", "no",
             "--dynamo_backend", "no", "--main_process_port", "0",
-            "-m", "swarm_ui.optim.stage1", "finetune",
-            str(model), str(corpus), str(tmp_path / "two"), *words,
+            "-m", "swarm_ui", "finetune",
+            str(model), str(corpus), str(tmp_path / "two"), "--json", *words,
         ],
         env={**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""},
         capture_output=True,
@@ -331,7 +331,7 @@ def test_two_processes_are_one(model: Path, corpus: Path, tmp_path: Path, method
         timeout=170,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    said = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    assert [line["processes"] for line in said] == [2, 2, 2, 2]
+    (said,) = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert [stage["processes"] for stage in said["stages"]] == [2, 2, 2, 2]
     for stage in STAGES:
         assert distance(tmp_path / "one" / stage, tmp_path / "two" / stage) < 1e-4

@@ -21,8 +21,9 @@ from swarm_ui.optim.stage1 import CorpusConfig, FinetuneConfig, finetune, read_c
 from swarm_ui.optim.stage1.finetune import reply_scoring
 from swarm_ui.optim.stage1.finetune import stage as stage_module
 from swarm_ui.optim.stage1.finetune.encoding import Encoded, encode, load_tokenizer
-from swarm_ui.optim.stage1.finetune.finetune import Progress, StageSize, _Watch, estimate
+from swarm_ui.optim.stage1.finetune.finetune import estimate
 from swarm_ui.optim.stage1.finetune.stage import Stage, processes
+from swarm_ui.optim.stage1.finetune.stage_progress import Progress, StageSize, Watch
 from swarm_ui.optim.stage1.finetune.timing import Timer
 from swarm_ui.optim.stage1.finetune.weights import load_network
 
@@ -190,7 +191,7 @@ def test_time_is_divided_by_the_work_that_is_left() -> None:
         for name, work in (("a", 1.0), ("b", 2.0), ("c", 1.0))
     ]
     seen: list[Progress] = []
-    watch = _Watch(sizes, 8.0, seen.append)
+    watch = Watch(sizes, 8.0, seen.append)
     assert watch.begin("a") == 120.0
     watch.on_step(1, 2, 0.5, 0.5)
     watch.end(30.0)
