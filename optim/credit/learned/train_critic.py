@@ -200,8 +200,8 @@ class _Loop:
             seconds = time.monotonic() - began
             ended = step + 1 == len(self._batches)
             share = max((step + 1) / len(self._batches), seconds / 60 / self._settings.minutes)
-            means = [sum(values) / len(values) for values in zip(*self._recent, strict=True)]
-            progress = CriticProgress(min(1.0, share), step + 1, replies, *means, seconds)
+            loss, hits = (sum(found) / len(found) for found in zip(*self._recent, strict=True))
+            progress = CriticProgress(min(1.0, share), step + 1, replies, loss, hits, seconds)
             if report is not None and ((step + 1) % every == 0 or ended or share >= 1.0):
                 report(progress)
             self._recent = self._recent[-4 * every :]
