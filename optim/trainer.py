@@ -14,6 +14,7 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,6 +46,7 @@ from swarm_ui.optim.state import TeamState, TeamStore
 from swarm_ui.optim.training_progress import ProgressReporter
 from swarm_ui.optim.update.adapter_groups import adapters_by_agent, with_adapters
 from swarm_ui.optim.update.team_update import Rehearse, update_team
+from swarm_ui.optim.update.update_config import defaults_of
 from swarm_ui.rollout.episodes import MakeEnvironment
 from swarm_ui.storage.run_lock import only_writer
 from swarm_ui.trace.records import Episode
@@ -72,6 +74,7 @@ class TeamTrainer:
         config: TeamConfig | None = None,
         critic: CreditAssigner | None = None,
         adversary: Adversary | None = None,
+        judge: CreditAssigner | None = None,
         rehearse: Rehearse | None = None,
         folder: Path | None = None,
         callbacks: Callbacks | None = None,
@@ -86,8 +89,11 @@ class TeamTrainer:
             sample_jobs: gives training episodes. They must not be episodes of a test.
             config: settings.
             critic: gives credit to each message. ``None``: the outcome is the credit of all
-                messages ("w/o CR"), and rollouts are not guided.
+                messages ("w/o CR").
             adversary: writes negatives. ``None``: only real mistakes are rejected.
+            judge: says which single actions are right, for guidance and for grading negatives.
+                ``None``: the critic; without both, rollouts are not guided, and what the adversary
+                writes is taken as wrong.
             rehearse: gives examples of what the agents could do before, for
                 ``TeamConfig.rehearsal``.
             folder: where checkpoints and ``metrics.jsonl`` are written; ``None``: nowhere.
@@ -95,9 +101,11 @@ class TeamTrainer:
                 ``Callbacks(on_iteration=TensorBoard(folder / "tensorboard").write)``.
 
         Raises:
-            ConfigError: the adapters do not fit the team, or nothing gives what to rehearse.
+            ConfigError: the adapters do not fit the team, nothing gives what to rehearse, or a
+                setting needs a judge and there is none.
         """
-        self.config = config or TeamConfig()
+        self.config = (config or TeamConfig()).filled(defaults_of(model))
+        self.config.check_judge(judged=not (critic is None and judge is None))
         if self.config.rehearsal and rehearse is None:
             raise ConfigError(
                 f"team training: rehearsal is {self.config.rehearsal}, but there are no examples "
@@ -109,7 +117,7 @@ class TeamTrainer:
         self._callbacks = callbacks or Callbacks()
         warn = self._callbacks.on_warning
         self._collector = Collector(
-            self.graph, make_environment, sample_jobs, self.config, critic, adversary, warn
+            self.graph, make_environment, sample_jobs, self.config, critic, adversary, judge, warn
         )
         self.edges = EdgeOptimizer(
             EdgeDistribution(graph.agents, density=self.config.density),
@@ -168,7 +176,11 @@ class TeamTrainer:
                 # New adapters draw their weights from torch's global stream.
                 with torch.random.fork_rng(devices=[]):
                     torch.manual_seed(derive(self.config.seed, "adapter", name))
-                    self.model.add_adapter(name, self.config.rank, self.config.alpha)
+                    add = partial(self.model.add_adapter, name, self.config.rank, self.config.alpha)
+                    if self.config.lora_layers is None:
+                        add()
+                    else:
+                        add(layers=self.config.lora_layers)
         return state or TeamState()
 
     async def _iterate(self, iteration: int, progress: ProgressReporter) -> IterationMetrics:

@@ -72,6 +72,9 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
     """Adapter and version that answered, ``"agent_2@7"``."""
     prompt_format: str = "json"
     """The format of the text, see :mod:`swarm_ui.prompts`."""
+    sampled: tuple[int, ...] = ()
+    """Ids of the sampled tokens, an end token included, where the text alone does not give them:
+    it would be divided into other tokens, or the reply was cut off. Else empty."""
 
 
 @runtime_checkable

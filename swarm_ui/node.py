@@ -75,6 +75,8 @@ class NodeReply(msgspec.Struct, frozen=True, kw_only=True):
     """Ids of the skipped calls inside a nested graph."""
     prompt_format: str = "json"
     """The format of the content, see :mod:`swarm_ui.prompts`."""
+    sampled: tuple[int, ...] = ()
+    """See :attr:`swarm_ui.model.Completion.sampled`."""
 
 
 class Source(NamedTuple):

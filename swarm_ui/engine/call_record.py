@@ -80,4 +80,5 @@ def called(
         reply=message.content if reply.prompt else "",
         error=error,
         rescued=rescued,
+        sampled=reply.sampled,
     )

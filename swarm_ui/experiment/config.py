@@ -50,7 +50,9 @@ class ModelSection(_Section, frozen=True, kw_only=True):
     url: str = ""
     key_env: str = "OPENAI_API_KEY"
     adapters: str = ""
+    prompt_format: Literal["", "json", "compact"] = ""
     device: str = "cpu"
+    quantize: Literal["", "4bit"] = ""
     max_calls: Count | None = None
     max_tokens_total: Count | None = None
     rate_limit: Count | None = None

@@ -18,6 +18,7 @@ from swarm_ui.graph.topology import Edge
 from swarm_ui.model import ChatModel
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.optim.preferences import chats
+from swarm_ui.prompts import format_named
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.jsonl import iter_jsonl, write_jsonl
 from swarm_ui.trace.records import Episode
@@ -52,8 +53,14 @@ def _expect_no_link(path: Path) -> None:
         )
 
 
-def text(run: Path, what: str, solved: bool) -> str:
-    """Episodes, pairs, edges or a drawing, as text that ends with a line break."""
+def text(run: Path, what: str, solved: bool, prompt_format: str | None = None) -> str:
+    """Episodes, pairs, edges or a drawing, as text that ends with a line break.
+
+    ``prompt_format``: write prompts and replies of pairs anew in this format; ``None``: as they
+    were. Raises ``ConfigError`` if there is no such format.
+    """
+    if prompt_format is not None:
+        format_named(prompt_format)
     directory = RunDirectory.open_existing(run)
     if what == "episodes":
         with tempfile.TemporaryDirectory() as folder:
@@ -61,7 +68,7 @@ def text(run: Path, what: str, solved: bool) -> str:
             write_jsonl(path, _episodes(directory, solved))
             return path.read_text(encoding="utf-8")
     if what == "pairs":
-        return _pairs(directory, solved)
+        return _pairs(directory, solved, prompt_format)
     agents, edges = _team(directory)
     if what == "edges":
         document = {"agents": agents, "edges": edges, **_probabilities(directory)}
@@ -84,7 +91,7 @@ def _episodes(run: RunDirectory, solved: bool) -> Iterator[Episode]:
         yield from (e for e in iter_jsonl(path) if e.success or not solved)
 
 
-def _pairs(run: RunDirectory, solved: bool) -> str:
+def _pairs(run: RunDirectory, solved: bool, prompt_format: str | None) -> str:
     """Preference pairs from the episodes whose messages have credit, as JSON lines."""
     from swarm_ui.optim.preferences.pairs import make_pairs
 
@@ -94,7 +101,8 @@ def _pairs(run: RunDirectory, solved: bool) -> str:
             f"'{run.path}' gives no pair: no message of its episodes has credit; training runs "
             "have it (swarm-ui train)"
         )
-    return "".join(json.dumps(chats.pair(p), ensure_ascii=False) + "\n" for p in found)
+    rows = (chats.pair(p, prompt_format) for p in found)
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def _learned(run: RunDirectory) -> bool:

@@ -25,11 +25,14 @@ from swarm_ui.optim.collector import SampleJobs
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.edges.files import save_edges
 from swarm_ui.optim.metrics import IterationMetrics
+from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 from swarm_ui.optim.stage1.synthesis.curriculum import Rehearsal
 from swarm_ui.optim.trainer import TeamResult, TeamTrainer
 from swarm_ui.optim.training_progress import Progress
 from swarm_ui.optim.update.adapter_trainer import UpdateConfig
+from swarm_ui.optim.update.team_update import Rehearse
+from swarm_ui.prompts import format_named
 from swarm_ui.report import credit_map
 from swarm_ui.rollout.pool import MakeEnvironment
 from swarm_ui.storage.run_directory import RunDirectory, write_atomic
@@ -49,6 +52,8 @@ class TrainingEnvironment(NamedTuple):
     critic: CreditAssigner | None
     """``None``: the outcome is the credit of every agent."""
     concurrency: int
+    judge: CreditAssigner | None = None
+    """Says which single actions are right, for guidance and negatives; ``None``: the critic."""
 
 
 class TrainedTeam(NamedTuple):
@@ -89,7 +94,8 @@ async def train(
         config=config,
         critic=environment.critic,
         adversary=ScriptedAdversary(),
-        rehearse=Rehearsal(KNOWN_WORDS),
+        judge=environment.judge,
+        rehearse=_rehearsal(model),
         folder=run.path,
         callbacks=Callbacks(
             on_progress=recorder.progress,
@@ -170,6 +176,25 @@ def rollout_cost(run: RunDirectory, history: Sequence[IterationMetrics]) -> Cost
 def adapters_after(run: RunDirectory, iteration: int) -> Path:
     """Folder of the adapters after a number of iterations, for the learning curve."""
     return run.path / "checkpoints" / "adapters" / f"after-{iteration:04d}"
+
+
+def _rehearsal(model: Any) -> Rehearse:
+    """Stage-1 samples on invented screens, with replies in the prompt format of the model."""
+    start = next(iter(model.adapters), None)  # an adapter may have a format of its own
+    form = format_named(model.format_of(start) or "json")
+    draw = Rehearsal(KNOWN_WORDS)
+
+    def rehearse(count: int, rng: random.Random) -> list[PreferencePair]:
+        return [
+            msgspec.structs.replace(
+                pair,
+                chosen_text=form.write(pair.chosen, pair.decision.observation),
+                prompt_format=form.name,
+            )
+            for pair in draw(count, rng)
+        ]
+
+    return rehearse
 
 
 class _Recorder:

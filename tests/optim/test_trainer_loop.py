@@ -21,6 +21,7 @@ from swarm_ui.optim.credit.trust import CriticTrust, TrustConfig
 from swarm_ui.optim.preferences.pairs import make_pairs
 from swarm_ui.optim.training_progress import Progress, ProgressReporter
 from swarm_ui.optim.update.team_update import update_team
+from swarm_ui.optim.update.update_config import defaults_for
 from swarm_ui.rollout.episodes import rollout_many
 from swarm_ui.rollout.policy import GraphPolicy
 from swarm_ui.trace.records import Episode
@@ -246,6 +247,9 @@ def test_settings_are_checked_together() -> None:
 
 def test_the_rate_falls_over_iterations_and_steps_follow_the_schedule() -> None:
     config = TeamConfig(iterations=5, shared_iterations=3, lr_decay=0.5)
+    with pytest.raises(ConfigError, match="lr depends on the model"):
+        config.update_at(0)
+    config = config.filled(defaults_for(200_000))
     updates = [config.update_at(k) for k in range(5)]
     assert [u.steps for u in updates] == [75, 75, 75, 35, 35]
     assert updates[0].lr == pytest.approx(3e-3)

@@ -84,6 +84,7 @@ messages = st.builds(
     logprob=logprob,
     usage=usage,
     error=st.none() | text,
+    prompt_format=st.sampled_from(["json", "compact"]),
 )
 calls = st.builds(
     Call,
@@ -105,6 +106,7 @@ calls = st.builds(
     ended=number,
     error=st.none() | text,
     rescued=st.none() | text,
+    sampled=st.lists(count, max_size=2).map(tuple),
 )
 traces = st.builds(
     Trace,

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
+from torch import Tensor
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -22,10 +23,13 @@ from transformers import (
 )
 
 from swarm_ui.action import Unparsed, parse_action
+from swarm_ui.adapter_metadata import read_metadata
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatMessage, Decision, Request
+from swarm_ui.nodes.models.pretrained.catalogue import model_folder
 from swarm_ui.nodes.models.transformers.choosing_model import ChoosingInProcessModel
-from swarm_ui.nodes.models.transformers.decoding import Row, accepts
+from swarm_ui.nodes.models.transformers.decoding import Continuation, Row, accepts
+from swarm_ui.nodes.models.transformers.placement import placement
 from swarm_ui.prompts import as_chat, format_named
 
 _LIKE_A_MARK = re.compile(r"<[^<>\s]{1,60}>|\[[^\[\]\s]{1,60}\]")
@@ -58,6 +62,8 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
     (``</s>`` becomes ``‹/s>``), and a line like the heading of a turn gets a backslash.
     """
 
+    encodes_text = True
+
     def __init__(
         self,
         network: PreTrainedModel,
@@ -73,7 +79,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
             name: for traces; the network's own by default.
             prompt_format: how decisions are written and replies are read; see
                 :data:`swarm_ui.prompts.FORMATS`. An adapter may have its own
-                (:attr:`adapter_formats`).
+                (:meth:`~.LoraNetwork.format_of`).
 
         Raises:
             ConfigError: they do not fit together, there is no end token, or no such format.
@@ -102,8 +108,6 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
             targets="all-linear",
         )
         self.prompt_format = format_named(prompt_format).name
-        self.adapter_formats: dict[str, str] = {}
-        """The formats of adapters that were trained with another one, by the adapter's name."""
         config = network.config.get_text_config()
         self._context: int | None = getattr(config, "max_position_embeddings", None)
 
@@ -114,6 +118,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
         *,
         device: str = "cpu",
         dtype: torch.dtype | str = "auto",
+        quantize: str = "",
         name: str = "",
         prompt_format: str = "json",
     ) -> CausalModel:
@@ -122,21 +127,31 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
         Args:
             folder_or_name: a folder; or, as a string, a name on the Hugging Face Hub, which is
                 downloaded unless transformers is set to be offline.
-            device: the device on which the model runs.
+            device: the device on which the model runs, such as ``"cpu"`` or ``"cuda:1"``;
+                ``"auto"``, ``"balanced"`` or ``"sequential"``: accelerate distributes the layers
+                over all devices.
             dtype: the type of the weights; ``"auto"``: as saved.
+            quantize: ``"4bit"``: linear layers in NF4 by bitsandbytes, computed in bfloat16, on
+                which adapters train as usual (QLoRA, arXiv 2305.14314).
             name: for traces; the folder's by default.
             prompt_format: how decisions are written and replies are read.
 
         Raises:
             ConfigError: there is no such model, or not all of its parts.
+            MissingExtra: ``quantize`` without bitsandbytes.
         """
+        options = placement(device, quantize)
         place = Path(folder_or_name)
         if isinstance(folder_or_name, Path) and not place.is_dir():
             raise ConfigError(f"no model in '{place}': there is no such folder")
         try:
             tokenizer = AutoTokenizer.from_pretrained(str(folder_or_name))
             loaded: Any = AutoModelForCausalLM.from_pretrained(
-                str(folder_or_name), dtype=dtype, use_safetensors=True, output_loading_info=True
+                str(folder_or_name),
+                dtype=torch.bfloat16 if quantize else dtype,
+                use_safetensors=True,
+                output_loading_info=True,
+                **options,
             )
         except _UNLOADABLE as error:
             raise ConfigError(
@@ -151,9 +166,53 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
                 f"the weights in '{folder_or_name}' lack {len(missing)} of the network's, such as "
                 f"{missing[0]}; save the model again, with all of its files"
             )
-        return cls(
-            network.to(device), tokenizer, name=name or place.name, prompt_format=prompt_format
+        if not options:  # else the layers are where they belong
+            network = network.to(device)
+        return cls(network, tokenizer, name=name or place.name, prompt_format=prompt_format)
+
+    @classmethod
+    def named(
+        cls,
+        name: str,
+        *,
+        device: str = "cpu",
+        dtype: torch.dtype | str = "auto",
+        quantize: str = "",
+        prompt_format: str = "",
+    ) -> CausalModel:
+        """A model by the name that ``--model`` takes.
+
+        Args:
+            name: ``"smollm2"``, after ``swarm-ui models pull smollm2``; a folder; or ``org/name``
+                on the Hugging Face Hub.
+            device, dtype, quantize: see :meth:`from_pretrained`.
+            prompt_format: how decisions are written and replies are read; empty: as the model's
+                folder says (a merged model was trained with one), else ``"json"``.
+
+        Raises:
+            ConfigError: there is no such model, it was not pulled, or the hub does not answer; or
+                the folder's model was trained with another format.
+        """
+        folder = model_folder(name)
+        own = read_metadata(folder)
+        own.expect_format(folder, prompt_format)
+        return cls.from_pretrained(
+            folder,
+            device=device,
+            dtype=dtype,
+            quantize=quantize,
+            name=folder.name if folder == Path(name) else name,
+            prompt_format=prompt_format or own.prompt_format or "json",
         )
+
+    def save(self, folder: Path, weights: dict[str, Tensor] | None = None) -> None:
+        """Weights, configuration and tokenizer (adapters: :meth:`save_adapters`).
+
+        ``weights``: saved instead of the base weights.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        self.network.save_pretrained(str(folder), state_dict=weights or self.base_weights())
+        self.tokenizer.save_pretrained(str(folder))
 
     # -- tokens -------------------------------------------------------------------------------
 
@@ -172,11 +231,6 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
                 f"{self._context}, its reply included"
             )
         return replace(prompt, prompt_format=form, decision=request.decision)
-
-    def format_of(self, adapter: str | None) -> str:
-        """The format of prompts and replies with an adapter (or a version of it)."""
-        name = (adapter or "").partition("@")[0]
-        return self.adapter_formats.get(name, self.prompt_format)
 
     def _prompt(self, chat: Sequence[ChatMessage]) -> ChatPrompt:
         tokenizer = self.tokenizer
@@ -223,12 +277,19 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
             read = form.parse(reply, decision.observation, partial=decision.partial)
             if isinstance(read, Unparsed):
                 return None
+        return self._spoken(prompt, reply)
+
+    def _spoken(self, prompt: ChatPrompt, reply: str) -> list[int]:
         literal = self._marks.search(reply) is not None
         return [*self._tokens(reply, literal=literal), self._end]
 
     def _first_token(self, option: str) -> int:
         ids = self._tokens(option, literal=True)
         return ids[0] if ids else self._end
+
+    def _sampled(self, prompt: ChatPrompt, new: Continuation, text: str) -> tuple[int, ...]:
+        ids = new.ids if new.end is None else [*new.ids, new.end]
+        return () if ids == self._spoken(prompt, text) else tuple(ids)
 
     def _proposal(self, prompt: ChatPrompt, action: str) -> list[int] | None:
         decision, read = prompt.decision, parse_action(action)

@@ -51,13 +51,15 @@ class Continuation:
     temperature 1, nats."""
     ended: bool
     """Whether an end token came, which is one more token; else the row was cut off."""
+    end: int | None = None
+    """That token."""
 
 
 class _State:
     """A row while it is decoded, and its position in the grammar."""
 
     __slots__ = (
-        "_position", "_stops", "_words", "done", "ended", "ids", "logprob", "noise", "row",
+        "_position", "_stops", "_words", "done", "end", "ended", "ids", "logprob", "noise", "row",
     )  # fmt: skip
 
     def __init__(self, row: Row, stops: Collection[int]) -> None:
@@ -66,6 +68,7 @@ class _State:
         self.ids: list[int] = []
         self.logprob = 0.0
         self.done = self.ended = False
+        self.end: int | None = None
         self._stops = list(stops)
         self._position = row.grammar  # None: in free text, or there is no grammar
         self._words = 0  # of free text so far
@@ -80,7 +83,9 @@ class _State:
         else:
             self._position = self._position[token]
         self.ended = token in self._stops
-        if not self.ended:
+        if self.ended:
+            self.end = token
+        else:
             self.ids.append(token)
         self.done = self.ended or len(self.ids) >= self.row.max_tokens
 
@@ -120,7 +125,7 @@ def generate(
             state.take(token, gain)
         unfinished = [at for at, state in enumerate(now) if not state.done]
         if not unfinished:
-            return [Continuation(s.ids, s.logprob, s.ended) for s in states]
+            return [Continuation(s.ids, s.logprob, s.ended, s.end) for s in states]
         ids = picked.to(network.device)
         attention = torch.cat([attention, torch.ones_like(attention[:, :1])], dim=1)
         if 2 * len(unfinished) <= len(here):  # removing fewer rows saves less than the copy costs

@@ -123,6 +123,15 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         """Tokens of the reply that proposes a JSON action; ``None``: it is not an action."""
         return self._reply(prompt, action)
 
+    def _spoken(self, prompt: P, reply: str) -> list[int] | None:
+        """Tokens of a reply as it is, with the end token, if this model can write it: it need not
+        hold an action. ``None``: it cannot."""
+        return self._reply(prompt, reply)
+
+    def _sampled(self, prompt: P, new: Continuation, text: str) -> tuple[int, ...]:
+        """The new tokens, if the text that they encode would be divided into others."""
+        return ()
+
     def _format(self, prompt: P) -> str:
         """The format of prompts and replies."""
         return "json"
@@ -193,8 +202,9 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         return [done[i] for i in range(len(jobs))]
 
     def _completion(self, job: _Job[P], new: Continuation) -> Completion:
+        text = self._text(job.prompt, new.ids)
         return Completion(
-            text=self._text(job.prompt, new.ids),
+            text=text,
             prompt=self._shown(job.prompt),
             usage=Usage(
                 prompt_tokens=len(job.prompt.ids), completion_tokens=len(new.ids) + new.ended
@@ -203,6 +213,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
             model=self.name,
             adapter=job.version,
             prompt_format=self._format(job.prompt),
+            sampled=self._sampled(job.prompt, new, text),
         )
 
     def _score(self, asked: Sequence[tuple[_Job[P], list[int]]]) -> list[float]:
@@ -234,11 +245,24 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
 
     # -- training -----------------------------------------------------------------------------
 
-    def encode(self, decision: Decision, reply: str) -> tuple[list[int], list[int]]:
-        """Token ids of the prompt as the model reads it, and of a JSON reply with its end token.
-        Raises ``ModelError`` if the reply is not a valid action, or the prompt is too long."""
-        prompt = self._read(Request(decision=decision))
-        ids = self._reply(prompt, reply)
+    encodes_text = False
+    """Whether replies without a valid action can be encoded too."""
+
+    def encode(
+        self, decision: Decision, reply: str, *, adapter: str | None = None
+    ) -> tuple[list[int], list[int]]:
+        """Token ids of the prompt as the model reads it, and of a reply with its end token.
+
+        Args:
+            decision: the context.
+            reply: exactly as the model would say it.
+            adapter: the adapter that would answer, which may have a prompt format of its own.
+
+        Raises:
+            ModelError: the model cannot say this, or the prompt is too long.
+        """
+        prompt = self._read(Request(decision=decision, adapter=adapter))
+        ids = self._spoken(prompt, reply)
         if ids is None:
             action = parse_action(reply)
             reason = action.reason if isinstance(action, Unparsed) else "no valid action"

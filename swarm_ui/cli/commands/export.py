@@ -24,13 +24,17 @@ def export(
     solved: Annotated[
         bool, flags.declare("--solved", help="only episodes that were solved", panel="")
     ] = False,
+    prompt_format: Annotated[str | None, typer.Option("--prompt-format", metavar="NAME",
+        help="write the prompts and replies of pairs anew in this format (json, compact), to "
+             "train another model; default: exactly as they were")] = None,
     force: flags.Force = False,
     json: flags.Json = False,
 ) -> int:  # fmt: skip
     """Export adapters, episodes, pairs, edges or a drawing of a run.
 
     LoRA adapters are written in peft's format, episodes and preference pairs as JSON lines (pairs
-    in TRL's format), edges as JSON, and the team as Mermaid or Graphviz.
+    in TRL's format, with the exact prompts and replies), edges as JSON, and the team as Mermaid or
+    Graphviz.
 
     Example: [bold]swarm-ui export runs/demo mermaid[/]
     """
@@ -43,7 +47,7 @@ def export(
         names = exporting.adapters(run, out)
         output.say(f"wrote {', '.join(names)} to {out}")
         return output.done(out=str(out), adapters=names)
-    text = exporting.text(run, what, solved)
+    text = exporting.text(run, what, solved, prompt_format)
     if out is None:
         output.lines(text)
         return output.done(what=what, text=text)
