@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import torch
@@ -18,7 +19,6 @@ from torch.nn.functional import linear
 from transformers import PreTrainedModel
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.nodes.models.transformers.decoding import accepts
 from swarm_ui.nodes.models.transformers.kv_cache import KVCache
 
 MOST_PROMPTS = 16
@@ -119,7 +119,9 @@ def can_pack(network: PreTrainedModel) -> bool:
     It does not if it has no position input, forgets early tokens, or makes its own use of the
     attention mask.
     """
-    if "position_ids" not in accepts(network) or not KVCache(network.config).joinable:
+    inner: Any = network.base_model
+    known = signature(type(inner).forward).parameters
+    if "position_ids" not in known or not KVCache(network.config).joinable:
         return False
     embeddings: Any = network.get_input_embeddings()
     words: int = embeddings.weight.shape[0]
