@@ -131,7 +131,10 @@ class Critics:
         pairs = asyncio.run(ask())
         scaling = fit_scaling([p for p, _ in pairs], [right for _, right in pairs])
         after = msgspec.structs.replace(card, scaling=scaling)
-        scaled = _score(LearnedCritic(model, card=after))
+
+        async def scaled(episode: JudgedEpisode, screen: JudgedScreen) -> Sequence[float]:
+            return [scaling(value) for value in await score(episode, screen)]
+
         figures = [asyncio.run(judge(episodes, "", s)) for s in (score, scaled)]
         auc = figures[1].auc
         validation: dict[str, float | None] = {

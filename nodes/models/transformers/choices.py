@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import torch
@@ -103,13 +104,14 @@ def option_logits(
     more = {} if single else _packing(rows, longest, network)
     hidden = inner(input_ids=ids.to(network.device), use_cache=False, **more).last_hidden_state
     last = torch.cat([hidden[k, torch.tensor(row.ends)] for k, row in enumerate(rows)])
-    head: Any = network.get_output_embeddings()
+    head: Any = network.get_output_embeddings()  # type: ignore[no-untyped-call]
     some = torch.tensor(options, device=last.device)
     bias = None if head.bias is None else head.bias[some].float()
     # In float32, and for the options alone: logits in bfloat16 are multiples of 1/8 or so.
     with torch.autocast(last.device.type, enabled=False):
         logits = linear(last.float(), head.weight[some].float(), bias)
-    return list(logits.split([len(row.ends) for row in rows]))
+    sizes = [len(row.ends) for row in rows]
+    return list(torch.split(logits, sizes))
 
 
 def can_pack(network: PreTrainedModel) -> bool:
@@ -118,9 +120,12 @@ def can_pack(network: PreTrainedModel) -> bool:
     It does not if it has no position input, forgets early tokens, or makes its own use of the
     attention mask.
     """
-    if "position_ids" not in accepts(network) or not KVCache(network.config).joinable:
+    inner: Any = network.base_model
+    known = signature(type(inner).forward).parameters
+    if "position_ids" not in known or not KVCache(network.config).joinable:
         return False
-    words = network.get_input_embeddings().weight.shape[0]  # type: ignore[union-attr, operator]
+    embeddings: Any = network.get_input_embeddings()
+    words: int = embeddings.weight.shape[0]
     start, end = _PROBE
     ids = [k * 7 % words for k in range(1, start + 2 * end + 1)]
     prompts = [ids[: start + end], ids[:start] + ids[start + end :]]

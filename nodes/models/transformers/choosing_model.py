@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -26,7 +26,6 @@ from swarm_ui.nodes.models.transformers.choices import (
     pack,
 )
 from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel, P
-from swarm_ui.nodes.models.transformers.lora_network import PROJECTIONS
 
 _BATCH_ROWS = 32
 _BATCH_TOKENS = 8_192
@@ -44,21 +43,10 @@ class _Question(NamedTuple):
 class ChoosingInProcessModel(InProcessModel[P]):
     """Adds :class:`swarm_ui.model.ChoosingModel`."""
 
-    def __init__(
-        self,
-        network: PreTrainedModel,
-        *,
-        name: str,
-        pad_id: int,
-        stops: Collection[int],
-        targets: Sequence[str] | str = PROJECTIONS,
-        prefix_bytes: int = 0,
-    ) -> None:
-        """See :class:`~swarm_ui.nodes.models.transformers.in_process_model.InProcessModel`."""
-        super().__init__(
-            network, name=name, pad_id=pad_id, stops=stops, targets=targets,
-            prefix_bytes=prefix_bytes,
-        )  # fmt: skip
+    def __init__(self, network: PreTrainedModel, **options: Any) -> None:
+        """See :class:`~swarm_ui.nodes.models.transformers.in_process_model.InProcessModel` for all
+        arguments."""
+        super().__init__(network, **options)
         self._packing: bool | None = None  # not tried yet
         self._choices: Batcher[_Question, list[tuple[float, ...]]] = Batcher(
             self._choose, max_batch=4 * _BATCH_ROWS

@@ -117,14 +117,16 @@ def judged_by_outcome(episode: Episode, split: str) -> JudgedEpisode | None:
         found = None if done is None else _proposals(trace).get(done.key)
         if found is not None:
             action, kind = found
-            logprobs = [m.logprob for m in trace.messages if m.action and m.action.key == done.key]
+            said = next(
+                m for m in trace.messages if m.action == action and m.sender in trace.agents
+            )
             votes = _votes(trace)
             reply = JudgedReply(
                 action=action,
                 kind=kind,
                 right=episode.success,
                 votes=votes[action.key],
-                logprob=logprobs[0],
+                logprob=said.logprob,
                 executed=True,
             )
             screens.append(_screen(index, trace, [reply], votes))
@@ -205,7 +207,7 @@ def _proposals(trace: Trace) -> dict[ActionKey, tuple[Action, Kind]]:
     """The distinct proposals of the agents; those of the first agent come first."""
     found: dict[ActionKey, tuple[Action, Kind]] = {}
     said = [m for m in trace.messages if m.sender in trace.agents]
-    for message in sorted(said, key=lambda m: m.sender != trace.agents[0]):
+    for message in sorted(said, key=lambda m: m.sender != trace.agents[0]):  # own ones first
         kind: Kind = "own" if message.sender == trace.agents[0] else "colleague"
         if message.action is not None:
             found.setdefault(message.action.key, (message.action, kind))

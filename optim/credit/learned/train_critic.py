@@ -11,7 +11,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -23,6 +23,8 @@ from swarm_ui.errors import ConfigError, LearningError
 from swarm_ui.model import ChatMessage
 from swarm_ui.optim.credit.learned.judged import JudgedScreen, balanced
 from swarm_ui.optim.credit.learned.question import OPTIONS, question
+from swarm_ui.optim.update.training_mode import training_mode
+from swarm_ui.optim.update.update_config import UpdateConfig
 from swarm_ui.prompts import format_named
 
 
@@ -88,6 +90,8 @@ class CriticConfig:
     rank: int = 16
     alpha: int = 32
     max_grad_norm: float = 1.0
+    checkpointing: bool = False
+    """Recompute activations in the backward pass: less memory, more time."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -155,7 +159,12 @@ def train_critic(
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(settings.seed)
             model.add_adapter(adapter, rank=settings.rank, alpha=settings.alpha)
-    with torch.random.fork_rng(devices=[]), model.activate(adapter):
+    mode = UpdateConfig(checkpointing=settings.checkpointing)
+    with (
+        torch.random.fork_rng(devices=[]),
+        model.activate(adapter),
+        training_mode(model.module, mode),
+    ):
         torch.manual_seed(settings.seed)
         last = _Loop(model, adapter, rows, settings).run(report, every)
     model.bump(adapter)
@@ -200,8 +209,8 @@ class _Loop:
             seconds = time.monotonic() - began
             ended = step + 1 == len(self._batches)
             share = max((step + 1) / len(self._batches), seconds / 60 / self._settings.minutes)
-            means = [sum(values) / len(values) for values in zip(*self._recent, strict=True)]
-            progress = CriticProgress(min(1.0, share), step + 1, replies, *means, seconds)
+            loss, hits = (sum(found) / len(found) for found in zip(*self._recent, strict=True))
+            progress = CriticProgress(min(1.0, share), step + 1, replies, loss, hits, seconds)
             if report is not None and ((step + 1) % every == 0 or ended or share >= 1.0):
                 report(progress)
             self._recent = self._recent[-4 * every :]
@@ -209,9 +218,8 @@ class _Loop:
 
     def _step(self, step: int, share: float, batch: Sequence[_Row]) -> None:
         settings = self._settings
-        with _autocast(self._model.module):
-            rows = [row.packed for row in batch]
-            logits = torch.cat(self._model.option_logits(rows, OPTIONS))
+        rows = [row.packed for row in batch]
+        logits = torch.cat(self._model.option_logits(rows, OPTIONS))
         right = torch.tensor([label for row in batch for label in row.right], device=logits.device)
         odds = logits[:, 0] - logits[:, 1]
         loss = F.binary_cross_entropy_with_logits(odds, right.float())
@@ -250,12 +258,3 @@ def _schedule(rows: Sequence[_Row], settings: CriticConfig) -> list[list[_Row]]:
         rng.shuffle(here)
         batches += here
     return batches
-
-
-@contextmanager
-def _autocast(module: nn.Module) -> Iterator[None]:
-    """bfloat16 arithmetic for a network with weights in bfloat16; its adapters are in float32."""
-    weight = next(module.parameters())
-    half = weight.dtype == torch.bfloat16
-    with torch.autocast(weight.device.type, torch.bfloat16) if half else nullcontext():
-        yield

@@ -98,6 +98,20 @@ def test_equal_seeds_give_equal_weights(folder: Path) -> None:
     assert weights[0].abs().sum() > 0
 
 
+def test_a_base_in_bfloat16_is_trained_in_its_own_precision_and_left_as_it_was(
+    folder: Path,
+) -> None:
+    model = CausalModel.from_pretrained(folder, dtype=torch.bfloat16)
+    before = {key: weight.clone() for key, weight in model.base_weights().items()}
+    short = CriticConfig(epochs=0.3, tokens_per_batch=800, learning_rate=1e-2, rank=2)
+    last = train_critic(model, "critic", screens(8), short)
+    assert last.step > 0 and last.loss < 1.0
+    assert all(p.dtype == torch.float32 for p in model.adapter_parameters("critic"))
+    after = model.base_weights()
+    assert all(torch.equal(after[key], weight) for key, weight in before.items())
+    assert all(0.0 < score < 1.0 for score in scores(LearnedCritic(model)))
+
+
 def test_it_ends_when_its_time_is_over(folder: Path) -> None:
     _, told = trained(folder, CriticConfig(epochs=1e4, minutes=0.02))
     assert told[-1].share == 1.0
