@@ -147,7 +147,7 @@ class PhoneEnvironment:
 
     def begin(self, task: str, seed: int) -> Observation:
         """The same as :meth:`reset`, without a coroutine."""
-        assignment = assign(task, seed)
+        assignment = self.assign(task, seed)
         if self._options.long and assignment.template.full_device:
             raise ConfigError(f"phone: long screens are for core templates, not for {task!r}")
         device = assignment.start.clone()
@@ -155,6 +155,10 @@ class PhoneEnvironment:
         state = State(assignment=assignment, options=self._options, device=device, view=seen)
         self._state, self._distance = state, None
         return self._observation(state)
+
+    def assign(self, task: str, seed: int) -> Assignment:
+        """Draw the parameters of a task; equal arguments give equal assignments."""
+        return assign(task, seed)
 
     def act(self, action: Action) -> Step:
         """The same as :meth:`step`, without a coroutine."""

@@ -40,7 +40,8 @@ class Sampler:
         """Everything drawn so far."""
         self._buckets = _BUCKETS[split]
 
-    def _fresh(self, make: Callable[[], str]) -> str:
+    def fresh(self, make: Callable[[], str]) -> str:
+        """A value of this split that was not drawn before; ``make`` must have many values."""
         values, buckets = self.values, self._buckets
         while True:
             value = make()
@@ -53,26 +54,26 @@ class Sampler:
         return choices[int(self.rng.random() * len(choices))]
 
     def first_name(self) -> str:
-        return self._fresh(lambda: self.pick(FIRST))
+        return self.fresh(lambda: self.pick(FIRST))
 
     def full_name(self, first: str = "") -> str:
         """First and last name."""
-        return self._fresh(lambda: f"{first or self.pick(FIRST)} {self.pick(LAST)}")
+        return self.fresh(lambda: f"{first or self.pick(FIRST)} {self.pick(LAST)}")
 
     def noun(self) -> str:
-        return self._fresh(lambda: self.pick(NOUNS))
+        return self.fresh(lambda: self.pick(NOUNS))
 
     def phrase(self, words: int = 2) -> str:
         random, count = self.rng.random, len(NOUNS)
         if words == 2:  # the most frequent case, so it is fast
-            return self._fresh(
+            return self.fresh(
                 lambda: f"{NOUNS[int(random() * count)]} {NOUNS[int(random() * count)]}"
             )
-        return self._fresh(lambda: " ".join([self.pick(NOUNS) for _ in range(words)]))
+        return self.fresh(lambda: " ".join([self.pick(NOUNS) for _ in range(words)]))
 
     def phrase_after(self, start: str) -> str:
         """A phrase that begins like another one."""
-        return self._fresh(lambda: f"{start} {self.pick(NOUNS)}")
+        return self.fresh(lambda: f"{start} {self.pick(NOUNS)}")
 
     def title(self) -> str:
         """One noun or two."""
@@ -80,35 +81,35 @@ class Sampler:
 
     def chore(self) -> str:
         """A verb and a noun."""
-        return self._fresh(lambda: f"{self.pick(VERBS)} {self.pick(NOUNS)}")
+        return self.fresh(lambda: f"{self.pick(VERBS)} {self.pick(NOUNS)}")
 
     def time(self) -> str:
         """Such as ``07:45``."""
-        return self._fresh(
+        return self.fresh(
             lambda: f"{int(self.rng.random() * 24):02d}:{int(self.rng.random() * 60):02d}"
         )
 
     def amount(self) -> str:
         """Such as ``42.50``."""
-        return self._fresh(
+        return self.fresh(
             lambda: f"{1 + int(self.rng.random() * 98)}.{int(self.rng.random() * 100):02d}"
         )
 
     def phone(self) -> str:
         """Such as ``555-0172``."""
-        return self._fresh(lambda: f"555-{int(self.rng.random() * 10000):04d}")
+        return self.fresh(lambda: f"555-{int(self.rng.random() * 10000):04d}")
 
     def email(self) -> str:
-        return self._fresh(lambda: f"{self.pick(FIRST)}.{self.pick(LAST)}@mail.com")
+        return self.fresh(lambda: f"{self.pick(FIRST)}.{self.pick(LAST)}@mail.com")
 
     def address(self) -> str:
         """The address of a web page, such as ``tea-garden.com``."""
-        return self._fresh(lambda: f"{self.pick(NOUNS)}-{self.pick(NOUNS)}.com")
+        return self.fresh(lambda: f"{self.pick(NOUNS)}-{self.pick(NOUNS)}.com")
 
     def street(self) -> str:
         """Such as ``17 walker street``."""
-        return self._fresh(lambda: f"{1 + int(self.rng.random() * 99)} {self.pick(LAST)} street")
+        return self.fresh(lambda: f"{1 + int(self.rng.random() * 99)} {self.pick(LAST)} street")
 
     def number(self) -> str:
         """A whole number from 2 to 120."""
-        return self._fresh(lambda: str(2 + int(self.rng.random() * 119)))
+        return self.fresh(lambda: str(2 + int(self.rng.random() * 119)))

@@ -81,6 +81,7 @@ messages = st.builds(
     content=text,
     action=st.none() | actions,
     adapter=st.none() | text,
+    prompt_format=st.sampled_from(["json", "compact"]),
     logprob=logprob,
     usage=usage,
     error=st.none() | text,

@@ -46,6 +46,8 @@ class App(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     tables: tuple[Table, ...] = ()
     """The records it stores; the first table is the one on its first screen."""
+    menu: bool = False
+    """Whether the first screen is a menu, so that no table is listed there."""
     widgets: Callable[[Device, Screen], list[Widget]] | None = None
     """Builds the app's screens; ``None``: the screens of its tables."""
     sample: Callable[[Sampler], dict[str, str]] | None = None
@@ -97,7 +99,7 @@ def record_screen(device: Device, table: Table, screen: Screen) -> list[Widget]:
     if kind == "edit":
         return form(table, device.draft, Update(table, screen.row))
     text = f"{table.delete} {row[table.title]} ?"
-    return confirm(text, table.delete, Remove(table, screen.row))
+    return confirm(text, table.delete, Remove(table, screen.row), table.cancel)
 
 
 def listing(device: Device, table: Table) -> list[Widget]:
@@ -182,14 +184,14 @@ def form(table: Table, draft: Row, save: Effect) -> list[Widget]:
                 for choice in field.choices
             )
     widgets.append(Widget("button", table.save, effect=save))
-    widgets.append(Widget("button", "cancel", effect=Back()))
+    widgets.append(Widget("button", table.cancel, effect=Back()))
     return widgets
 
 
-def confirm(text: str, button: str, effect: Effect) -> list[Widget]:
+def confirm(text: str, button: str, effect: Effect, cancel: str = "cancel") -> list[Widget]:
     """A dialog that asks before a record is deleted."""
     return [
         Widget("dialog", text, zone="dialog"),
         Widget("button", button, effect=effect),
-        Widget("button", "cancel", effect=Back()),
+        Widget("button", cancel, effect=Back()),
     ]

@@ -115,6 +115,7 @@ class Device:
 
     __slots__ = (
         "answer",
+        "catalogue",
         "copied",
         "draft",
         "focus",
@@ -129,7 +130,10 @@ class Device:
         "toast",
     )
 
-    def __init__(self, installed: tuple[str, ...] = ()) -> None:
+    def __init__(self, installed: tuple[str, ...] = (), catalogue: object = None) -> None:
+        self.catalogue = catalogue
+        """The definitions of its apps, read with
+        :func:`swarm_ui.environments.phone.apps.catalogue_of`; ``None``: the phone's own apps."""
         self.installed = installed
         """Apps on the home screen."""
         self.settings: Mapping[str, str] = {}
@@ -155,6 +159,7 @@ class Device:
     def clone(self) -> Device:
         """An independent copy."""
         copy = Device.__new__(Device)
+        copy.catalogue = self.catalogue
         copy.installed = self.installed
         copy.settings = self.settings
         copy.tables = self.tables

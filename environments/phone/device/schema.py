@@ -43,6 +43,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     edit: str = "edit"
     """Empty: records cannot be edited."""
     delete: str = "delete"
+    cancel: str = "cancel"
     checklist: bool = False
     """The list shows check boxes, which set the first switch, instead of rows that open."""
 

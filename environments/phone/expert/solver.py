@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from swarm_ui.environments.phone.apps import PLACES, TABLES
+from swarm_ui.environments.phone.apps import PLACES, catalogue_of
 from swarm_ui.environments.phone.apps.files import file_path
 from swarm_ui.environments.phone.apps.settings import grant_path
 from swarm_ui.environments.phone.device.device import DRAWER, HISTORY, SHADE, Device
@@ -221,7 +221,7 @@ def _reach(now: Device, effect: Effect) -> Intent:
     position = _find(shown, effect)
     if position is not None:
         return Intent("tap", position)
-    if now.system is not None and (intent := _detour(now, shown, effect)) is not None:
+    if (intent := _detour(now, shown, effect)) is not None:
         return intent
     other = now.clone()
     for page in range(UNREACHABLE):
@@ -236,7 +236,7 @@ def _reach(now: Device, effect: Effect) -> Intent:
 
 def _detour(now: Device, shown: list[Widget], effect: Effect) -> Intent | None:
     """The intent towards a screen that only the drawer or a search opens."""
-    if isinstance(effect, Launch) and not now.stack:
+    if now.system is not None and isinstance(effect, Launch) and not now.stack:
         return Intent("tap", _find(shown, Go(DRAWER)) or 0)
     if not isinstance(effect, Go) or effect.screen.kind not in ("detail", "missing"):
         return None
@@ -248,6 +248,8 @@ def _detour(now: Device, shown: list[Widget], effect: Effect) -> Intent | None:
             wanted = row[search.field] if row is not None else target.of
             if not same_text(now.draft.get(search.field, ""), wanted):
                 return Intent("type", position, wanted)
+            if now.system is None:  # without a keyboard, a button starts the search
+                return Intent("tap", _find(shown, search) or 0)
             return Intent("enter") if now.focus == search.field else Intent("tap", position)
     return None
 
@@ -292,7 +294,7 @@ def _lookup(source: Source, now: Device) -> Subgoal:
     if source.table == "file":
         path = file_path(source.row, now.tables["file"][source.row])
     else:
-        path = TABLES[source.table].path("detail", source.row)
+        path = catalogue_of(now).tables[source.table].path("detail", source.row)
     return Subgoal(path=path, tap=Copy(source.field, source.value))
 
 

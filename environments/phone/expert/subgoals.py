@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from swarm_ui.environments.phone.apps import PLACES, TABLES
+from swarm_ui.environments.phone.apps import catalogue_of
 from swarm_ui.environments.phone.apps.files import FILE, TRASH, file_path
 from swarm_ui.environments.phone.apps.settings import grant_path
 from swarm_ui.environments.phone.device.device import HISTORY, SHADE, Device, Row, Rows
@@ -61,7 +61,7 @@ def subgoals(goal: Goal, start: Device, now: Device) -> list[Subgoal]:
     """
     found: list[Subgoal] = []
     records: dict[str, list[Create | Change | Delete]] = {}
-    settings = start.settings
+    settings, catalogue = start.settings, catalogue_of(start)
     front: list[Path] = []
     system: list[Permit | Dismiss] = []
     for want in goal.wants:
@@ -77,7 +77,7 @@ def subgoals(goal: Goal, start: Device, now: Device) -> list[Subgoal]:
             records.setdefault(want.table, []).append(want)
     if settings is not now.settings:
         found.extend(
-            Subgoal(path=PLACES[key].path, tap=SetSetting(key, value))
+            Subgoal(path=catalogue.places[key].path, tap=SetSetting(key, value))
             for key, value in settings.items()
             if now.settings[key] != value
         )
@@ -85,7 +85,7 @@ def subgoals(goal: Goal, start: Device, now: Device) -> list[Subgoal]:
         wants = records.get(name, ())
         before = start.tables[name]
         if wants or rows is not before:
-            found.extend(_records(TABLES[name], before, rows, wants))
+            found.extend(_records(catalogue.tables[name], before, rows, wants))
     if system or now.system is not start.system:
         found.extend(_system(system, start, now))
     if not found:  # last, as the others leave the screen

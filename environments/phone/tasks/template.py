@@ -23,9 +23,11 @@ TemplateSplit = Literal[
     "extended_apps",
     "twins",
     "extended_twins",
+    "invented",
 ]
 """The first four are the core templates of the published study, on the core device; the extended
-ones run on the full device. The twins of infeasible tasks are in no other split."""
+ones run on the full device. The twins of infeasible tasks are in no other split. Tasks of invented
+apps are only for training."""
 Make = Callable[[Sampler, Device], Goal]
 """Draws parameters, stores what the task needs on the device, and returns the goal."""
 

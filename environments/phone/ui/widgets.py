@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from swarm_ui.environments.phone.apps import APPS, SCREENS, TABLES
+from swarm_ui.environments.phone.apps import catalogue_of
 from swarm_ui.environments.phone.apps.app import last_page_of
 from swarm_ui.environments.phone.device.device import DRAWER, SYSTEM_TITLES, Device, System
 from swarm_ui.environments.phone.device.effects import Focus, Go, Launch, PullShade, TypeCharacter
@@ -25,7 +25,7 @@ def widgets(device: Device) -> list[Widget]:
     screen = device.screen
     if screen is None:
         return [Widget("app", name, effect=Launch(name)) for name in device.installed]
-    return APPS[screen.app].build(device, screen)
+    return catalogue_of(device).screens[screen.app].build(device, screen)
 
 
 def title(device: Device) -> str:
@@ -47,15 +47,16 @@ def last_page(device: Device) -> int:
     screen = device.screen
     if screen is None:
         return 0
-    app = SCREENS[screen.app]
+    catalogue = catalogue_of(device)
+    app = catalogue.screens[screen.app]
     if app.last is not None and (last := app.last(device, screen)):
         return last
     if screen.kind not in ("list", "remove"):
         return 0
-    table = TABLES.get(screen.of)
+    table = catalogue.tables.get(screen.of)
     if table is None:
         tables = app.tables
-        if not tables:
+        if not tables or app.menu:
             return 0
         table = tables[0]
     return last_page_of(len(device.tables[table.name]))
@@ -72,7 +73,8 @@ def _full_widgets(device: Device, system: System) -> list[Widget]:
         icons = [Widget("app", n, effect=Launch(n), zone="icon") for n in system.favorites]
         all_apps = Widget("icon", "all apps", effect=Go(DRAWER), zone="icon")
         return [*bar, *icons, all_apps]
-    content = blocked_screen(device, screen) or SCREENS[screen.app].build(device, screen)
+    content = blocked_screen(device, screen)
+    content = content or catalogue_of(device).screens[screen.app].build(device, screen)
     shown = [*bar, _heading(title(device)), *content]
     if device.focus:
         shown.extend(_keyboard(content, device.focus))

@@ -1,0 +1,12 @@
+"""Phones with invented apps: a training world of any size.
+
+phone = InventedPhone(devices=16, wordings="many")
+observation = await phone.reset(task=phone.tasks[0], seed=7)
+"""
+
+from __future__ import annotations
+
+from swarm_ui.environments.phone.invented.invented_phone import APPS, InventedPhone
+from swarm_ui.environments.phone.invented.wordings import Wordings
+
+__all__ = ["APPS", "InventedPhone", "Wordings"]

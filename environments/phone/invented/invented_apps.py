@@ -1,0 +1,318 @@
+"""Invented apps: the screens of one, and a device full of them, from a number."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+import msgspec
+
+from swarm_ui.environments.phone.apps.app import (
+    App,
+    Setting,
+    listing,
+    record_screen,
+    setting_switch,
+)
+from swarm_ui.environments.phone.apps.catalogue import Catalogue
+from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.effects import Go, Search, SetSetting
+from swarm_ui.environments.phone.device.schema import Field, Table
+from swarm_ui.environments.phone.device.screen import Path, Screen
+from swarm_ui.environments.phone.device.widget import Widget
+from swarm_ui.environments.phone.invented import words
+from swarm_ui.environments.phone.invented.random_values import VALUES
+from swarm_ui.observation import Role
+
+_LINKS: tuple[Role, ...] = ("tab", "item", "button")
+
+
+class Layout(msgspec.Struct, kw_only=True):
+    """What the screens of an app show besides forms and records."""
+
+    lists: dict[Screen, Table] = {}
+    searches: dict[Screen, Search] = {}
+    """Screens that show a search instead of the records themselves."""
+    search_button: str = ""
+    links: dict[Screen, list[Widget]] = {}
+    switches: dict[Screen, list[str]] = {}
+    choices: dict[Screen, list[str]] = {}
+    options: dict[str, tuple[str, ...]] = {}
+
+    def build(self, device: Device, screen: Screen) -> list[Widget]:
+        """The widgets of a screen, in reading order."""
+        if screen.kind == "choice":
+            chosen = device.settings[screen.of]
+            return [
+                Widget("radio", option, None, option == chosen, SetSetting(screen.of, option))
+                for option in self.options[screen.of]
+            ]
+        if screen.kind == "missing":
+            return [Widget("label", f"nothing found for {screen.of}")]
+        table, search = self.lists.get(screen), self.searches.get(screen)
+        shown: list[Widget] = []
+        if search is not None and table is not None:
+            shown = _search(device, table, search, self.search_button)
+        elif table is not None:
+            shown = listing(device, table)
+        elif screen.kind not in ("list", "category"):
+            return record_screen(device, self._table(screen.of), screen)
+        shown.extend(setting_switch(device, key) for key in self.switches.get(screen, ()))
+        for key in self.choices.get(screen, ()):
+            go = Go(Screen(screen.app, "choice", key))
+            shown.append(Widget("item", key, device.settings[key], effect=go))
+        return [*shown, *self.links.get(screen, ())] or [Widget("label", "empty")]
+
+    def _table(self, name: str) -> Table:
+        return next(table for table in self.lists.values() if table.name == name)
+
+
+def _search(device: Device, table: Table, search: Search, button: str) -> list[Widget]:
+    """A search field with its button, and the button that adds a record."""
+    text = device.draft.get(table.title, "")
+    return [
+        Widget(
+            "field", f"{table.title} of the {table.name}", text, field=table.title, submit=search
+        ),
+        Widget("button", button, effect=search),
+        Widget("button", table.add, effect=Go(table.screen("new"))),
+    ]
+
+
+class InventedApp(msgspec.Struct, frozen=True, kw_only=True):
+    """An app, and what its tasks need to know."""
+
+    app: App
+    named: bool
+    """Whether its name tells what it stores, so that a goal need not mention it."""
+    searched: bool = False
+    """Whether its records are found by a search."""
+    switches: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.app.name
+
+
+class InventedDevice(msgspec.Struct, frozen=True, kw_only=True):
+    """The apps of one device."""
+
+    number: int
+    apps: tuple[InventedApp, ...]
+    catalogue: Catalogue
+
+
+class _Pool:
+    """Draws words, each at most once."""
+
+    def __init__(self, rng: random.Random, taken: set[str]) -> None:
+        self.rng = rng
+        self.taken = taken
+        """Shared by all apps of a device."""
+
+    def word(self, pool: Sequence[str]) -> str:
+        """A word that was not drawn before."""
+        left = [word for word in pool if word not in self.taken]
+        word = self.rng.choice(left or [self.made_up()])
+        self.taken.add(word)
+        return word
+
+    def made_up(self) -> str:
+        while True:
+            count = self.rng.choice((2, 2, 3))
+            word = "".join(self.rng.choice(words.SYLLABLES) for _ in range(count))
+            if word not in self.taken:
+                return word
+
+
+@lru_cache(maxsize=1024)
+def invent(number: int, apps: int) -> InventedDevice:
+    """The device with this number and ``apps`` apps; equal arguments give equal devices."""
+    rng = random.Random(f"invented device {number}")
+    pool = _Pool(rng, {"home", "more", "empty"})
+    made = tuple(_app(pool) for _ in range(apps))
+    catalogue = Catalogue.of(tuple(one.app for one in made))
+    return InventedDevice(number=number, apps=made, catalogue=catalogue)
+
+
+def _app(pool: _Pool) -> InventedApp:
+    kind = pool.rng.choices(
+        ("records", "two tables", "checklist", "search", "settings"), (5, 2.5, 2, 1.5, 2)
+    )[0]
+    if kind == "settings":
+        return _settings_app(pool)
+    rng = pool.rng
+    record = pool.word(words.RECORDS) if rng.random() < 0.8 else pool.made_up()
+    pool.taken.add(record)
+    name, named = _app_name(pool, record)
+    layout, root = Layout(), Screen(name)
+    trail = (root,) if kind == "search" else _trail(pool, layout, root, record)
+    first = _table(pool, name, record, trail, checklist=kind == "checklist")
+    layout.lists[trail[-1]] = first
+    tables = [first]
+    if kind == "search":
+        layout.searches[root] = Search(name, record, first.title)
+        layout.search_button = rng.choice(words.SEARCH)
+    if kind == "two tables":
+        other = pool.word(words.RECORDS)
+        at = Screen(name, "list", other)
+        second = _table(pool, name, other, (*trail[:1], at), checklist=rng.random() < 0.25)
+        layout.lists[at] = second
+        _link(layout, root, at, rng.choice((f"{other}s", f"all {other}s", other)), rng)
+        tables.append(second)
+    settings: dict[str, Setting] = {}
+    if rng.random() < 0.35:
+        text = pool.rng.choice(words.OPTIONS)
+        at = Screen(name, "category", text)
+        _link(layout, root, at, text, rng)
+        settings = _settings(pool, layout, (root, at), rng.randint(1, 4))
+    return _finished(layout, name, named, tuple(tables), settings, kind == "search")
+
+
+def _settings_app(pool: _Pool) -> InventedApp:
+    """An app of switches and choices, in categories."""
+    rng = pool.rng
+    name, _ = _app_name(pool, rng.choice(words.OPTIONS))
+    layout, root = Layout(), Screen(name)
+    settings: dict[str, Setting] = {}
+    if rng.random() < 0.3:
+        settings = _settings(pool, layout, (root,), rng.randint(3, 6))
+    else:
+        for category in rng.sample(words.SECTIONS, rng.randint(2, 4)):
+            path: Path = (root, Screen(name, "category", category))
+            _link(layout, root, path[-1], category, rng, "item")
+            if rng.random() < 0.2:
+                deeper = rng.choice([w for w in words.SECTIONS if w != category])
+                inner = Screen(name, "category", f"{category} {deeper}")
+                _link(layout, path[-1], inner, deeper, rng, "item")
+                path = (*path, inner)
+            settings |= _settings(pool, layout, path, rng.randint(2, 4))
+    return _finished(layout, name, False, (), settings, False)
+
+
+def _finished(
+    layout: Layout,
+    name: str,
+    named: bool,
+    tables: tuple[Table, ...],
+    settings: Mapping[str, Setting],
+    searched: bool,
+) -> InventedApp:
+    root = Screen(name)
+    app = App(
+        name=name,
+        tables=tables,
+        menu=root not in layout.lists or root in layout.searches,
+        widgets=layout.build,
+        settings=dict(settings),
+    )
+    choices = tuple(key for key in settings if key in layout.options)
+    switches = tuple(key for key in settings if key not in layout.options)
+    return InventedApp(app=app, named=named, searched=searched, switches=switches, choices=choices)
+
+
+def _app_name(pool: _Pool, record: str) -> tuple[str, bool]:
+    """A name for an app, and whether it contains ``record``."""
+    rng = pool.rng
+    forms = (f"{record}s", f"my {record}s", f"{record} {rng.choice(words.PURPOSES)}", "", "")
+    chosen = rng.choice(forms)
+    if record in words.OPTIONS or not chosen:
+        chosen = pool.word(words.BRANDS) if rng.random() < 0.5 else pool.made_up()
+        pool.taken.add(chosen)
+        return chosen, False
+    return chosen, True
+
+
+def _trail(pool: _Pool, layout: Layout, root: Screen, record: str) -> Path:
+    """Screens to the list of records, linked to each other."""
+    rng = pool.rng
+    depth = rng.choices((1, 2, 3), (6, 3, 1))[0]
+    path: Path = (root,)
+    sections = rng.sample(words.SECTIONS, 4)
+    if depth == 3:
+        path = (*path, Screen(root.app, "category", sections[0]))
+        _link(layout, root, path[-1], sections[0], rng)
+        others = sections[2 : 2 + rng.randint(0, 2)]
+        for other in others:  # these lead to empty screens
+            _link(layout, root, Screen(root.app, "category", other), other, rng, "item")
+    if depth > 1:
+        at = Screen(root.app, "list", record)
+        text = rng.choice((f"{record}s", f"all {record}s", f"my {record}s"))
+        _link(layout, path[-1], at, text, rng)
+        path = (*path, at)
+    return path
+
+
+def _link(
+    layout: Layout, here: Screen, there: Screen, text: str, rng: random.Random, role: Role = "app"
+) -> None:
+    """Add a widget that leads from one screen to another."""
+    chosen = rng.choice(_LINKS) if role == "app" else role
+    layout.links.setdefault(here, []).append(Widget(chosen, text, effect=Go(there)))
+
+
+def _settings(pool: _Pool, layout: Layout, path: Path, count: int) -> dict[str, Setting]:
+    """Switches and choices on the last screen of ``path``."""
+    rng, at = pool.rng, path[-1]
+    made: dict[str, Setting] = {}
+    for _ in range(count):
+        left = [key for key in words.SETTING_CHOICES if key not in pool.taken]
+        if left and rng.random() < 0.25:
+            key = pool.word(left)
+            layout.options[key] = words.SETTING_CHOICES[key]
+            layout.choices.setdefault(at, []).append(key)
+            made[key] = Setting((*path, Screen(at.app, "choice", key)), words.SETTING_CHOICES[key])
+        else:
+            key = pool.word(words.SETTING_SWITCHES)
+            layout.switches.setdefault(at, []).append(key)
+            made[key] = Setting(path)
+    return made
+
+
+def _table(pool: _Pool, app: str, record: str, trail: Path, *, checklist: bool) -> Table:
+    """A kind of record with random fields and buttons."""
+    rng = pool.rng
+    kind = rng.choice(tuple(words.TITLES))
+    names = _Pool(rng, set())
+    fields = [Field(names.word(words.TITLES[kind]), sample=VALUES[kind])]
+    for kind in rng.sample(tuple(words.FIELDS), rng.choice((1, 2, 2, 3)) - int(checklist)):
+        fields.append(Field(names.word(words.FIELDS[kind]), sample=VALUES[kind]))
+    if not checklist and rng.random() < 0.5:
+        name = names.word(tuple(words.CHOICES))
+        fields.append(Field(name, "choice", words.CHOICES[name]))
+    if checklist:
+        fields.append(Field(names.word(words.DONE_SWITCHES), "switch", default="off"))
+    else:
+        for _ in range(rng.choice((0, 1, 1, 2))):
+            default = rng.choice(("off", "off", "on"))
+            fields.append(Field(names.word(words.RECORD_SWITCHES), "switch", default=default))
+    return Table(
+        name=record,
+        app=app,
+        fields=tuple(fields),
+        trail=trail,
+        checklist=checklist,
+        **_buttons(rng, record, editable=not checklist and rng.random() < 0.9),
+    )
+
+
+def _buttons(rng: random.Random, record: str, *, editable: bool) -> dict[str, str]:
+    """Random words for the buttons, all different."""
+    verb = rng.choice(words.ADD)
+    add = rng.choice((verb, f"{verb} {record}", f"new {record}", f"{verb} a {record}"))
+    taken = {add}
+    found = {"add": add}
+    for name, pool in (
+        ("save", words.SAVE), ("edit", words.EDIT), ("delete", words.DELETE),
+        ("cancel", words.CANCEL),
+    ):  # fmt: skip
+        word = rng.choice([word for word in pool if word not in taken])
+        if name in ("save", "delete") and rng.random() < 0.15:
+            word = f"{word} {record}"
+        taken.add(word)
+        found[name] = word
+    if not editable:
+        found["edit"] = ""
+    return found

@@ -1,0 +1,123 @@
+"""Phones with invented apps behind the environment contract."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from functools import lru_cache
+from zlib import crc32
+
+from swarm_ui.environments.phone.assignment import Assignment
+from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.environment import PhoneEnvironment
+from swarm_ui.environments.phone.invented.invented_apps import invent
+from swarm_ui.environments.phone.invented.invented_tasks import templates
+from swarm_ui.environments.phone.invented.wordings import Wordings
+from swarm_ui.environments.phone.parameters import Sampler
+from swarm_ui.environments.phone.splits import parameter_split
+from swarm_ui.errors import ConfigError
+
+APPS = 8
+"""Apps of one device."""
+_SHOWN = (5, 6, 7, 8)
+"""How many of them are on the home screen of an episode."""
+
+
+class InventedPhone(PhoneEnvironment):
+    """Phones whose apps, words, screens and tasks are made up; for training.
+
+    The number of a device decides everything about its apps, so any number of them can be had. No
+    name, field or button of a test app of the phone occurs. Observations, actions, success check,
+    reference solver and the splits of parameters by seed are those of
+    :class:`~swarm_ui.environments.phone.PhoneEnvironment`.
+    """
+
+    def __init__(
+        self,
+        *,
+        devices: int = 32,
+        first: int = 0,
+        apps: int = APPS,
+        wordings: Wordings = "many",
+        screenshots: bool = False,
+        memory: int | None = None,
+        patience: int = 1,
+    ) -> None:
+        """
+        Args:
+            devices: number of devices; with ``apps`` it decides how many apps there are.
+            first: number of the first device. Other numbers are other apps.
+            apps: apps of each device, at least two.
+            wordings: ``"few"``: two plain wordings a kind of task; ``"many"``: thousands.
+            screenshots, memory, patience: see
+                :class:`~swarm_ui.environments.phone.PhoneEnvironment`.
+
+        Raises:
+            ConfigError: a number is out of range, or no such set of wordings.
+        """
+        super().__init__(screenshots=screenshots, memory=memory, patience=patience)
+        if devices < 1 or first < 0 or apps < 2:
+            raise ConfigError(
+                "invented: expected devices >= 1, first >= 0 and apps >= 2, "
+                f"got {devices}, {first} and {apps}"
+            )
+        if wordings not in ("few", "many"):
+            raise ConfigError(f"invented: no wordings {wordings!r}; expected 'few' or 'many'")
+        self._world = (first, devices, apps, wordings)
+
+    @property
+    def name(self) -> str:
+        return "invented phone (simulated)"
+
+    @property
+    def tasks(self) -> Sequence[str]:
+        return task_names(*self._world)
+
+    def assign(self, task: str, seed: int) -> Assignment:
+        """Draw the parameters of a task; equal arguments give equal assignments."""
+        first, devices, apps, wordings = self._world
+        number = _device_of(task)
+        if number not in range(first, first + devices):
+            template = None
+        else:
+            template = templates(number, apps, wordings).get(task)
+        if template is None:
+            raise ConfigError(
+                f"invented: no task {task!r} on devices {first} to {first + devices - 1}; "
+                "InventedPhone(...).tasks lists them, such as " + self.tasks[0]
+            )
+        made = invent(number, apps)
+        salt = crc32(task.encode(), seed & 0xFFFFFFFF)
+        sampler = Sampler(random.Random(salt << 32 | seed), parameter_split(seed))
+        others = [app.name for app in made.apps if app.name not in template.apps]
+        count = max(0, sampler.pick(_SHOWN) - len(template.apps))
+        chosen = sampler.rng.sample(others, min(count, len(others)))
+        device = Device((*template.apps, *chosen), made.catalogue)
+        for name in device.installed:
+            least, most = template.rows if name in template.apps else (1, 3)
+            made.catalogue.screens[name].fill(device, sampler, least, most)
+        goal = template.make(sampler, device)
+        return Assignment(
+            template=template,
+            text=goal.words["goal"],
+            goal=goal,
+            start=device,
+            parameters=frozenset(sampler.values),
+            salt=salt,
+        )
+
+
+@lru_cache(maxsize=64)
+def task_names(first: int, devices: int, apps: int, wordings: Wordings) -> tuple[str, ...]:
+    """The tasks of all these devices."""
+    return tuple(
+        name
+        for number in range(first, first + devices)
+        for name in templates(number, apps, wordings)
+    )
+
+
+def _device_of(task: str) -> int:
+    """The number in the name of a task, or -1."""
+    parts = task.split("-")
+    return int(parts[1]) if len(parts) > 2 and parts[0] == "invented" and parts[1].isdigit() else -1
