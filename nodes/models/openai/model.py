@@ -18,7 +18,7 @@ from swarm_ui.model import ChatMessage, Completion, Request
 from swarm_ui.nodes.models.openai import request_body
 from swarm_ui.nodes.models.openai.endpoint import OPENAI_URL, ChatCall, Endpoint, ServedModel
 from swarm_ui.nodes.models.openai.failures import AttemptFailure, RequestRejected
-from swarm_ui.nodes.models.openai.hot_loading import HotAdapters, tokenized
+from swarm_ui.nodes.models.openai.hot_loading import LIST_SECONDS, HotAdapters, tokenized
 from swarm_ui.nodes.models.openai.replies import ChatReply
 from swarm_ui.nodes.models.openai.served_adapters import (
     ServedAdapters,
@@ -247,9 +247,9 @@ class OpenAIModel:
         return await tokenized(self._endpoint, self.name, messages)
 
     async def served(self) -> tuple[ServedModel, ...]:
-        """Ask once, quickly, what is served; empty if the endpoint keeps no list. Raises
-        ``ModelError`` if there is no answer, or the key is refused."""
-        return await self._endpoint.listed(_CHECK_SECONDS) or ()
+        """Ask once what is served; empty if the endpoint keeps no list. Raises ``ModelError`` if
+        there is no answer, or the key is refused."""
+        return await self._endpoint.listed(LIST_SECONDS) or ()
 
     async def check(self) -> tuple[str, ...]:
         """Ask once, quickly, which models are served; empty if the endpoint keeps no list. Raises
