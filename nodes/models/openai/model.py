@@ -243,7 +243,9 @@ class OpenAIModel:
     async def tokens(self, chat: Sequence[ChatMessage]) -> list[int]:
         """The tokens of a chat as the server's model reads them (vLLM only). Raises ``ModelError``
         if the server does not answer, or does not tell."""
-        messages = [{"role": turn.role, "content": turn.content} for turn in chat]
+        messages: list[dict[str, object]] = [
+            {"role": turn.role, "content": turn.content} for turn in chat
+        ]
         return await tokenized(self._endpoint, self.name, messages)
 
     async def served(self) -> tuple[ServedModel, ...]:

@@ -36,6 +36,8 @@ CONFIG = TeamConfig(
     edges="fixed", guide=0.0, rank=4, alpha=8, patience=1500.0,
     update=UpdateConfig(method="rft", steps=2, batch_size=2, lr=1e-3),
 )  # fmt: skip
+CRITIC = ScriptedCritic(PhoneEnvironment, flips=0.5)
+"""It errs half of the time, so that there is something to learn from agents that know nothing."""
 CHAT = (ChatMessage(role="user", content="Name the capital of France."),)
 
 
@@ -110,7 +112,7 @@ async def test_a_server_acts_while_this_process_learns(
     team = CollabGraph.collaborative(2, 1, model=model, edges=[], adapters=AGENTS, max_tokens=16)
     trainer = TeamTrainer(
         learner, team, PhoneEnvironment, sample_jobs, config=CONFIG,
-        critic=ScriptedCritic(PhoneEnvironment), adversary=ScriptedAdversary(),
+        critic=CRITIC, adversary=ScriptedAdversary(),
         folder=tmp_path / "run",
         callbacks=Callbacks(on_episodes=lambda _, found: episodes.append(list(found))),
     )  # fmt: skip
