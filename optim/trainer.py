@@ -82,7 +82,7 @@ class TeamTrainer:
         """
         Args:
             model: holds the adapters; missing ones are added. The agents of the graph must ask
-                this model.
+                this model, or one that answers with its adapters (``swarm_ui.nodes.ActorModel``).
             graph: the team, with the temperatures, rounds and vote of the rollouts. The agents of
                 ``trainer.graph`` use the adapters that are trained.
             make_environment: see :func:`swarm_ui.rollout.episodes.rollout_many`.

@@ -121,9 +121,9 @@ class ActorModel:
         there = await self._engine.tokens(here.turns)
         if there != here.ids:
             raise ConfigError(
-                f"the engine '{self.name}' reads a chat of {len(here.ids)} tokens as {len(there)} "
-                f"others than the learner '{self.learner.name}' does; expected the same model and "
-                "chat template on both sides"
+                f"the engine '{self.name}' reads prompts in another way than the learner "
+                f"'{self.learner.name}': expected {len(here.ids)} tokens ({here.ids[:8]}…), got "
+                f"{len(there)} ({there[:8]}…); serve the same model and chat template on both sides"
             )
 
     # -- answers ------------------------------------------------------------------------------

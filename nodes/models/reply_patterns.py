@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from swarm_ui.prompts import FreeText, Reply
 
 
 def reply_pattern(replies: Iterable[Reply]) -> str:
-    """An expression that matches these replies. A part that the model writes freely has at least
-    one character; its length is left to the token limit of the request."""
-    return "|".join("".join(map(_part, reply)) for reply in replies)
+    """An expression that matches these replies.
+
+    A part that the model writes freely begins with a visible character, after a space if a word or
+    a colon is before it; its length is left to the token limit of the request.
+    """
+    return "|".join("".join(_parts(reply)) for reply in replies)
 
 
-def _part(part: str | FreeText) -> str:
-    if isinstance(part, FreeText):
-        return f"[^{''.join(map(_in_class, part.without))}]+"
-    return "".join(map(_literal, part))
+def _parts(reply: Reply) -> Iterator[str]:
+    before = ""
+    for part in reply:
+        if isinstance(part, FreeText):
+            space = " " if before.endswith(":") or before[-1:].isalnum() else ""
+            barred = "".join(map(_in_class, part.without))
+            yield f"{space}[^ {barred}][^{barred}]*"
+            before = ""
+        else:
+            yield "".join(map(_literal, part))
+            before = part
 
 
 def _literal(letter: str) -> str:

@@ -16,7 +16,6 @@ import msgspec
 from msgspec.structs import replace
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.actors import check_actor, open_actor
 from swarm_ui.experiment.config import (
     Config,
     Draft,
@@ -176,7 +175,10 @@ async def begin(run: Run) -> Run:
                 f"[model] name: '{config.model.name}' cannot be trained; its weights must be in "
                 "this process: base, or the folder of a model"
             )
-        await check_actor(config.model)
+        if config.model.actor:
+            from swarm_ui.experiment.training import check_actor
+
+            await check_actor(config.model)
     else:
         # Other models take long to load, and only their name can be wrong.
         if kind in ("endpoint", "script", "code"):
@@ -305,7 +307,7 @@ async def train_run(
     run: Run, model: Any, display: ProgressDisplay, warn: Callable[[str], None]
 ) -> Sequence[IterationMetrics]:
     """Start or continue training; returns the metrics of all iterations. Closes the model."""
-    from swarm_ui.experiment.training import TrainingEnvironment, train
+    from swarm_ui.experiment.training import TrainingEnvironment, open_actor, train
 
     config, settings, section = run.config, trainer_config(run.config), run.config.environment
     spec = spec_of(section.name)

@@ -6,7 +6,8 @@ import json
 import os
 import random
 import shutil
-from collections.abc import Callable, Sequence, Set
+from collections.abc import AsyncIterator, Callable, Sequence, Set
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ import msgspec
 
 from swarm_ui.adapter_metadata import read_metadata
 from swarm_ui.credit import CreditAssigner
+from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, ModelSection
 from swarm_ui.experiment.models import kind_of, learned_adapters, on_hub
 from swarm_ui.experiment.progress import Bar
@@ -49,6 +51,8 @@ from swarm_ui.trace.records import Episode
 
 _UPDATE_SHARE = 0.5
 """Share of an iteration that the progress bar shows after the rollouts."""
+_SERVED = "served"
+"""The folder in a run that the server reads new adapters from."""
 _KEPT_FAILED, _KEPT_SOLVED = 4, 2
 """Number of complete episodes kept of each iteration."""
 
@@ -125,6 +129,70 @@ async def train(
     model.save_adapters(run.adapters)
     save_edges(result.edges, run.path / LEARNED_EDGES)
     return result
+
+
+@asynccontextmanager
+async def open_actor(section: ModelSection, learner: Any, run: Path) -> AsyncIterator[Any]:
+    """What the agents of a training run ask: the learner, or the server of ``[model] actor``.
+
+    Args:
+        section: the choice.
+        learner: holds and trains the adapters.
+        run: the directory of the run, which the server can read.
+
+    Raises:
+        ConfigError: the server serves several models, or another one than the learner.
+        ModelUnavailable: it does not answer.
+    """
+    if not section.actor:
+        yield learner
+        return
+    from swarm_ui.nodes.models.actor_model import ActorModel
+
+    engine = await _engine(section)
+    model = ActorModel(engine, learner, run.resolve() / _SERVED)
+    try:
+        await model.check()
+        yield model
+    finally:
+        await model.close()
+
+
+async def check_actor(section: ModelSection) -> None:
+    """Check that the server of ``[model] actor`` answers. Raises as :func:`open_actor`."""
+    if section.actor:
+        await (await _engine(section)).close()
+
+
+async def _engine(section: ModelSection) -> Any:
+    from swarm_ui.budget import Budget
+    from swarm_ui.nodes import ChatOptions, OpenAIModel, RateLimits, RetryPolicy
+
+    def made(name: str) -> OpenAIModel:
+        return OpenAIModel(
+            name,
+            section.actor,
+            api_key_env=section.key_env,
+            limits=RateLimits(requests=section.rate_limit, concurrency=section.concurrency),
+            retry=RetryPolicy(timeout=section.timeout),
+            budget=Budget(section.max_calls, section.max_tokens_total),
+            options=ChatOptions(logprobs=True),
+        )
+
+    engine = made(section.actor_name or "the actor")
+    try:
+        served = [model.name for model in await engine.served() if model.parent is None]
+    finally:
+        await engine.close()
+    if section.actor_name in served:
+        return engine
+    if section.actor_name or len(served) != 1:
+        wanted = f"'{section.actor_name}'" if section.actor_name else "one model"
+        raise ConfigError(
+            f"[model] actor: expected {wanted} at {section.actor}, got "
+            f"{', '.join(served) or 'none'}; name one of them with --set model.actor_name=NAME"
+        )
+    return made(served[0])
 
 
 def team_config(settings: Settings, concurrency: int) -> TeamConfig:

@@ -15,7 +15,8 @@ from swarm_ui.nodes.models.openai.endpoint import Endpoint, ServedModel
 from swarm_ui.nodes.models.openai.failures import RequestRejected
 from swarm_ui.nodes.models.openai.served_adapters import served_name
 
-_LIST_SECONDS = 10.0
+LIST_SECONDS = 30.0
+"""A server that is busy with a batch lists its models late."""
 _NO_ROUTE = "start it with VLLM_ALLOW_RUNTIME_LORA_UPDATING=True and --enable-lora"
 
 
@@ -110,7 +111,7 @@ class HotAdapters:
         await self._post("load_lora_adapter", body, f"to replace '{name}'")
 
     async def _listed(self) -> tuple[ServedModel, ...]:
-        return await self._endpoint.listed(_LIST_SECONDS) or ()
+        return await self._endpoint.listed(LIST_SECONDS) or ()
 
     async def _post(self, route: str, body: Mapping[str, object], what: str) -> None:
         await self._endpoint.post(route, body, what)

@@ -18,7 +18,7 @@ from swarm_ui.model import ChatMessage, Completion, Request
 from swarm_ui.nodes.models.openai import request_body
 from swarm_ui.nodes.models.openai.endpoint import OPENAI_URL, ChatCall, Endpoint, ServedModel
 from swarm_ui.nodes.models.openai.failures import AttemptFailure, RequestRejected
-from swarm_ui.nodes.models.openai.hot_loading import HotAdapters, tokenized
+from swarm_ui.nodes.models.openai.hot_loading import LIST_SECONDS, HotAdapters, tokenized
 from swarm_ui.nodes.models.openai.replies import ChatReply
 from swarm_ui.nodes.models.openai.served_adapters import (
     ServedAdapters,
@@ -243,13 +243,15 @@ class OpenAIModel:
     async def tokens(self, chat: Sequence[ChatMessage]) -> list[int]:
         """The tokens of a chat as the server's model reads them (vLLM only). Raises ``ModelError``
         if the server does not answer, or does not tell."""
-        messages = [{"role": turn.role, "content": turn.content} for turn in chat]
+        messages: list[dict[str, object]] = [
+            {"role": turn.role, "content": turn.content} for turn in chat
+        ]
         return await tokenized(self._endpoint, self.name, messages)
 
     async def served(self) -> tuple[ServedModel, ...]:
-        """Ask once, quickly, what is served; empty if the endpoint keeps no list. Raises
-        ``ModelError`` if there is no answer, or the key is refused."""
-        return await self._endpoint.listed(_CHECK_SECONDS) or ()
+        """Ask once what is served; empty if the endpoint keeps no list. Raises ``ModelError`` if
+        there is no answer, or the key is refused."""
+        return await self._endpoint.listed(LIST_SECONDS) or ()
 
     async def check(self) -> tuple[str, ...]:
         """Ask once, quickly, which models are served; empty if the endpoint keeps no list. Raises

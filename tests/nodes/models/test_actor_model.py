@@ -158,6 +158,6 @@ async def test_an_engine_that_reads_chats_in_another_way_is_refused(
         await model.close()
     with StandIn("base", tokens=lambda turns: [1, 2, 3]) as server:
         model = served_by(server, learner, tmp_path)
-        with pytest.raises(ConfigError, match="expected the same model and chat template"):
+        with pytest.raises(ConfigError, match="the same model and chat template on both sides"):
             await model.check()
         await model.close()

@@ -36,6 +36,8 @@ CONFIG = TeamConfig(
     edges="fixed", guide=0.0, rank=4, alpha=8, patience=1500.0,
     update=UpdateConfig(method="rft", steps=2, batch_size=2, lr=1e-3),
 )  # fmt: skip
+CRITIC = ScriptedCritic(PhoneEnvironment, flips=0.5)
+"""It errs half of the time, so that there is something to learn from agents that know nothing."""
 CHAT = (ChatMessage(role="user", content="Name the capital of France."),)
 
 
@@ -105,18 +107,22 @@ async def test_a_server_acts_while_this_process_learns(
     [first] = await model.generate([Request(chat=CHAT, adapter=held, max_tokens=12)])
     assert first.adapter == held
 
-    episodes: list[list[Episode]] = []
+    episodes, warned = list[list[Episode]](), list[str]()
     killed = asyncio.create_task(kill(server, model, episodes))
     team = CollabGraph.collaborative(2, 1, model=model, edges=[], adapters=AGENTS, max_tokens=16)
     trainer = TeamTrainer(
         learner, team, PhoneEnvironment, sample_jobs, config=CONFIG,
-        critic=ScriptedCritic(PhoneEnvironment), adversary=ScriptedAdversary(),
+        critic=CRITIC, adversary=ScriptedAdversary(),
         folder=tmp_path / "run",
-        callbacks=Callbacks(on_episodes=lambda _, found: episodes.append(list(found))),
+        callbacks=Callbacks(
+            on_episodes=lambda _, found: episodes.append(list(found)), on_warning=warned.append
+        ),
     )  # fmt: skip
     result = await trainer.run()
     await killed
     assert result.history[1].replayed > 0, "the server died while episodes were played"
+    assert any("wait for a model that cannot be reached" in text for text in warned)
+    assert all(sum(update.steps for update in each.updates) > 0 for each in result.history)
     assert all(e.fault is None and e.steps for part in episodes for e in part)
     spoken = [
         {c.adapter for e in part for s in e.steps for c in s.trace.calls if c.adapter}

@@ -24,6 +24,9 @@ from swarm_ui.observation import Element, Observation
 from swarm_ui.prompts import format_named
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+assert os.environ["VLLM_CPU_KVCACHE_SPACE"], (
+    "test_vllm_engine.py sets the environment of the CPU build"
+)
 TEMPLATE = (
     "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{{ eos_token }}{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
@@ -174,7 +177,7 @@ async def test_agents_with_different_adapters_in_one_batch(
 async def test_replies_to_decisions_are_possible_actions(model: VLLMModel) -> None:
     form = format_named("compact")
     decision = Decision(observation=SCREEN)
-    asked = [Request(decision=decision, temperature=1.0, seed=k, max_tokens=24) for k in range(6)]
+    asked = [Request(decision=decision, temperature=1.0, seed=k, max_tokens=64) for k in range(6)]
     for reply in await model.generate(asked):
         action = form.parse(reply.text, SCREEN)
         assert getattr(action, "action_type", None), reply.text
@@ -207,7 +210,3 @@ async def test_a_cancelled_request_leaves_the_engine_usable(model: VLLMModel) ->
     with pytest.raises(asyncio.CancelledError):
         await task
     assert await text(model, None)
-
-
-def test_this_is_the_cpu_build() -> None:
-    assert os.environ["VLLM_CPU_KVCACHE_SPACE"]
