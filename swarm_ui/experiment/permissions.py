@@ -8,9 +8,9 @@ from pathlib import Path
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, ModelSection, Name
-from swarm_ui.experiment.critics import model_sections
 from swarm_ui.experiment.environments import ENVIRONMENTS
 from swarm_ui.experiment.models import kind_of, on_hub
+from swarm_ui.experiment.training.roles import model_sections
 
 _KEY = ModelSection().key_env
 

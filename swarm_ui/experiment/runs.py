@@ -24,7 +24,6 @@ from swarm_ui.experiment.config import (
     checked,
     plain,
 )
-from swarm_ui.experiment.critics import critic_findings, open_critics
 from swarm_ui.experiment.environments import ENVIRONMENTS, environment_findings, spec_of
 from swarm_ui.experiment.environments.spec import OpenEnvironment
 from swarm_ui.experiment.evaluation import Evaluator, Trial
@@ -40,6 +39,7 @@ from swarm_ui.experiment.permissions import demands, expect_trust
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.results import Results
 from swarm_ui.experiment.teams import Arm, agent_names, arm_of, team_findings
+from swarm_ui.experiment.training.roles import critic_findings, open_critics
 from swarm_ui.nodes.models.pretrained.catalogue import model_folder
 from swarm_ui.rollout.pool import Job
 from swarm_ui.storage.run_directory import RunDirectory
@@ -176,7 +176,7 @@ async def begin(run: Run) -> Run:
                 "this process: base, or the folder of a model"
             )
         if config.model.actor:
-            from swarm_ui.experiment.training import check_actor
+            from swarm_ui.experiment.training.actors import check_actor
 
             await check_actor(config.model)
     else:
@@ -307,7 +307,8 @@ async def train_run(
     run: Run, model: Any, display: ProgressDisplay, warn: Callable[[str], None]
 ) -> Sequence[IterationMetrics]:
     """Start or continue training; returns the metrics of all iterations. Closes the model."""
-    from swarm_ui.experiment.training import TrainingEnvironment, open_actor, train
+    from swarm_ui.experiment.training.actors import open_actor
+    from swarm_ui.experiment.training.stage2 import TrainingEnvironment, train
 
     config, settings, section = run.config, trainer_config(run.config), run.config.environment
     spec = spec_of(section.name)

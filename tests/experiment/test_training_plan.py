@@ -9,7 +9,7 @@ from text_models import text_model
 
 from swarm_ui.experiment.config import Draft
 from swarm_ui.experiment.runs import check_training_config, trainer_config
-from swarm_ui.experiment.training import training_facts
+from swarm_ui.experiment.training.plan import training_facts
 
 
 def facts(**given: object) -> dict[str, str]:

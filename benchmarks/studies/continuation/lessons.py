@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 
 from swarm_ui.action import Action
-from swarm_ui.experiment.base_agent import BaseAgentConfig, pool
 from swarm_ui.experiment.settings import Settings
-from swarm_ui.experiment.training import team_config
+from swarm_ui.experiment.stage1.base_agent import BaseAgentConfig, pool
+from swarm_ui.experiment.training.stage2 import team_config
 from swarm_ui.node import derive
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS

@@ -15,7 +15,7 @@ from swarm_ui.environment import Environment
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.experiment.teams import rollout_arm
-from swarm_ui.experiment.training import TrainingEnvironment, fixed_graph, team_config
+from swarm_ui.experiment.training.stage2 import TrainingEnvironment, fixed_graph, team_config
 from swarm_ui.node import derive
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS

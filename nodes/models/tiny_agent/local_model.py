@@ -27,7 +27,7 @@ from swarm_ui.model import Decision, Request
 from swarm_ui.nodes.models.tiny_agent import architecture
 from swarm_ui.nodes.models.tiny_agent.tokenizer import Encoded, ScreenTokenizer
 from swarm_ui.nodes.models.tiny_agent.word_grammar import WordGrammar
-from swarm_ui.nodes.models.transformers.decoding import Row
+from swarm_ui.nodes.models.transformers.decoding.decoding import Row
 from swarm_ui.nodes.models.transformers.in_process_model import Counters, InProcessModel
 
 __all__ = ["BASE_AGENT", "Counters", "LocalModel"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from swarm_ui.nodes.models.tiny_agent.tokenizer import Trie
-from swarm_ui.nodes.models.transformers.selection import Allowed
+from swarm_ui.nodes.models.transformers.decoding.selection import Allowed
 
 MAX_FREE_WORDS = 8
 
@@ -36,7 +36,7 @@ class WordCursor:
         self._words = 0  # of free text so far
 
     def allowed(self) -> Allowed:
-        """See :class:`~swarm_ui.nodes.models.transformers.selection.Cursor`."""
+        """See :class:`~swarm_ui.nodes.models.transformers.decoding.selection.Cursor`."""
         free, stops = self._grammar.free, self._grammar.stops
         if self._position is not None:
             return Allowed(list(self._position))
@@ -45,7 +45,7 @@ class WordCursor:
         return Allowed([*free, *stops] if self._words < MAX_FREE_WORDS else list(stops))
 
     def take(self, token: int) -> None:
-        """See :class:`~swarm_ui.nodes.models.transformers.selection.Cursor`."""
+        """See :class:`~swarm_ui.nodes.models.transformers.decoding.selection.Cursor`."""
         if self._position is None:
             self._words += 1
         else:

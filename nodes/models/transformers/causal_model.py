@@ -28,14 +28,14 @@ from swarm_ui.model import ChatMessage, Request
 from swarm_ui.nodes.models.pretrained.catalogue import model_folder
 from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens
 from swarm_ui.nodes.models.transformers.choosing_model import ChoosingInProcessModel
-from swarm_ui.nodes.models.transformers.decoding import Continuation, Row
-from swarm_ui.nodes.models.transformers.placement import placement
-from swarm_ui.nodes.models.transformers.prefill import accepts
-from swarm_ui.nodes.models.transformers.reply_grammar import (
+from swarm_ui.nodes.models.transformers.decoding.decoding import Continuation, Row
+from swarm_ui.nodes.models.transformers.decoding.prefill import accepts
+from swarm_ui.nodes.models.transformers.decoding.reply_grammar import (
     ReplyGrammar,
     ReplyGrammars,
     token_texts,
 )
+from swarm_ui.nodes.models.transformers.placement import placement
 from swarm_ui.prompts import as_chat, format_named
 
 PREFIX_BYTES = 512 * 2**20

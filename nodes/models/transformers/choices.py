@@ -19,8 +19,7 @@ from torch.nn.functional import linear
 from transformers import PreTrainedModel
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.nodes.models.transformers.kv_cache import KVCache
-from swarm_ui.nodes.models.transformers.prefill import accepts
+from swarm_ui.nodes.models.transformers.decoding.kv_cache import KVCache
 
 MOST_PROMPTS = 16
 """Prompts in one row. The cost of attention grows with the square of a row's length."""

@@ -27,10 +27,10 @@ from swarm_ui.errors import ModelError
 from swarm_ui.message import Usage
 from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.nodes.models.batcher import Batcher
-from swarm_ui.nodes.models.transformers.decoding import Continuation, Row, generate
-from swarm_ui.nodes.models.transformers.lora_network import PROJECTIONS, LoraNetwork
-from swarm_ui.nodes.models.transformers.prefill import Sharing, accepts
-from swarm_ui.nodes.models.transformers.prefix_store import PrefixStore
+from swarm_ui.nodes.models.transformers.adapters.lora_network import PROJECTIONS, LoraNetwork
+from swarm_ui.nodes.models.transformers.decoding.decoding import Continuation, Row, generate
+from swarm_ui.nodes.models.transformers.decoding.prefill import Sharing, accepts
+from swarm_ui.nodes.models.transformers.decoding.prefix_store import PrefixStore
 
 _BATCH_ROWS = 64
 _BATCHES = 4

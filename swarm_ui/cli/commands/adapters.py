@@ -118,7 +118,7 @@ def merge_adapter(
         raise ConfigError(f"'{model}' is not a model of this process; name a folder, or base")
     with output.busy(f"loading {model} …"):
         loaded = load_in_process(section)
-    from swarm_ui.nodes.models.transformers.merging import save_merged
+    from swarm_ui.nodes.models.transformers.adapters.merging import save_merged
 
     save_merged(loaded, SINGLE, out)
     output.say(f"wrote {out}")

@@ -13,7 +13,7 @@ from swarm_ui.cli.commands.outcome import Stopped
 from swarm_ui.cli.output import Output, table
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import checked
-from swarm_ui.experiment.finetuning import estimate_finetuning, finetune_model, leads
+from swarm_ui.experiment.stage1.finetuning import estimate_finetuning, finetune_model, leads
 
 if TYPE_CHECKING:
     from swarm_ui.optim.stage1 import FinetuneConfig

@@ -16,7 +16,7 @@ from swarm_ui.errors import BudgetExceeded, ConfigError
 from swarm_ui.experiment.config import EnvironmentSection, checked
 from swarm_ui.experiment.environments import ENVIRONMENTS
 from swarm_ui.experiment.environments.sources import SOURCES
-from swarm_ui.experiment.synthesis import ROLES, SCRIPTED, Synthesis, estimate, make_corpus
+from swarm_ui.experiment.stage1.synthesis import ROLES, SCRIPTED, Synthesis, estimate, make_corpus
 
 _SECONDS_OF_A_CALL = 2.0
 """For the estimate of a synthesis with models, which are not called for it."""

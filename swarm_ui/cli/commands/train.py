@@ -9,9 +9,9 @@ from swarm_ui.cli import flags
 from swarm_ui.cli.commands.outcome import load_model, stoppable
 from swarm_ui.cli.output import Output, facts_table, table
 from swarm_ui.experiment import runs
-from swarm_ui.experiment.critics import describe_credit
 from swarm_ui.experiment.models import describe_model, learned_adapters
 from swarm_ui.experiment.teams import team_size
+from swarm_ui.experiment.training.roles import describe_credit
 
 
 @flags.command(
@@ -78,7 +78,7 @@ def _train(run: runs.Run, output: Output) -> int:
 
 
 def _show_plan(run: runs.Run, output: Output) -> int:
-    from swarm_ui.experiment.training import training_facts
+    from swarm_ui.experiment.training.plan import training_facts
 
     config, folder = run.config, run.directory
     learning = runs.trainer_config(config)

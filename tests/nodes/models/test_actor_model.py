@@ -15,7 +15,7 @@ from swarm_ui import CollabGraph
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.model import ChatMessage, Request, ScoringModel, VersionedModel
 from swarm_ui.nodes import ActorModel, CausalModel, OpenAIModel, RetryPolicy
-from swarm_ui.nodes.models.transformers.peft_files import read_adapter
+from swarm_ui.nodes.models.transformers.adapters.peft_files import read_adapter
 
 NAMES = ("agent_0", "agent_1")
 

@@ -17,9 +17,9 @@ from swarm_ui.errors import ModelError
 from swarm_ui.message import Heard
 from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.nodes import CausalModel
-from swarm_ui.nodes.models.transformers.decoding import generate
+from swarm_ui.nodes.models.transformers.decoding.decoding import generate
+from swarm_ui.nodes.models.transformers.decoding.reply_grammar import ReplyGrammars, token_texts
 from swarm_ui.nodes.models.transformers.in_process_model import summed_logprobs
-from swarm_ui.nodes.models.transformers.reply_grammar import ReplyGrammars, token_texts
 from swarm_ui.observation import Element, Observation
 from swarm_ui.prompts import FreeText, Reply, format_named
 

@@ -149,7 +149,7 @@ def test_the_adapter_says_what_it_is_for(model: Path, questions: Path, tmp_path:
     finetune(model, questions, tmp_path / "out", config=LORA, name="tiny llama")
     about = read_metadata(tmp_path / "out" / "final")
     assert (about.prompt_format, about.base_model) == ("compact", "tiny llama")
-    from swarm_ui.nodes.models.transformers.adapter_folders import folder_fingerprint
+    from swarm_ui.nodes.models.transformers.adapters.adapter_folders import folder_fingerprint
 
     assert about.base_fingerprint == folder_fingerprint(model)
 

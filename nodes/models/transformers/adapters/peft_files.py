@@ -23,7 +23,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.nodes.models.transformers.multi_lora import AdapterWeights
+from swarm_ui.nodes.models.transformers.adapters.multi_lora import AdapterWeights
 from swarm_ui.storage.durable import write_atomic
 
 ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")

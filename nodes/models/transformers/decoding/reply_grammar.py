@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from swarm_ui.errors import ModelError
-from swarm_ui.nodes.models.transformers.selection import Allowed
+from swarm_ui.nodes.models.transformers.decoding.selection import Allowed
 from swarm_ui.prompts import FreeText, Reply
 
 _SCREENS = 256
@@ -148,7 +148,7 @@ class ReplyCursor:
         self._end, self._room = end, room
 
     def allowed(self) -> Allowed:
-        """See :class:`~swarm_ui.nodes.models.transformers.selection.Cursor`."""
+        """See :class:`~swarm_ui.nodes.models.transformers.decoding.selection.Cursor`."""
         ids: dict[int, None] = {}
         masks: list[Tensor] = []
         for at in self._at:
@@ -164,7 +164,7 @@ class ReplyCursor:
         return Allowed(list(ids), mask)
 
     def take(self, token: int) -> None:
-        """See :class:`~swarm_ui.nodes.models.transformers.selection.Cursor`."""
+        """See :class:`~swarm_ui.nodes.models.transformers.decoding.selection.Cursor`."""
         following: list[_Node | _Within] = []
         for at in self._at:
             node, inside = (at, None) if isinstance(at, _Node) else at.read(self._room)

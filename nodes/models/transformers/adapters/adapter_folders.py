@@ -18,7 +18,7 @@ from swarm_ui.adapter_metadata import (
     write_metadata,
 )
 from swarm_ui.errors import ConfigError
-from swarm_ui.nodes.models.transformers.peft_files import (
+from swarm_ui.nodes.models.transformers.adapters.peft_files import (
     ADAPTER_FILES,
     VERSIONS_FILE,
     read_adapter,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from swarm_ui.nodes.models.transformers.kv_cache import KVCache
+from swarm_ui.nodes.models.transformers.decoding.kv_cache import KVCache
 
 _BLOCK = 16
 

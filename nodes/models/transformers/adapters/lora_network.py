@@ -23,13 +23,13 @@ from swarm_ui.adapter_metadata import (
     write_metadata,
 )
 from swarm_ui.errors import ConfigError, ModelError
-from swarm_ui.nodes.models.transformers.adapter_leases import AdapterLeases
-from swarm_ui.nodes.models.transformers.multi_lora import (
+from swarm_ui.nodes.models.transformers.adapters.adapter_leases import AdapterLeases
+from swarm_ui.nodes.models.transformers.adapters.multi_lora import (
     AdapterWeights,
     LoraRouting,
     LoraWeights,
 )
-from swarm_ui.nodes.models.transformers.peft_files import (
+from swarm_ui.nodes.models.transformers.adapters.peft_files import (
     VERSIONS_FILE,
     PlainAdapter,
     read_adapter,

@@ -20,9 +20,14 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from swarm_ui.nodes.models.transformers.multi_lora import LoraRouting
-from swarm_ui.nodes.models.transformers.prefill import Sharing, forward, forward_cost, prefill
-from swarm_ui.nodes.models.transformers.selection import Allowed, Choice, Grammar, choose
+from swarm_ui.nodes.models.transformers.adapters.multi_lora import LoraRouting
+from swarm_ui.nodes.models.transformers.decoding.prefill import (
+    Sharing,
+    forward,
+    forward_cost,
+    prefill,
+)
+from swarm_ui.nodes.models.transformers.decoding.selection import Allowed, Choice, Grammar, choose
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ forwards are replaced once per batch, and the rows are sorted by adapter:
   fewer calls.
 
 It supports plain LoRA on linear layers only;
-:class:`~swarm_ui.nodes.models.transformers.lora_network.LoraNetwork` refuses all other kinds.
+:class:`~swarm_ui.nodes.models.transformers.adapters.lora_network.LoraNetwork` refuses all other
+kinds.
 """
 
 from __future__ import annotations

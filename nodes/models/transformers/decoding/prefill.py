@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from transformers import PreTrainedModel
 
-from swarm_ui.nodes.models.transformers.kv_cache import KVCache
-from swarm_ui.nodes.models.transformers.multi_lora import LoraRouting
-from swarm_ui.nodes.models.transformers.prefix_store import (
+from swarm_ui.nodes.models.transformers.adapters.multi_lora import LoraRouting
+from swarm_ui.nodes.models.transformers.decoding.kv_cache import KVCache
+from swarm_ui.nodes.models.transformers.decoding.prefix_store import (
     Layout,
     Prefix,
     PrefixStore,

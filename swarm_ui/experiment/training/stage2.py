@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
-from collections.abc import AsyncIterator, Callable, Sequence, Set
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from swarm_ui.adapter_metadata import read_metadata
 from swarm_ui.credit import CreditAssigner
-from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.config import Config, ModelSection
-from swarm_ui.experiment.models import kind_of, learned_adapters, on_hub
 from swarm_ui.experiment.progress import Bar
 from swarm_ui.experiment.results import Cost
 from swarm_ui.experiment.settings import Settings
@@ -25,7 +19,6 @@ from swarm_ui.experiment.teams import LEARNED_EDGES, agent_names, rollout_arm
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.topology import Edge, random_dag
 from swarm_ui.node import derive
-from swarm_ui.nodes.models.pretrained.catalogue import model_folder
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.collector import SampleJobs
@@ -40,9 +33,7 @@ from swarm_ui.optim.stage1.synthesis.curriculum import Rehearsal
 from swarm_ui.optim.trainer import TeamResult, TeamTrainer
 from swarm_ui.optim.training_progress import Progress
 from swarm_ui.optim.update.adapter_trainer import UpdateConfig
-from swarm_ui.optim.update.memory_estimate import ModelShape, Workload, estimate_memory
 from swarm_ui.optim.update.team_update import Rehearse
-from swarm_ui.optim.update.update_config import defaults_for
 from swarm_ui.prompts import format_named
 from swarm_ui.report import credit_map
 from swarm_ui.rollout.pool import MakeEnvironment
@@ -51,15 +42,8 @@ from swarm_ui.trace.records import Episode
 
 _UPDATE_SHARE = 0.5
 """Share of an iteration that the progress bar shows after the rollouts."""
-_SERVED = "served"
-"""The folder in a run that the server reads new adapters from."""
 _KEPT_FAILED, _KEPT_SOLVED = 4, 2
 """Number of complete episodes kept of each iteration."""
-
-_SCREEN_TOKENS = {"": 110, "compact": 160, "json": 1000}
-"""Tokens of a prompt on the phone, by the prompt format; ``""``: the embedded agent's own."""
-_ROWS = 64
-"""Most requests that a model of this process decodes at the same time."""
 
 
 class TrainingEnvironment(NamedTuple):
@@ -129,70 +113,6 @@ async def train(
     model.save_adapters(run.adapters)
     save_edges(result.edges, run.path / LEARNED_EDGES)
     return result
-
-
-@asynccontextmanager
-async def open_actor(section: ModelSection, learner: Any, run: Path) -> AsyncIterator[Any]:
-    """What the agents of a training run ask: the learner, or the server of ``[model] actor``.
-
-    Args:
-        section: the choice.
-        learner: holds and trains the adapters.
-        run: the directory of the run, which the server can read.
-
-    Raises:
-        ConfigError: the server serves several models, or another one than the learner.
-        ModelUnavailable: it does not answer.
-    """
-    if not section.actor:
-        yield learner
-        return
-    from swarm_ui.nodes.models.actor_model import ActorModel
-
-    engine = await _engine(section)
-    model = ActorModel(engine, learner, run.resolve() / _SERVED)
-    try:
-        await model.check()
-        yield model
-    finally:
-        await model.close()
-
-
-async def check_actor(section: ModelSection) -> None:
-    """Check that the server of ``[model] actor`` answers. Raises as :func:`open_actor`."""
-    if section.actor:
-        await (await _engine(section)).close()
-
-
-async def _engine(section: ModelSection) -> Any:
-    from swarm_ui.budget import Budget
-    from swarm_ui.nodes import ChatOptions, OpenAIModel, RateLimits, RetryPolicy
-
-    def made(name: str) -> OpenAIModel:
-        return OpenAIModel(
-            name,
-            section.actor,
-            api_key_env=section.key_env,
-            limits=RateLimits(requests=section.rate_limit, concurrency=section.concurrency),
-            retry=RetryPolicy(timeout=section.timeout),
-            budget=Budget(section.max_calls, section.max_tokens_total),
-            options=ChatOptions(logprobs=True),
-        )
-
-    engine = made(section.actor_name or "the actor")
-    try:
-        served = [model.name for model in await engine.served() if model.parent is None]
-    finally:
-        await engine.close()
-    if section.actor_name in served:
-        return engine
-    if section.actor_name or len(served) != 1:
-        wanted = f"'{section.actor_name}'" if section.actor_name else "one model"
-        raise ConfigError(
-            f"[model] actor: expected {wanted} at {section.actor}, got "
-            f"{', '.join(served) or 'none'}; name one of them with --set model.actor_name=NAME"
-        )
-    return made(served[0])
 
 
 def team_config(settings: Settings, concurrency: int) -> TeamConfig:
@@ -338,68 +258,3 @@ def _tested_graph(
     seen = {frozenset(graph.edges) for metrics in result.history for graph in metrics.graphs}
     edges = unseen_graph(settings, seen)
     return (tuple(own), "a DAG") if edges is None else (edges, "unseen DAG")
-
-
-def training_facts(config: Config, settings: TeamConfig) -> dict[str, str]:
-    """The update and its memory, for ``train --dry-run``; nothing is loaded.
-
-    Raises:
-        ConfigError: the model's folder does not describe a transformer.
-    """
-    shape = _shape(config.model)
-    if shape is None:
-        update = f"{settings.update.method}; rate and steps depend on the size of the model"
-        return {"update": update, "memory": "not known before the model is downloaded"}
-    defaults = defaults_for(shape.parameters)
-    settings = settings.filled(defaults)
-    tokens = settings.update.micro_batch_tokens or defaults.micro_batch_tokens
-    update = (
-        f"{settings.update.method}, {settings.update.steps} steps an adapter, "
-        f"{settings.shared_steps} while one is shared, rate {settings.update.lr:g}, at most "
-        f"{tokens:,} tokens a forward"
-    )
-    work = _workload(config, settings, shape, tokens)
-    return {"update": update, "memory": str(estimate_memory(shape, work))}
-
-
-def _shape(section: ModelSection) -> ModelShape | None:
-    """The sizes of the model; ``None``: it is still on the hub."""
-    kind = kind_of(section)
-    if kind == "base":
-        from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT
-
-        return ModelShape.of_folder(BASE_AGENT)
-    if kind == "agent":
-        return ModelShape.of_folder(Path(section.name))
-    return None if on_hub(section) else ModelShape.of_folder(model_folder(section.name))
-
-
-def _workload(config: Config, settings: TeamConfig, shape: ModelShape, tokens: int) -> Workload:
-    model, update = config.model, settings.update
-    quantized = model.quantize == "4bit"
-    cast = shape.bfloat16 or quantized if update.autocast is None else update.autocast
-    eager = update.eager_attention
-    return Workload(
-        adapters=len(learned_adapters(config)),
-        rank=settings.rank,
-        layers=None if settings.lora_layers is None else len(settings.lora_layers),
-        micro_batch_tokens=tokens,
-        batch_rows=update.batch_size * (2 if update.method in ("dpo", "ipo") else 1),
-        checkpointing=update.checkpointing,
-        autocast=cast,
-        eager_attention=cast and model.device == "cpu" if eager is None else eager,
-        precision="4bit" if quantized else "bfloat16" if shape.bfloat16 else "float32",
-        prompt_tokens=_SCREEN_TOKENS[_prompt_format(model)],
-        rows=min(_ROWS, settings.concurrency * config.team.agents),
-    )
-
-
-def _prompt_format(section: ModelSection) -> str:
-    """The prompt format; empty: the embedded agent's own."""
-    if kind_of(section) != "local":
-        return ""
-    places = [Path(section.adapters)] if section.adapters else []
-    places += sorted(Path(section.adapters).glob("*")) if section.adapters else []
-    places.append(model_folder(section.name))
-    known = [read_metadata(place).prompt_format for place in places if os.path.isdir(place)]
-    return next(filter(None, (section.prompt_format, *known)), "json")
