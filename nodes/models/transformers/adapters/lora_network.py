@@ -28,6 +28,8 @@ from swarm_ui.nodes.models.transformers.adapters.multi_lora import (
     AdapterWeights,
     LoraRouting,
     LoraWeights,
+    copied,
+    equal,
 )
 from swarm_ui.nodes.models.transformers.adapters.peft_files import (
     VERSIONS_FILE,
@@ -397,10 +399,10 @@ class LoraNetwork:
             self._numbered.discard(name)
             return old
         if name not in self._training and self._versions.leased(old):
-            self._copies[old] = _copied(self._weights[name])
+            self._copies[old] = copied(self._weights[name])
         new = self._versions.set(name, self._versions.next(name))
         if name in self._training:
-            self._copies[new] = _copied(self._weights[name])
+            self._copies[new] = copied(self._weights[name])
             self._drop(old)
         return new
 
@@ -430,7 +432,7 @@ class LoraNetwork:
         outermost = name not in self._training
         if outermost:
             self._training.add(name)
-            self._copies[self._versions.current(name)] = _copied(self._weights[name])
+            self._copies[self._versions.current(name)] = copied(self._weights[name])
         network.train()
         try:
             yield network
@@ -442,7 +444,7 @@ class LoraNetwork:
     def _end_training(self, name: str) -> None:
         self._training.discard(name)
         version = self._versions.current(name)
-        if _equal(self._weights[name], self._copies[version]):
+        if equal(self._weights[name], self._copies[version]):
             del self._copies[version]
         else:
             self._versions.set(name, self._versions.next(name))
@@ -494,15 +496,3 @@ def _plain(layer: LoraLayer, name: str) -> bool:
         return True
     down, up = layer.lora_A[name], layer.lora_B[name]
     return isinstance(down, nn.Linear) and isinstance(up, nn.Linear) and up.bias is None
-
-
-@torch.no_grad()
-def _copied(weights: AdapterWeights) -> AdapterWeights:
-    return {key: LoraWeights(w.down.clone(), w.up.clone(), w.scale) for key, w in weights.items()}
-
-
-def _equal(one: AdapterWeights, other: AdapterWeights) -> bool:
-    return all(
-        torch.equal(weights.down, other[key].down) and torch.equal(weights.up, other[key].up)
-        for key, weights in one.items()
-    )

@@ -42,6 +42,20 @@ AdapterWeights = Mapping[str, LoraWeights]
 """The weights of one adapter, by the layer's name."""
 
 
+@torch.no_grad()
+def copied(weights: AdapterWeights) -> AdapterWeights:
+    """A copy that does not change when the weights are trained."""
+    return {key: LoraWeights(w.down.clone(), w.up.clone(), w.scale) for key, w in weights.items()}
+
+
+def equal(one: AdapterWeights, other: AdapterWeights) -> bool:
+    """Whether two adapters hold the same numbers in the same layers."""
+    return all(
+        torch.equal(weights.down, other[key].down) and torch.equal(weights.up, other[key].up)
+        for key, weights in one.items()
+    )
+
+
 class LoraRouting:
     """Which adapter each row of a batch uses, while the forwards of the layers are replaced.
 
