@@ -129,7 +129,7 @@ def merge_adapter(
 def _files() -> Any:
     """The functions that read adapters, which need the extra."""
     try:
-        from swarm_ui.nodes.models.transformers import adapter_folders
+        from swarm_ui.nodes.models.transformers.adapters import adapter_folders
     except ImportError as error:
         raise MissingExtra("train", "reading adapters", error.name or "peft") from error
     return adapter_folders
