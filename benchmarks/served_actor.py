@@ -30,6 +30,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,7 +42,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.vllm_server.environment import default_folder, interpreter
-from benchmarks.vllm_server.server import VLLMServer
+from benchmarks.vllm_server.server import VLLMServer, group_cpu_seconds
 from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs, tasks
 from swarm_ui.model import Completion, Decision, Request
 from swarm_ui.nodes import ActorModel, CausalModel, OpenAIModel, RateLimits, RetryPolicy
@@ -50,6 +51,14 @@ TIE = 0.25
 """Nats. Logits of about 20 have steps of 0.125 in bfloat16."""
 MAX_TOKENS = 20
 NOISE = 0.01
+
+
+class Server(NamedTuple):
+    """A vLLM server that runs, and serves the model as ``actor``."""
+
+    url: str
+    group: int
+    """Its process group."""
 
 
 class Timed(NamedTuple):
@@ -117,13 +126,18 @@ async def timed(ask: Callable[[], Awaitable[list[Completion]]], cpu: Callable[[]
 
 
 async def measure(
-    model: CausalModel, server: VLLMServer, asked: Sequence[Request], rounds: int, folder: Path
+    model: CausalModel,
+    server: Server,
+    asked: Sequence[Request],
+    rounds: int,
+    folder: Path,
+    concurrency: int,
 ) -> dict[str, list[Timed]]:
     """Rounds of each variant, interleaved."""
     engine = OpenAIModel(
-        server.name,
+        "actor",
         server.url,
-        limits=RateLimits(concurrency=64),
+        limits=RateLimits(concurrency=concurrency),
         retry=RetryPolicy(retries=1, timeout=1800.0),
     )
     actor = ActorModel(engine, model, folder, constrained=False)
@@ -134,7 +148,7 @@ async def measure(
     }
 
     def both() -> float:
-        return time.process_time() + server.cpu_seconds()
+        return time.process_time() + group_cpu_seconds(server.group)
 
     try:
         await actor.generate([*asked[:2], *plain[:1]])  # loads the adapters, and warms up
@@ -180,6 +194,11 @@ def main() -> None:
     parser.add_argument("--agents", type=int, default=2)
     parser.add_argument("--prompts", type=int, default=96)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--concurrency", type=int, default=16, help="requests to the server")
+    parser.add_argument(
+        "--running", nargs=2, metavar=("URL", "GROUP"),
+        help="a server that runs already, and its process group",
+    )  # fmt: skip
     parser.add_argument("--quick", action="store_true", help="16 prompts, one round")
     args = parser.parse_args()
     if args.quick:
@@ -190,11 +209,18 @@ def main() -> None:
         Request(decision=decision, adapter=f"agent_{k % args.agents}", max_tokens=MAX_TOKENS)
         for k, decision in enumerate(screens(args.prompts))
     ]
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "vllm.log"
-        python = args.python or interpreter(default_folder())
-        with VLLMServer(python, args.model, log=log, max_loras=args.agents + 1) as server:
-            found = asyncio.run(measure(model, server, asked, args.rounds, Path(folder) / "served"))
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        folder = Path(name)
+        if args.running:
+            server = Server(args.running[0], int(args.running[1]))
+        else:
+            python = args.python or interpreter(default_folder())
+            log, slots = folder / "vllm.log", args.agents + 1
+            own = stack.enter_context(VLLMServer(python, args.model, log=log, max_loras=slots))
+            server = Server(own.url, own.group)
+        found = asyncio.run(
+            measure(model, server, asked, args.rounds, folder / "served", args.concurrency)
+        )
     summary: dict[str, Any] = {"prompts": len(asked), "agents": args.agents}
     for name, pick in (("decisions_per_s", "wall"), ("decisions_per_cpu_s", "cpu")):
         summary[name] = {
