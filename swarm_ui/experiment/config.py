@@ -217,9 +217,9 @@ def checked(
         from swarm_ui.optim.config import TeamConfig, current_names
 
         _check(TeamConfig, current_names(draft.values.get("train", {})), ("train",), draft)
-    for name, kind in (stage1 or {}).items():
-        if isinstance(draft.values.get(name, {}), dict):
-            _check(kind, draft.values.get(name, {}), (name,), draft)
+    for part, kind in (stage1 or {}).items():
+        if isinstance(draft.values.get(part, {}), dict):
+            _check(kind, draft.values.get(part, {}), (part,), draft)
     mistakes = list(dict.fromkeys(draft.mistakes))
     if len(mistakes) == 1:
         raise ConfigError(mistakes[0])

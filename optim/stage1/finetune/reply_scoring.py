@@ -67,7 +67,8 @@ def score_replies_only(network: Any) -> bool:
 def _scored(hidden: Tensor, head: Any, labels: Tensor) -> FusedCausalLMOutput:
     """Scores ``[batch, tokens]``, zero where there is no label."""
     mask = labels != -100
-    rows, targets = hidden[mask].split(_ROWS), labels[mask].split(_ROWS)
+    rows = hidden[mask].split(_ROWS)  # type: ignore[no-untyped-call]
+    targets = labels[mask].split(_ROWS)  # type: ignore[no-untyped-call]
     several = len(rows) > 1
     parts = [
         checkpoint(_scores, head, row, target, use_reentrant=False)

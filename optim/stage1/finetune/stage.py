@@ -139,7 +139,7 @@ class Stage:
         network = load_network(self.model, self.before, config, longest=data.longest)
         if "chosen" not in data.rows[0]:
             order = "group_by_length" if config.by_length else "random"
-            arguments = SFTConfig(
+            arguments: Any = SFTConfig(
                 **self._arguments(config.learning_rate) | {"train_sampling_strategy": order} | other
             )
             made: Any = _SFT(
@@ -240,11 +240,11 @@ class _Scheduled:
         return trainer.lr_scheduler
 
 
-class _SFT(_Scheduled, SFTTrainer):  # type: ignore[misc]
+class _SFT(_Scheduled, SFTTrainer):
     pass
 
 
-class _DPO(_Scheduled, DPOTrainer):  # type: ignore[misc]
+class _DPO(_Scheduled, DPOTrainer):
     pass
 
 

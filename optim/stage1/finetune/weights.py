@@ -23,7 +23,7 @@ def computes_bfloat16(config: FinetuneConfig) -> bool:
     if config.bf16 is not None:
         return config.bf16
     if torch.cuda.is_available():
-        return torch.cuda.is_bf16_supported(including_emulation=False)
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if torch.accelerator.is_available():
         return False
     return bool(torch.cpu.get_capabilities().get("avx512_bf16", False))
