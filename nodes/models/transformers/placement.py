@@ -29,7 +29,7 @@ def placement(device: str, quantize: str) -> dict[str, Any]:
     import torch
     from transformers import BitsAndBytesConfig
 
-    options["quantization_config"] = BitsAndBytesConfig(
+    options["quantization_config"] = BitsAndBytesConfig(  # type: ignore[no-untyped-call]
         load_in_4bit=True,
         bnb_4bit_quant_type="nf4",
         bnb_4bit_use_double_quant=True,
