@@ -362,8 +362,10 @@ class OpenAIModel:
 
     def _served(self, adapter: str | None) -> str:
         """The served name of an adapter, of a version, or of the base model."""
-        name = None if adapter is None else served_name(adapter)
-        return name if name is not None and name in self._hot else self._adapters.find(adapter)
+        if adapter is not None and served_name(adapter) in self._hot:
+            return served_name(adapter)
+        found = self._adapters.find(adapter)
+        return served_name(found) if served_name(found) in self._hot else found
 
     def _chat(self, request: Request, *, schema_in_prompt: bool) -> tuple[ChatMessage, ...]:
         form = format_named(self._options.prompt_format)

@@ -51,11 +51,10 @@ class ServedAdapters:
         ``ModelError`` if there is no such adapter."""
         if adapter is None:
             return self._base
-        adapter = served_name(adapter)
         if self.names is None or adapter in self._leases:
             return adapter
-        if adapter in self.names or adapter in map(served_name, self.names.values()):
-            return served_name(self.names.get(adapter, adapter))
+        if adapter in self.names or adapter in self.names.values():
+            return self.names.get(adapter, adapter)
         known = ", ".join(self.names) or "none"
         raise ModelError(
             f"{self._where}: expected an adapter out of: {known}; got '{adapter}'. "
