@@ -114,7 +114,7 @@ async def drawn(phone: PhoneEnvironment, names: tuple[str, ...], seed: int) -> l
     return [sample async for sample in walk]
 
 
-@pytest.mark.parametrize("phone", [PhoneEnvironment(), InventedPhone(devices=4)], ids=repr)
+@pytest.mark.parametrize("phone", [PhoneEnvironment(), InventedPhone(devices=4)], ids=["phone", "invented"])
 async def test_walks_give_samples_of_all_levels_that_can_be_written(
     phone: PhoneEnvironment,
 ) -> None:
