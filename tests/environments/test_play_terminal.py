@@ -197,7 +197,7 @@ def test_the_command_plays_lists_and_refuses(tmp_path: Path) -> None:
     assert "solved in 2 steps" in done.stdout and read_jsonl(out)[0].success is True
     assert run("small_world:Notebook").stdout.split() == ["write", "write-again"]
     for arguments, why in (
-        (("nowhere", "t"), "no environment 'nowhere': expected phone, miniwob"),
+        (("nowhere", "t"), "no environment 'nowhere': expected phone, invented, miniwob"),
         (("small_world:Nothing", "t"), "cannot make 'small_world:Nothing'"),
         (("small_world:Notebook", "sing"), "no task 'sing'"),
     ):

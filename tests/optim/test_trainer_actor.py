@@ -71,7 +71,9 @@ async def trained(server: Server, folder: Path) -> tuple[list[torch.Tensor], lis
     trainer = TeamTrainer(
         learner, team, ButtonWorld, sample_jobs, config=SMALL, critic=ScriptedCritic(ButtonWorld),
         adversary=ScriptedAdversary(), folder=folder,
-        callbacks=Callbacks(on_episodes=lambda _, found: episodes.extend(found)),
+        callbacks=Callbacks(
+            on_episodes=lambda _, found: episodes.extend(found), on_warning=lambda _: None
+        ),
     )  # fmt: skip
     await trainer.run()
     weights = [p.detach().clone() for name in NAMES for p in learner.adapter_parameters(name)]

@@ -79,7 +79,7 @@ async def make_corpus(work: Synthesis, out: Path, bar: Bar) -> Totals:
         ConfigError: wrong settings, a folder that holds something else, or a full disk.
         BudgetExceeded, ModelError, EnvironmentFault: see ``optim.stage1.synthesize``.
     """
-    from swarm_ui.optim.stage1 import synthesize
+    from swarm_ui.optim.stage1.corpus.synthesize import synthesize
 
     def report(done: int, count: int, _: Any) -> None:
         bar.resize(count)

@@ -59,4 +59,4 @@ async def test_a_corpus(tmp_path: Path) -> None:
         sha256((tmp_path / "c" / name).read_bytes()).hexdigest()[:16]
         for name in ("samples.jsonl", "journal.jsonl")
     ]
-    assert found == ["057a56724aa85444", "9f0f411d8f593bd0"]
+    assert found == ["6641805469757562", "9f0f411d8f593bd0"]

@@ -114,7 +114,12 @@ async def drawn(phone: PhoneEnvironment, names: tuple[str, ...], seed: int) -> l
     return [sample async for sample in walk]
 
 
-@pytest.mark.parametrize("phone", [PhoneEnvironment(), InventedPhone(devices=4)], ids=["phone", "invented"])
+WORLDS = {"phone": PhoneEnvironment(), "invented": InventedPhone(devices=4)}
+
+
+@pytest.mark.parametrize("phone", WORLDS.values(), ids=list(WORLDS))
+    "phone", [PhoneEnvironment(), InventedPhone(devices=4)], ids=["phone", "invented"]
+)
 async def test_walks_give_samples_of_all_levels_that_can_be_written(
     phone: PhoneEnvironment,
 ) -> None:
