@@ -67,7 +67,7 @@ _BUILTINS = ("cd", "export", "set", "test")
 
 SHOWN: dict[tuple[str, str], str] = {
     ("docs/howto/one_gpu.md", "toml"): "a recipe for a GPU and a model of gigabytes",
-    ("docs/howto/one_gpu.md", "text"): "the estimate that test_memory_estimate.py computes",
+    ("docs/howto/one_gpu.md", "text"): "needs a GPU and a model of gigabytes",
     ("docs/howto/vllm.md", "text"): "needs a language model; test_trainer_actor.py and "
     "vllm_checks.py do the same with small ones",
     ("docs/stage1.md", "text"): "calls language models, or a model of gigabytes",

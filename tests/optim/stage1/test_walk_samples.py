@@ -118,8 +118,6 @@ WORLDS = {"phone": PhoneEnvironment(), "invented": InventedPhone(devices=4)}
 
 
 @pytest.mark.parametrize("phone", WORLDS.values(), ids=list(WORLDS))
-    "phone", [PhoneEnvironment(), InventedPhone(devices=4)], ids=["phone", "invented"]
-)
 async def test_walks_give_samples_of_all_levels_that_can_be_written(
     phone: PhoneEnvironment,
 ) -> None:
