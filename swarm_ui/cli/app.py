@@ -12,12 +12,14 @@ from typer.exceptions import Abort, TyperException
 
 from swarm_ui.cli import exits
 from swarm_ui.cli.commands import (
+    adapters,
     compare,
     credit,
     doctor,
     evaluate,
     export,
     init,
+    models,
     play,
     replay,
     run,
@@ -62,6 +64,8 @@ for _name, _command, _panel in (
     ("init", init.init, _SET_UP),
 ):
     app.command(_name, rich_help_panel=_panel)(_command)
+app.add_typer(adapters.adapters, name="adapters", rich_help_panel=_LEARN)
+app.add_typer(models.models, name="models", rich_help_panel=_SET_UP)
 
 
 @app.callback(invoke_without_command=True)

@@ -18,6 +18,8 @@ from swarm_ui.experiment.config import Draft, read_draft
 from swarm_ui.experiment.environments import ENVIRONMENTS, spec_of
 from swarm_ui.experiment.environments.phone import SUITES
 from swarm_ui.experiment.teams import SHAPES
+from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED
+from swarm_ui.prompts import FORMATS
 
 WHERE, WHO, HOW, LEARNING = "Where it acts", "Who acts", "How it runs", "Learning"
 _PANELS = {"environment": WHERE, "model": WHO, "team": WHO, "train": LEARNING, "run": HOW, "": HOW}
@@ -206,8 +208,9 @@ FAMILY = option(
 )  # fmt: skip
 MODEL = option(
     "model", str, "NAME",
-    "base, a folder, script:FILE, module:factory, or a model that --url serves", "-m",
-    setting="model.name",
+    "base, smollm2, a folder, org/name on the Hugging Face Hub, script:FILE, module:factory, or a "
+    "model that --url serves", "-m",
+    setting="model.name", complete=one_of("base", *PRETRAINED),
 )  # fmt: skip
 URL = option("url", str, "URL", _URL, setting="model.url")
 CONFIG = option("config", Path, "FILE", "TOML file; see swarm-ui init", "-c", panel="")
@@ -217,8 +220,11 @@ SET = Option(
             help="set any setting of the TOML file; repeatable"),
 )  # fmt: skip
 TEAM = (
-    option("adapters", str, "FOLDER", "adapters of a trained team: RUN/adapters",
-           setting="model.adapters"),
+    option("adapters", str, "FOLDER", "adapters of a trained team: RUN/adapters; or one adapter, "
+           "for all agents", setting="model.adapters"),
+    option("prompt_format", str, "NAME", "format of prompts and replies: json or compact; default: "
+           "the adapter's, or else the model's", setting="model.prompt_format",
+           complete=one_of(*FORMATS)),
     option("agents", int, "N", "number of agents", "-a", setting="team.agents"),
     option("rounds", int, "N", "number of message rounds", "-r", setting="team.rounds"),
     option(

@@ -50,6 +50,7 @@ class ModelSection(_Section, frozen=True, kw_only=True):
     url: str = ""
     key_env: str = "OPENAI_API_KEY"
     adapters: str = ""
+    prompt_format: Literal["", "json", "compact"] = ""
     device: str = "cpu"
     max_calls: Count | None = None
     max_tokens_total: Count | None = None

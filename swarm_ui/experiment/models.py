@@ -7,27 +7,37 @@ import json
 import os
 import sys
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from swarm_ui.adapter_metadata import read_metadata
 from swarm_ui.errors import ConfigError, MissingExtra
-from swarm_ui.experiment.config import Finding, ModelSection
+from swarm_ui.experiment.config import Config, Finding, ModelSection
 from swarm_ui.experiment.teams import agent_names
 from swarm_ui.model import ChatModel
+from swarm_ui.nodes.models.pretrained.catalogue import (
+    PRETRAINED,
+    is_hub_name,
+    not_pulled,
+    pulled_folder,
+)
 
 IN_PROCESS = ("base", "agent", "local")
 """Kinds of models that run in this process and can be trained."""
 SERVED = "served"
 """A value of ``model.adapters``: the endpoint serves an adapter under each agent's name."""
+SINGLE = "team"
+"""Name of the adapter if ``model.adapters`` is the folder of one, which all agents use."""
 
 
 def kind_of(section: ModelSection) -> str:
-    """``base``, ``endpoint``, ``script``, ``code``, ``agent`` (a base agent's folder) or ``local``.
+    """``base``, ``endpoint``, ``script``, ``code``, ``agent`` (a base agent's folder) or ``local``
+    (a model of transformers: a folder, a pulled model, or a name on the Hugging Face Hub).
 
     Raises:
-        ConfigError: the name is unknown.
+        ConfigError: the name is unknown, or the model was not pulled.
     """
     name = section.name
     if section.url:
@@ -40,23 +50,47 @@ def kind_of(section: ModelSection) -> str:
         return "agent"
     if os.path.isfile(os.path.join(name, "config.json")):
         return "local"
+    known = name in PRETRAINED
+    if known and pulled_folder(name) is not None:
+        return "local"
     if os.environ.get("OPENAI_BASE_URL"):
         return "endpoint"
+    if known:
+        raise not_pulled(name)
     if ":" in name:
         return "code"
+    if is_hub_name(name):
+        return "local"
     raise ConfigError(
-        f"no model '{name}': expected base, the folder of a model, script:FILE, module:factory, "
-        "or with --url the name that an endpoint serves"
+        f"no model '{name}': expected base, {', '.join(PRETRAINED)}, the folder of a model, "
+        "org/name on the Hugging Face Hub, script:FILE, module:factory, or with --url the name "
+        "that an endpoint serves"
     )
 
 
-def model_findings(section: ModelSection, agents: int) -> Iterator[Finding]:
-    """Mistakes in the choice of a model. ``agents`` need an adapter each; 0: not known."""
+def on_hub(section: ModelSection) -> bool:
+    """Whether the model is one of the Hugging Face Hub."""
+    return kind_of(section) == "local" and is_hub_name(section.name)
+
+
+def model_findings(
+    section: ModelSection, agents: int, learned: Sequence[str] = ()
+) -> Iterator[Finding]:
+    """Mistakes in the choice of a model.
+
+    Args:
+        section: the choice.
+        agents: this many agents need an adapter each; 0: not known.
+        learned: the adapters that a training run starts from; empty: nothing is trained.
+    """
     try:
         kind = kind_of(section)
     except ConfigError as error:
         yield ("model", "name"), str(error)
         return
+    if section.prompt_format and kind not in ("endpoint", "local"):
+        yield ("model", "prompt_format"), (f"'{section.name}' is no language model that reads "
+                                           "prompts in a chosen format; leave it out")  # fmt: skip
     adapters, at = section.adapters, ("model", "adapters")
     if kind == "endpoint":
         if section.name == "base":
@@ -68,7 +102,7 @@ def model_findings(section: ModelSection, agents: int) -> Iterator[Finding]:
         yield at, f"the model '{section.name}' cannot use adapters"
     elif adapters:
         try:
-            _trained_adapters(Path(adapters), agents)
+            _check_adapters(section, agents, learned)
         except ConfigError as error:
             yield at, str(error)
 
@@ -123,14 +157,25 @@ async def open_model(section: ModelSection, loaded: Any = None) -> AsyncIterator
         await model.close()
 
 
-def load_in_process(section: ModelSection) -> Any:
-    """A model of this process, with its adapters. Raises ``ConfigError`` if it cannot be loaded."""
+def load_in_process(section: ModelSection, learned: Sequence[str] = ()) -> Any:
+    """A model of this process, with its adapters.
+
+    Args:
+        section: the choice.
+        learned: adapters that are to be trained. If ``section.adapters`` is the folder of one
+            adapter, each of them starts as a copy of it.
+
+    Raises:
+        ConfigError: it cannot be loaded.
+    """
     try:
         silence_transformers()
         if kind_of(section) == "local":
             from swarm_ui.nodes.models.transformers.causal_model import CausalModel
 
-            model: Any = CausalModel.from_pretrained(Path(section.name), device=section.device)
+            model: Any = CausalModel.named(
+                section.name, device=section.device, prompt_format=section.prompt_format
+            )
         else:
             import torch
 
@@ -140,8 +185,12 @@ def load_in_process(section: ModelSection) -> Any:
             model = LocalModel.load(BASE_AGENT if section.name == "base" else Path(section.name))
     except ImportError as error:
         raise MissingExtra("train", "a model in this process", error.name or "torch") from error
-    if section.adapters:
-        model.load_adapters(Path(section.adapters))
+    folder = Path(section.adapters)
+    if section.adapters and _is_adapter(folder):
+        for name in learned or (SINGLE,):
+            model.load_adapter(folder, name)
+    elif section.adapters:
+        model.load_adapters(folder)
     return model
 
 
@@ -151,14 +200,60 @@ def adapter_names(section: ModelSection, agents: int) -> list[str | None]:
         return [None] * agents
     if section.adapters == SERVED:
         return list(agent_names(agents))
+    if _is_adapter(Path(section.adapters)):
+        return [SINGLE] * agents
     return list(_trained_adapters(Path(section.adapters), agents))
 
 
-def _trained_adapters(folder: Path, agents: int) -> list[str]:
+def learned_adapters(config: Config) -> tuple[str, ...]:
+    """The adapters that a training run with these settings trains."""
+    groups = config.train.get("adapters")
+    if groups == "shared":
+        return (SINGLE,)
+    if isinstance(groups, dict):
+        return tuple(map(str, groups))
+    return tuple(agent_names(config.team.agents))
+
+
+def _is_adapter(folder: Path) -> bool:
+    """Whether a folder holds one adapter, and not several."""
+    return os.path.isfile(folder / "adapter_config.json")
+
+
+def _check_adapters(section: ModelSection, agents: int, learned: Sequence[str]) -> None:
+    folder = Path(section.adapters)
+    places = [folder]
+    if not _is_adapter(folder):
+        if learned:
+            known = _saved_adapters(folder)
+            missing = [name for name in learned if name not in known]
+            if missing:
+                raise ConfigError(_lacking(folder, known, missing))
+            names = list(learned)
+        else:
+            names = _trained_adapters(folder, agents)
+        places = [folder / name for name in dict.fromkeys(names)]
+    for place in places:
+        read_metadata(place).expect_format(place, section.prompt_format)
+
+
+def _saved_adapters(folder: Path) -> list[str]:
     files = folder.glob("*/adapter_config.json") if os.path.isdir(folder) else ()
     known = sorted(path.parent.name for path in files)
     if not known:
-        raise ConfigError(f"no adapters in '{folder}': expected RUN/adapters of a training run")
+        raise ConfigError(
+            f"no adapters in '{folder}': expected RUN/adapters of a training run, or the folder "
+            "of one adapter"
+        )
+    return known
+
+
+def _lacking(folder: Path, known: Sequence[str], missing: Sequence[str]) -> str:
+    return f"'{folder}' has {', '.join(known)}, but not {', '.join(missing)}"
+
+
+def _trained_adapters(folder: Path, agents: int) -> list[str]:
+    known = _saved_adapters(folder)
     try:  # [train] adapters of the run that made the folder
         document = json.loads((folder.parent / "config.json").read_text(encoding="utf-8"))
         groups = document["config"]["train"].get("adapters")
@@ -172,7 +267,7 @@ def _trained_adapters(folder: Path, agents: int) -> list[str]:
         names = [by_agent.get(name, name) for name in names]
     missing = [name for name in names if name not in known]
     if missing:
-        raise ConfigError(f"'{folder}' has {', '.join(known)}, but not {', '.join(missing)}")
+        raise ConfigError(_lacking(folder, known, missing))
     return names
 
 
@@ -215,7 +310,7 @@ def _endpoint(section: ModelSection) -> Any:
         limits=RateLimits(requests=section.rate_limit, concurrency=section.concurrency),
         retry=RetryPolicy(timeout=section.timeout),
         budget=Budget(section.max_calls, section.max_tokens_total),
-        options=ChatOptions(vision=section.vision),
+        options=ChatOptions(vision=section.vision, prompt_format=section.prompt_format or "json"),
     )
 
 

@@ -34,12 +34,15 @@ from swarm_ui.experiment.models import (
     IN_PROCESS,
     adapter_names,
     kind_of,
+    learned_adapters,
     model_findings,
+    on_hub,
     open_model,
 )
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.results import Results
 from swarm_ui.experiment.teams import Arm, agent_names, arm_of, configured_edges
+from swarm_ui.nodes.models.pretrained.catalogue import model_folder
 from swarm_ui.rollout.pool import Job
 from swarm_ui.storage.run_directory import RunDirectory
 
@@ -102,7 +105,9 @@ def check_config(draft: Draft, *, train: bool = False, splits: Sequence[str] = (
         if "environment" in valid:
             yield from environment_findings(config.environment, splits)
         if "model" in valid:
-            yield from model_findings(config.model, config.team.agents if "team" in valid else 0)
+            agents = config.team.agents if "team" in valid else 0
+            learned = learned_adapters(config) if train and agents else ()
+            yield from model_findings(config.model, agents, learned)
         if "team" in valid:
             try:
                 configured_edges(config.team)
@@ -165,6 +170,8 @@ async def begin(run: Run) -> Run:
     """
     config, kind = run.config, kind_of(run.config.model)
     document: dict[str, object] = {"made_by": "swarm-ui", "command": run.command}
+    if kind == "local":
+        model_folder(config.model.name)  # downloads a model of the hub
     if run.command == "train":
         if kind not in IN_PROCESS:
             raise ConfigError(
@@ -311,6 +318,8 @@ def _demands(config: Config, given: Collection[Name], plays: bool) -> Iterator[s
         return  # there is no such model, which is reported when it is opened
     if kind == "code" and ("model", "name") not in given:
         yield f"import and call '{model.name}' (the model)"
+    if kind == "local" and on_hub(model) and ("model", "name") not in given:
+        yield f"download '{model.name}' from the Hugging Face Hub"
     if kind != "endpoint":
         return
     from swarm_ui.nodes.models.openai.secrets import without_credentials

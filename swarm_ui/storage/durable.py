@@ -1,13 +1,15 @@
 """Files that survive ``kill -9``: replaced whole, or appended to by whole lines.
 
 Every file of a run is written by one of two means. :func:`replacing` and :func:`write_atomic`
-leave the old contents or the new ones, never a part. :class:`LineFile` appends lines; what a kill
-cut off in the last line is cut away when the file is opened again.
+leave the old contents or the new ones, never a part; :func:`replacing_folder` does so for a
+folder. :class:`LineFile` appends lines; what a kill cut off in the last line is cut away when the
+file is opened again.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -44,6 +46,34 @@ def write_atomic(path: Path, data: bytes | str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as file:
         file.write(data.encode() if isinstance(data, str) else data)
+
+
+@contextmanager
+def replacing_folder(path: Path) -> Iterator[Path]:
+    """Write a new version of a flat or nested folder; it gets its name when the block ends.
+
+    The block writes into an empty folder beside it, whose name begins with ``.<name>-``. If the
+    block raises, an old folder stays. A kill leaves the old folder or none, never a part.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}-"))
+    try:
+        made = part / "new"
+        made.mkdir()
+        yield made
+        for folder, _, names in os.walk(made):
+            for name in names:
+                file = os.path.join(folder, name)
+                os.chmod(file, 0o644)
+                with open(file, "rb+") as written:
+                    os.fsync(written.fileno())
+            sync_folder(Path(folder))
+        if os.path.lexists(path):
+            os.rename(path, part / "old")
+        os.rename(made, path)
+        sync_folder(path.parent)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
 
 
 class LineFile:

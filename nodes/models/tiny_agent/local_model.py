@@ -120,10 +120,13 @@ class LocalModel(InProcessModel[Encoded]):
         network.train(False)
         return LocalModel(network, tokenizer, constrained=self._constrained)
 
-    def save(self, folder: Path) -> None:
-        """Base weights, configuration and word list (adapters: :meth:`save_adapters`)."""
+    def save(self, folder: Path, weights: dict[str, Tensor] | None = None) -> None:
+        """Weights, configuration and word list (adapters: :meth:`save_adapters`).
+
+        ``weights``: saved instead of the base weights.
+        """
         folder.mkdir(parents=True, exist_ok=True)
-        self.network.save_pretrained(str(folder), state_dict=self.base_weights())
+        self.network.save_pretrained(str(folder), state_dict=weights or self.base_weights())
         (folder / "words.json").write_text(json.dumps(self.tokenizer.extra_words), encoding="utf-8")
 
     # -- tokens -------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError
+from torch import Tensor
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -22,8 +23,10 @@ from transformers import (
 )
 
 from swarm_ui.action import Unparsed, parse_action
+from swarm_ui.adapter_metadata import read_metadata
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatMessage, Decision, Request
+from swarm_ui.nodes.models.pretrained.catalogue import model_folder
 from swarm_ui.nodes.models.transformers.decoding import Row, accepts
 from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel
 from swarm_ui.prompts import as_chat, format_named
@@ -73,7 +76,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
             name: for traces; the network's own by default.
             prompt_format: how decisions are written and replies are read; see
                 :data:`swarm_ui.prompts.FORMATS`. An adapter may have its own
-                (:attr:`adapter_formats`).
+                (:meth:`~.LoraNetwork.format_of`).
 
         Raises:
             ConfigError: they do not fit together, there is no end token, or no such format.
@@ -102,8 +105,6 @@ class CausalModel(InProcessModel[ChatPrompt]):
             targets="all-linear",
         )
         self.prompt_format = format_named(prompt_format).name
-        self.adapter_formats: dict[str, str] = {}
-        """The formats of adapters that were trained with another one, by the adapter's name."""
         config = network.config.get_text_config()
         self._context: int | None = getattr(config, "max_position_embeddings", None)
 
@@ -155,6 +156,48 @@ class CausalModel(InProcessModel[ChatPrompt]):
             network.to(device), tokenizer, name=name or place.name, prompt_format=prompt_format
         )
 
+    @classmethod
+    def named(
+        cls,
+        name: str,
+        *,
+        device: str = "cpu",
+        dtype: torch.dtype | str = "auto",
+        prompt_format: str = "",
+    ) -> CausalModel:
+        """A model by the name that ``--model`` takes.
+
+        Args:
+            name: ``"smollm2"``, after ``swarm-ui models pull smollm2``; a folder; or ``org/name``
+                on the Hugging Face Hub.
+            device, dtype: see :meth:`from_pretrained`.
+            prompt_format: how decisions are written and replies are read; empty: as the model's
+                folder says (a merged model was trained with one), else ``"json"``.
+
+        Raises:
+            ConfigError: there is no such model, it was not pulled, or the hub does not answer; or
+                the folder's model was trained with another format.
+        """
+        folder = model_folder(name)
+        own = read_metadata(folder)
+        own.expect_format(folder, prompt_format)
+        return cls.from_pretrained(
+            folder,
+            device=device,
+            dtype=dtype,
+            name=folder.name if folder == Path(name) else name,
+            prompt_format=prompt_format or own.prompt_format or "json",
+        )
+
+    def save(self, folder: Path, weights: dict[str, Tensor] | None = None) -> None:
+        """Weights, configuration and tokenizer (adapters: :meth:`save_adapters`).
+
+        ``weights``: saved instead of the base weights.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        self.network.save_pretrained(str(folder), state_dict=weights or self.base_weights())
+        self.tokenizer.save_pretrained(str(folder))
+
     # -- tokens -------------------------------------------------------------------------------
 
     def _read(self, request: Request) -> ChatPrompt:
@@ -172,11 +215,6 @@ class CausalModel(InProcessModel[ChatPrompt]):
                 f"{self._context}, its reply included"
             )
         return replace(prompt, prompt_format=form, decision=request.decision)
-
-    def format_of(self, adapter: str | None) -> str:
-        """The format of prompts and replies with an adapter (or a version of it)."""
-        name = (adapter or "").partition("@")[0]
-        return self.adapter_formats.get(name, self.prompt_format)
 
     def _prompt(self, chat: Sequence[ChatMessage]) -> ChatPrompt:
         tokenizer = self.tokenizer

@@ -8,12 +8,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model, set_peft_model_state_dict
 from peft.tuners.lora import LoraLayer
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
+from swarm_ui.adapter_metadata import (
+    AdapterMetadata,
+    fingerprint,
+    read_metadata,
+    write_metadata,
+)
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.nodes.models.transformers.adapter_leases import AdapterLeases
 from swarm_ui.nodes.models.transformers.multi_lora import (
@@ -21,10 +28,15 @@ from swarm_ui.nodes.models.transformers.multi_lora import (
     LoraRouting,
     LoraWeights,
 )
-from swarm_ui.nodes.models.transformers.peft_files import PlainAdapter, read_adapter, read_versions
+from swarm_ui.nodes.models.transformers.peft_files import (
+    VERSIONS_FILE,
+    PlainAdapter,
+    read_adapter,
+    read_versions,
+)
+from swarm_ui.storage.run_directory import installed
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
-_VERSIONS = "versions.json"
 _TRIAL = "on-trial"
 
 
@@ -36,7 +48,15 @@ class LoraNetwork:
     and under the plain name, until the training ends. If the weights have changed by then, they are
     version 8 from then on, and the copy is deleted unless it is leased. Loading and unloading keep
     a leased version in the same way.
+
+    **Metadata.** Each adapter has an :class:`~swarm_ui.adapter_metadata.AdapterMetadata`, which is
+    saved and loaded with it. One that was trained on other weights than these is not loaded.
     """
+
+    name: str = ""
+    """Name of the model, in metadata and errors."""
+    prompt_format: str = ""
+    """The prompt format of requests without an adapter, and of adapters that are added."""
 
     def __init__(self, network: PreTrainedModel, targets: Sequence[str] | str) -> None:
         """``targets``: the layers that get an adapter, as peft's ``target_modules``."""
@@ -47,6 +67,7 @@ class LoraNetwork:
         self._layers: dict[str, nn.Module] = {}
         self._weights: dict[str, AdapterWeights] = {}
         """Adapters as peft holds them."""
+        self._metadata: dict[str, AdapterMetadata] = {}
         self._copies: dict[str, AdapterWeights] = {}
         """Older versions that are leased, and copies of adapters in training, by version."""
         self._training: set[str] = set()
@@ -80,6 +101,24 @@ class LoraNetwork:
             if ".lora_" not in key
         }
 
+    def metadata(self, adapter: str) -> AdapterMetadata:
+        """What is known about an adapter, by its name or a version (``"agent_2@7"``); of one that
+        was unloaded too. Raises ``ConfigError`` if there never was such an adapter."""
+        name = adapter.partition("@")[0]
+        if name not in self._metadata:
+            self._check_known(name)
+        return self._metadata[name]
+
+    def format_of(self, adapter: str | None) -> str:
+        """The prompt format of requests to an adapter: its own, or else the model's. Raises
+        ``ConfigError`` as :meth:`metadata` does."""
+        own = "" if adapter is None else self.metadata(adapter).prompt_format
+        return own or self.prompt_format
+
+    def base_fingerprint(self) -> str:
+        """See :func:`swarm_ui.adapter_metadata.fingerprint`."""
+        return fingerprint(self.base_weights().values())
+
     # -- adding, loading, saving --------------------------------------------------------------
 
     def add_adapter(
@@ -97,7 +136,9 @@ class LoraNetwork:
         else:
             self._network = get_peft_model(self._network, config, adapter_name=name)
         self._register(name, self._versions.next(name))
+        self._metadata[name] = AdapterMetadata(prompt_format=self.prompt_format)
         if copy_from is not None:
+            self._metadata[name] = self._metadata[copy_from]
             with torch.no_grad():
                 sources, targets = map(self.adapter_parameters, (copy_from, name))
                 for source, target in zip(sources, targets, strict=True):
@@ -118,6 +159,8 @@ class LoraNetwork:
                     "version; load it when they have ended, or with load_adapter"
                 )
         read = {name: read_adapter(folder / name) for name in numbers}
+        for name in numbers:  # before the first is replaced
+            self._fitting(folder / name)
         for name, number in numbers.items():
             self._replace(folder / name, read[name], name, number)
 
@@ -140,17 +183,31 @@ class LoraNetwork:
         self._remove(name)
 
     def save_adapters(self, folder: Path) -> None:
-        """One sub-folder per adapter, in peft's own format, and their versions."""
+        """One sub-folder per adapter, in peft's own format with metadata, and their versions."""
         folder.mkdir(parents=True, exist_ok=True)
         if isinstance(self._network, PeftModel):
             self._network.save_pretrained(str(folder), selected_adapters=list(self.adapters))
+            base = self.base_fingerprint()
+            for name in self.adapters:
+                known = self._metadata[name]
+                write_metadata(
+                    folder / name,
+                    msgspec.structs.replace(
+                        known,
+                        base_model=self.name,
+                        base_fingerprint=base,
+                        made_by=known.made_by or "swarm-ui",
+                        library_version=installed(["swarm-ui"]).get("swarm-ui", ""),
+                    ),
+                )
         text = json.dumps(self._versions.numbers)
-        (folder / _VERSIONS).write_text(text, encoding="utf-8")
+        (folder / VERSIONS_FILE).write_text(text, encoding="utf-8")
 
     def _replace(self, folder: Path, adapter: PlainAdapter, name: str, number: int) -> str:
         self._check_not_training()
         if name not in self._versions:
             self._check_new(name)
+        metadata = self._fitting(folder)
         # Loaded under a temporary name first, so that a folder that does not fit changes nothing.
         with torch.random.fork_rng(devices=[]):
             try:
@@ -160,7 +217,15 @@ class LoraNetwork:
                 self._load(folder, adapter, name)
             finally:
                 self._delete(_TRIAL)
+        self._metadata[name] = metadata
         return self._register(name, number)
+
+    def _fitting(self, folder: Path) -> AdapterMetadata:
+        """The metadata of an adapter. Raises ``ConfigError`` if its base was another one."""
+        metadata = read_metadata(folder)
+        if metadata.base_fingerprint:
+            metadata.expect_base(folder, self.name, self.base_fingerprint())
+        return metadata
 
     def _load(self, folder: Path, adapter: PlainAdapter, name: str) -> None:
         """Add what was read from a folder, and check that it is plain LoRA that fits."""

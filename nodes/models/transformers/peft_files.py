@@ -21,7 +21,11 @@ from torch import Tensor
 
 from swarm_ui.errors import ConfigError
 
-_CONFIG, _WEIGHTS, _VERSIONS = "adapter_config.json", "adapter_model.safetensors", "versions.json"
+ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
+"""The files of one adapter."""
+VERSIONS_FILE = "versions.json"
+"""Lists the adapters in a folder of several, with their versions."""
+_CONFIG, _WEIGHTS = ADAPTER_FILES
 _PREFIX = "base_model.model."
 _KEY = re.compile(r"base_model\.model\.(?:\w+\.)+lora_[AB]\.weight")
 _LARGEST = 1e6
@@ -114,9 +118,11 @@ def read_versions(folder: Path) -> dict[str, int]:
     Raises:
         ConfigError: there are none, or the file that lists them is damaged.
     """
-    if not (folder / _VERSIONS).is_file():
-        raise ConfigError(f"no adapters in '{folder}': expected {_VERSIONS} there")
-    numbers: dict[str, int] = _decoded(folder / _VERSIONS, dict[str, Annotated[int, Meta(ge=0)]])
+    if not (folder / VERSIONS_FILE).is_file():
+        raise ConfigError(f"no adapters in '{folder}': expected {VERSIONS_FILE} there")
+    numbers: dict[str, int] = _decoded(
+        folder / VERSIONS_FILE, dict[str, Annotated[int, Meta(ge=0)]]
+    )
     return numbers
 
 

@@ -37,15 +37,15 @@ class Stopped(Exception):
         self.run, self.resume, self.cause = run, resume, cause
 
 
-def load_model(config: Config, out: Output) -> Any:
+def load_model(config: Config, out: Output, learned: Sequence[str] = ()) -> Any:
     """Load an in-process model outside the event loop, which would delay Ctrl-C.
 
-    Returns ``None`` for other models.
+    ``learned``: adapters that are to be trained. Returns ``None`` for other models.
     """
     if kind_of(config.model) not in IN_PROCESS:
         return None
     with out.busy(f"loading {config.model.name} …"):
-        return load_in_process(config.model)
+        return load_in_process(config.model, learned)
 
 
 def perform(

@@ -9,7 +9,7 @@ from swarm_ui.cli import flags
 from swarm_ui.cli.commands.outcome import load_model, stoppable
 from swarm_ui.cli.output import Output, facts_table, table
 from swarm_ui.experiment import runs
-from swarm_ui.experiment.models import describe_model
+from swarm_ui.experiment.models import describe_model, learned_adapters
 from swarm_ui.experiment.teams import team_size
 
 
@@ -43,7 +43,7 @@ def _train(run: runs.Run, output: Output) -> int:
     config, folder = run.config, run.folder
 
     def learn() -> Any:
-        model = load_model(config, output)
+        model = load_model(config, output, learned_adapters(config))
         return asyncio.run(runs.train_run(run, model, output.progress, output.warn))
 
     history = stoppable(run, learn)
@@ -80,6 +80,7 @@ def _show_plan(run: runs.Run, output: Output) -> int:
     facts = {
         "environment": config.environment.name,
         "model": describe_model(config.model),
+        "start": config.model.adapters or "new adapters",
         "team": team_size(config.team),
         "iterations": f"{learning.iterations} of {learning.episodes} episodes",
         "update": f"{learning.update.method}, {learning.update.steps} steps an adapter",

@@ -1,0 +1,11 @@
+"""Pretrained language models by name: obtained once, converted, and kept in the user's cache."""
+
+from swarm_ui.nodes.models.pretrained.catalogue import (
+    PRETRAINED,
+    PretrainedModel,
+    find_model,
+    model_folder,
+    pulled_folder,
+)
+
+__all__ = ["PRETRAINED", "PretrainedModel", "find_model", "model_folder", "pulled_folder"]

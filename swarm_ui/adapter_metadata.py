@@ -1,0 +1,122 @@
+"""What an adapter was trained with, in a file beside its weights.
+
+An adapter fits one base model, and answers in the prompt format it was trained with. Peft's own
+``adapter_config.json`` says neither: it names the base by a path.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from swarm_ui.errors import UNREADABLE, ConfigError, brief
+from swarm_ui.storage.durable import write_atomic
+
+METADATA_FILE = "swarm_ui.json"
+"""Name of the file in the folder of an adapter, or of a model."""
+_LONGEST = 65_536
+_SAMPLES = 1024
+"""Values of each tensor that a fingerprint reads."""
+
+_Text = Annotated[str, Meta(max_length=200)]
+
+
+class AdapterMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Facts about an adapter or a model; an empty text: not known."""
+
+    prompt_format: _Text = ""
+    """Name of the format in which its prompts and replies are written, such as ``"compact"``."""
+    base_model: _Text = ""
+    """Name of the model that it was trained on, for people."""
+    base_fingerprint: _Text = ""
+    """:func:`fingerprint` of the weights that it was trained on."""
+    made_by: _Text = ""
+    library_version: _Text = ""
+
+    def expect_base(self, folder: Path, name: str, fingerprint: str) -> None:
+        """Check that the adapter fits a base.
+
+        Args:
+            folder: where the adapter is, for the error.
+            name, fingerprint: of the base; an empty fingerprint fits every adapter.
+
+        Raises:
+            ConfigError: it was trained on other weights.
+        """
+        own = self.base_fingerprint
+        if own and fingerprint and own != fingerprint:
+            raise ConfigError(
+                f"the adapter in '{folder}' was trained on another base model: "
+                f"'{self.base_model or 'without a name'}' (weights {own[:12]}), and this one is "
+                f"'{name}' (weights {fingerprint[:12]}); load it with the model it was trained on"
+            )
+
+    def expect_format(self, folder: Path, prompt_format: str) -> None:
+        """Raise ``ConfigError`` if a format is given and the adapter was trained with another."""
+        own = self.prompt_format
+        if own and prompt_format and own != prompt_format:
+            raise ConfigError(
+                f"the adapter in '{folder}' was trained with the prompt format '{own}', and "
+                f"'{prompt_format}' is asked for; leave the format out, and the adapter's is used"
+            )
+
+
+def read_metadata(folder: Path) -> AdapterMetadata:
+    """The metadata in a folder; all empty if there is no such file.
+
+    Raises:
+        ConfigError: the file cannot be read, or holds something else.
+    """
+    path = folder / METADATA_FILE
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LONGEST + 1)
+    except FileNotFoundError:
+        return AdapterMetadata()
+    except OSError as error:
+        raise ConfigError(f"'{path}' cannot be read: {error}") from error
+    try:
+        if len(data) > _LONGEST:
+            raise ValueError(f"more than {_LONGEST:,} bytes")
+        return msgspec.json.decode(data, type=AdapterMetadata)
+    except UNREADABLE as error:
+        raise ConfigError(f"'{path}' is not the metadata of an adapter: {brief(error)}") from error
+
+
+def write_metadata(folder: Path, metadata: AdapterMetadata) -> None:
+    """Write the metadata of the adapter in a folder. Raises ``OSError``."""
+    text = msgspec.json.format(msgspec.json.encode(metadata), indent=1)
+    write_atomic(folder / METADATA_FILE, text + b"\n")
+
+
+def fingerprint(tensors: Iterable[Any]) -> str:
+    """A short name of a model's weights: equal weights have an equal one.
+
+    From every tensor it takes the shape and 1,024 values at equal distances, rounded to bfloat16,
+    so it takes milliseconds for any size, and is the same in float32 and in bfloat16. Training
+    changes all tensors, so it changes the fingerprint. An edit of single values may not. Names and
+    the order do not count.
+
+    Args:
+        tensors: the weights of torch, without those of adapters.
+
+    Returns:
+        32 hexadecimal digits; empty for quantised weights and weights that are not loaded, which
+        cannot be compared with others.
+    """
+    import torch
+
+    found = set()
+    for tensor in tensors:
+        if tensor.is_meta or not tensor.is_floating_point() or tensor.element_size() < 2:
+            return ""
+        flat = tensor.detach().reshape(-1)
+        sample = flat[:: max(1, flat.numel() // _SAMPLES)][:_SAMPLES].to(torch.bfloat16)
+        values = sample.view(torch.int16).cpu().numpy().astype("<i2").tobytes()
+        found.add(hashlib.sha256(str(tuple(tensor.shape)).encode() + values).digest())
+    return hashlib.sha256(b"".join(sorted(found))).hexdigest()[:32]

@@ -1,0 +1,170 @@
+"""``swarm-ui adapters``: LoRA adapters as folders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from swarm_ui.adapter_metadata import METADATA_FILE, AdapterMetadata
+from swarm_ui.cli import flags
+from swarm_ui.cli.output import Output, table
+from swarm_ui.errors import ConfigError, MissingExtra
+from swarm_ui.experiment.config import ModelSection
+from swarm_ui.experiment.models import IN_PROCESS, SINGLE, kind_of, load_in_process
+from swarm_ui.experiment.teams import agent_names
+from swarm_ui.prompts import FORMATS, format_named
+
+adapters = typer.Typer(help="LoRA adapters: list, import, merge.")
+_Adapter = Annotated[
+    Path, typer.Argument(metavar="ADAPTER", help="folder of one adapter, in peft's format")
+]
+_Out = Annotated[Path, typer.Argument(metavar="OUT", help="folder to write")]
+
+
+@adapters.command("list")
+def list_adapters(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="a run of train, its folder "
+                                           "'adapters', or the folder of one adapter")],
+    json: flags.Json = False,
+) -> int:  # fmt: skip
+    """List the adapters in a folder: version, size, and what they were trained with.
+
+    Example: [bold]swarm-ui adapters list runs/trained[/]
+    """
+    output = Output(machine=json)
+    found = _files().adapters_in(folder)
+    made = table(str(found[0].folder.parent), ["adapter", "version", "rank", "alpha", "parameters",
+                 "MB", "format", "base model"], left=True)  # fmt: skip
+    rows: list[dict[str, object]] = []
+    for facts in found:
+        about = facts.metadata
+        version = "–" if facts.version is None else str(facts.version)
+        base = f"{about.base_model} {about.base_fingerprint[:12]}".strip() or "not known"
+        made.add_row(facts.name, version, str(facts.rank), f"{facts.alpha:g}",
+                     f"{facts.parameters:,}", f"{facts.size / 1e6:.1f}",
+                     about.prompt_format or "–", base)  # fmt: skip
+        rows.append({"name": facts.name, "folder": str(facts.folder), "version": facts.version,
+                     "rank": facts.rank, "alpha": facts.alpha, "parameters": facts.parameters,
+                     "bytes": facts.size, **msgspec.structs.asdict(about)})  # fmt: skip
+    output.show(made)
+    return output.done(adapters=rows)
+
+
+@adapters.command("import")
+def import_adapters(
+    adapter: _Adapter,
+    out: _Out,
+    agents: Annotated[int, typer.Option("--agents", "-a", metavar="N", min=1, max=64,
+                                        help="number of agents, with a copy for each")] = 4,
+    prompt_format: Annotated[str, typer.Option(metavar="NAME", help="format it was trained with, "
+                             "if its folder does not say so",
+                             autocompletion=flags.one_of(*FORMATS))] = "",
+    base: Annotated[str, typer.Option(metavar="MODEL", help="model it was trained on, if its "
+                                      "folder does not say so: smollm2, or a folder")] = "",
+    any_base: Annotated[bool, typer.Option("--any-base", metavar="", help="forget which weights it "
+                        "was trained on, to use it with others")] = False,
+    force: flags.Force = False,
+    json: flags.Json = False,
+    quiet: flags.Quiet = False,
+) -> int:  # fmt: skip
+    """Make one adapter the start of a team: a folder with a copy for each agent.
+
+    The folder is for --adapters of run, eval and train.
+    Example: [bold]swarm-ui adapters import final start --agents 4[/]
+    """
+    output = Output(machine=json, quiet=quiet)
+    _expect_replaceable(out, force)
+    files = _files()
+    if base and any_base:
+        raise ConfigError("--base names the model, and --any-base forgets it; give one of them")
+    if prompt_format:
+        format_named(prompt_format)
+    named = (base, _model_place(base)) if base else None
+    about = files.described(files.one_adapter(adapter), prompt_format=prompt_format, base=named)
+    if any_base:
+        about = msgspec.structs.replace(about, base_fingerprint="")
+    names = agent_names(agents)
+    files.import_adapter(adapter, out, names, about)
+    output.say(f"wrote {out}: {', '.join(names)}{_trained_with(about)}")
+    output.say(f"next: swarm-ui train phone --agents {agents} --adapters {out}"
+               + _model_option(about.base_model))  # fmt: skip
+    return output.done(folder=str(out), adapters=list(names), **msgspec.structs.asdict(about))
+
+
+@adapters.command("merge")
+def merge_adapter(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="base, smollm2, a folder, or "
+                                         "org/name on the Hugging Face Hub")],
+    adapter: _Adapter,
+    out: _Out,
+    force: flags.Force = False,
+    json: flags.Json = False,
+    quiet: flags.Quiet = False,
+) -> int:  # fmt: skip
+    """Write a model with an adapter added to its weights, for --model.
+
+    The adapter's prompt format becomes that of the new model.
+    Example: [bold]swarm-ui adapters merge smollm2 final merged[/]
+    """
+    output = Output(machine=json, quiet=quiet)
+    _expect_replaceable(out, force)
+    facts = _files().one_adapter(adapter)
+    section = ModelSection(name=model, adapters=str(facts.folder))
+    if kind_of(section) not in IN_PROCESS:
+        raise ConfigError(f"'{model}' is not a model of this process; name a folder, or base")
+    with output.busy(f"loading {model} …"):
+        loaded = load_in_process(section)
+    from swarm_ui.nodes.models.transformers.merging import save_merged
+
+    save_merged(loaded, SINGLE, out)
+    output.say(f"wrote {out}")
+    output.say(f"next: swarm-ui run phone contacts-add --model {out}")
+    return output.done(folder=str(out), prompt_format=facts.metadata.prompt_format)
+
+
+def _files() -> Any:
+    """The functions that read adapters, which need the extra."""
+    try:
+        from swarm_ui.nodes.models.transformers import adapter_folders
+    except ImportError as error:
+        raise MissingExtra("train", "reading adapters", error.name or "peft") from error
+    return adapter_folders
+
+
+def _model_place(name: str) -> Path:
+    from swarm_ui.nodes.models.pretrained.catalogue import model_folder
+
+    if name == "base":
+        from swarm_ui.nodes import BASE_AGENT
+
+        return BASE_AGENT
+    return model_folder(name)
+
+
+def _expect_replaceable(out: Path, force: bool) -> None:
+    """Raise ``ConfigError`` if a folder exists and must not be replaced.
+
+    A folder that these commands did not write is never deleted.
+    """
+    flags.expect_new(out, force)
+    ours: Sequence[str] = (METADATA_FILE, "versions.json")
+    empty = out.is_dir() and not any(out.iterdir())
+    if out.exists() and not empty and not any((out / name).is_file() for name in ours):
+        raise ConfigError(
+            f"'{out}' holds other files; --force replaces only what 'swarm-ui adapters' wrote"
+        )
+
+
+def _trained_with(about: AdapterMetadata) -> str:
+    known = [f"prompt format {about.prompt_format}" if about.prompt_format else "",
+             f"base model {about.base_model}" if about.base_model else ""]  # fmt: skip
+    found = [text for text in known if text]
+    return f" ({', '.join(found)})" if found else ""
+
+
+def _model_option(base: str) -> str:
+    return "" if base in ("", "base-agent") else f" --model {base}"
