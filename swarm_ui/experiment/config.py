@@ -51,6 +51,7 @@ class ModelSection(_Section, frozen=True, kw_only=True):
     key_env: str = "OPENAI_API_KEY"
     adapters: str = ""
     prompt_format: Literal["", "json", "compact"] = ""
+    prompt_tokens: Count | None = None
     device: str = "cpu"
     max_calls: Count | None = None
     max_tokens_total: Count | None = None

@@ -91,6 +91,9 @@ def model_findings(
     if section.prompt_format and kind not in ("endpoint", "local"):
         yield ("model", "prompt_format"), (f"'{section.name}' is no language model that reads "
                                            "prompts in a chosen format; leave it out")  # fmt: skip
+    if section.prompt_tokens is not None and kind not in ("endpoint", "local"):
+        yield ("model", "prompt_tokens"), (f"'{section.name}' is no language model whose prompts "
+                                           "can be shortened; leave it out")  # fmt: skip
     adapters, at = section.adapters, ("model", "adapters")
     if kind == "endpoint":
         if section.name == "base":
@@ -174,7 +177,10 @@ def load_in_process(section: ModelSection, learned: Sequence[str] = ()) -> Any:
             from swarm_ui.nodes.models.transformers.causal_model import CausalModel
 
             model: Any = CausalModel.named(
-                section.name, device=section.device, prompt_format=section.prompt_format
+                section.name,
+                device=section.device,
+                prompt_format=section.prompt_format,
+                prompt_tokens=section.prompt_tokens,
             )
         else:
             import torch
@@ -310,7 +316,11 @@ def _endpoint(section: ModelSection) -> Any:
         limits=RateLimits(requests=section.rate_limit, concurrency=section.concurrency),
         retry=RetryPolicy(timeout=section.timeout),
         budget=Budget(section.max_calls, section.max_tokens_total),
-        options=ChatOptions(vision=section.vision, prompt_format=section.prompt_format or "json"),
+        options=ChatOptions(
+            vision=section.vision,
+            prompt_format=section.prompt_format or "json",
+            prompt_tokens=section.prompt_tokens,
+        ),
     )
 
 

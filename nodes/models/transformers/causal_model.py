@@ -7,8 +7,10 @@ Batches, adapters and versions are in :mod:`swarm_ui.nodes.models.transformers.i
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +27,11 @@ from transformers import (
 from swarm_ui.action import Unparsed, parse_action
 from swarm_ui.adapter_metadata import read_metadata
 from swarm_ui.errors import ConfigError, ModelError
-from swarm_ui.model import ChatMessage, Decision, Request
+from swarm_ui.model import ChatMessage, Decision, Dropped, Request
 from swarm_ui.nodes.models.pretrained.catalogue import model_folder
 from swarm_ui.nodes.models.transformers.decoding import Row, accepts
 from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel
-from swarm_ui.prompts import as_chat, format_named
+from swarm_ui.prompts import as_chat, format_named, shortened
 
 _LIKE_A_MARK = re.compile(r"<[^<>\s]{1,60}>|\[[^\[\]\s]{1,60}\]")
 _HEADING = re.compile(r"^\\*(?:system|user|assistant):", re.IGNORECASE | re.MULTILINE)
@@ -68,6 +70,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
         *,
         name: str = "",
         prompt_format: str = "json",
+        prompt_tokens: int | None = None,
     ) -> None:
         """
         Args:
@@ -77,9 +80,13 @@ class CausalModel(InProcessModel[ChatPrompt]):
             prompt_format: how decisions are written and replies are read; see
                 :data:`swarm_ui.prompts.FORMATS`. An adapter may have its own
                 (:meth:`~.LoraNetwork.format_of`).
+            prompt_tokens: the most tokens of the prompt of a decision; longer ones are shortened
+                (:mod:`swarm_ui.prompts.shortening`). ``None``: what the context leaves after the
+                longest reply, at least half of it.
 
         Raises:
-            ConfigError: they do not fit together, there is no end token, or no such format.
+            ConfigError: they do not fit together, there is no end token, or no such format; or
+                ``prompt_tokens`` is not positive.
         """
         if "past_key_values" not in accepts(network):
             raise ConfigError(
@@ -106,7 +113,10 @@ class CausalModel(InProcessModel[ChatPrompt]):
         )
         self.prompt_format = format_named(prompt_format).name
         config = network.config.get_text_config()
-        self._context: int | None = getattr(config, "max_position_embeddings", None)
+        self._context = getattr(config, "max_position_embeddings", None)
+        if prompt_tokens is not None and prompt_tokens < 1:
+            raise ConfigError(f"prompt_tokens must be >= 1, got {prompt_tokens}")
+        self.prompt_tokens = prompt_tokens
 
     @classmethod
     def from_pretrained(
@@ -117,6 +127,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
         dtype: torch.dtype | str = "auto",
         name: str = "",
         prompt_format: str = "json",
+        prompt_tokens: int | None = None,
     ) -> CausalModel:
         """Network and tokenizer as transformers saves them.
 
@@ -127,6 +138,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
             dtype: the type of the weights; ``"auto"``: as saved.
             name: for traces; the folder's by default.
             prompt_format: how decisions are written and replies are read.
+            prompt_tokens: the most tokens of the prompt of a decision.
 
         Raises:
             ConfigError: there is no such model, or not all of its parts.
@@ -153,7 +165,11 @@ class CausalModel(InProcessModel[ChatPrompt]):
                 f"{missing[0]}; save the model again, with all of its files"
             )
         return cls(
-            network.to(device), tokenizer, name=name or place.name, prompt_format=prompt_format
+            network.to(device),
+            tokenizer,
+            name=name or place.name,
+            prompt_format=prompt_format,
+            prompt_tokens=prompt_tokens,
         )
 
     @classmethod
@@ -164,6 +180,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
         device: str = "cpu",
         dtype: torch.dtype | str = "auto",
         prompt_format: str = "",
+        prompt_tokens: int | None = None,
     ) -> CausalModel:
         """A model by the name that ``--model`` takes.
 
@@ -173,6 +190,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
             device, dtype: see :meth:`from_pretrained`.
             prompt_format: how decisions are written and replies are read; empty: as the model's
                 folder says (a merged model was trained with one), else ``"json"``.
+            prompt_tokens: the most tokens of the prompt of a decision.
 
         Raises:
             ConfigError: there is no such model, it was not pulled, or the hub does not answer; or
@@ -187,6 +205,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
             dtype=dtype,
             name=folder.name if folder == Path(name) else name,
             prompt_format=prompt_format or own.prompt_format or "json",
+            prompt_tokens=prompt_tokens,
         )
 
     def save(self, folder: Path, weights: dict[str, Tensor] | None = None) -> None:
@@ -202,21 +221,40 @@ class CausalModel(InProcessModel[ChatPrompt]):
 
     def _read(self, request: Request) -> ChatPrompt:
         form = self.format_of(request.adapter)
-        chat = as_chat(request, format_named(form).chat)
+        chat = partial(self._chat, form)
+        decision = request.decision
+        if decision is None or request.chat is not None:
+            prompt = self._prompt(as_chat(request, chat))
+            if self._context is not None and len(prompt.ids) >= self._context:
+                raise ModelError(
+                    f"the prompt has {len(prompt.ids)} tokens; '{self.name}' accepts at most "
+                    f"{self._context}, its reply included"
+                )
+        else:
+            limit = self._prompt_limit(request)
+            decision, prompt = shortened(decision, limit, chat, self._prompt, _length)
+        return replace(prompt, prompt_format=form, decision=decision)
+
+    def _chat(self, prompt_format: str, decision: Decision) -> tuple[ChatMessage, ...]:
+        return format_named(prompt_format).chat(decision)
+
+    def _prompt_limit(self, request: Request) -> int:
+        """The most tokens of the prompt of a decision."""
+        limits = [sys.maxsize]
+        if self._context is not None:
+            again = request.decision is not None and request.decision.dropped is not None
+            room = max(self._context - request.max_tokens, self._context // 2)
+            limits.append(self._context - 1 if again or self.prompt_tokens is not None else room)
+        if self.prompt_tokens is not None:
+            limits.append(self.prompt_tokens)
+        return min(limits)
+
+    def _prompt(self, chat: Sequence[ChatMessage]) -> ChatPrompt:
         if any(turn.images for turn in chat):
             raise ModelError(
                 f"'{self.name}' reads text only, and the chat has images; "
-                "use an OpenAI-compatible model that can see"
+                "use a model that can see: VisionModel, or an OpenAI-compatible one"
             )
-        prompt = self._prompt(chat)
-        if self._context is not None and len(prompt.ids) >= self._context:
-            raise ModelError(
-                f"the prompt has {len(prompt.ids)} tokens; '{self.name}' accepts at most "
-                f"{self._context}, its reply included"
-            )
-        return replace(prompt, prompt_format=form, decision=request.decision)
-
-    def _prompt(self, chat: Sequence[ChatMessage]) -> ChatPrompt:
         tokenizer = self.tokenizer
         # No content of a turn may hold what ends a turn or begins another.
         turns = [(turn.role, self._marks.sub(_broken, turn.content)) for turn in chat]
@@ -252,6 +290,9 @@ class CausalModel(InProcessModel[ChatPrompt]):
     def _shown(self, prompt: ChatPrompt) -> str:
         return prompt.text
 
+    def _dropped(self, prompt: ChatPrompt) -> Dropped | None:
+        return None if prompt.decision is None else prompt.decision.dropped
+
     def _format(self, prompt: ChatPrompt) -> str:
         return prompt.prompt_format if prompt.decision is not None else "json"
 
@@ -272,6 +313,10 @@ class CausalModel(InProcessModel[ChatPrompt]):
             return self._reply(prompt, action)
         form = format_named(prompt.prompt_format)
         return self._reply(prompt, form.write(read, decision.observation))
+
+
+def _length(prompt: ChatPrompt) -> int:
+    return len(prompt.ids)
 
 
 def _plain(turns: Sequence[tuple[str, str]]) -> str:

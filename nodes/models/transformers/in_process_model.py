@@ -25,7 +25,7 @@ from transformers import PreTrainedModel
 from swarm_ui.action import Unparsed, parse_action
 from swarm_ui.errors import ModelError
 from swarm_ui.message import Usage
-from swarm_ui.model import Completion, Decision, Request
+from swarm_ui.model import Completion, Decision, Dropped, Request
 from swarm_ui.nodes.models.batcher import Batcher
 from swarm_ui.nodes.models.transformers.decoding import Continuation, Row, accepts, generate
 from swarm_ui.nodes.models.transformers.lora_network import PROJECTIONS, LoraNetwork
@@ -69,6 +69,9 @@ class Counters:
 
 class InProcessModel(LoraNetwork, ABC, Generic[P]):
     """A causal language model with named, versioned adapters and batched calls."""
+
+    _context: int | None = None
+    """The most tokens of prompt and reply together; ``None``: not limited, or not known."""
 
     def __init__(
         self,
@@ -126,6 +129,10 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
     def _format(self, prompt: P) -> str:
         """The format of prompts and replies."""
         return "json"
+
+    def _dropped(self, prompt: P) -> Dropped | None:
+        """What the prompt leaves out of its decision."""
+        return None
 
     # -- requests -----------------------------------------------------------------------------
 
@@ -203,6 +210,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
             model=self.name,
             adapter=job.version,
             prompt_format=self._format(job.prompt),
+            dropped=self._dropped(job.prompt),
         )
 
     def _score(self, asked: Sequence[tuple[_Job[P], list[int]]]) -> list[float]:
@@ -237,12 +245,15 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
     def encode(self, decision: Decision, reply: str) -> tuple[list[int], list[int]]:
         """Token ids of the prompt as the model reads it, and of a JSON reply with its end token.
         Raises ``ModelError`` if the reply is not a valid action, or the prompt is too long."""
-        prompt = self._read(Request(decision=decision))
+        # The room for the reply that the run kept is not known; a prompt that fits stays as it is.
+        prompt = self._read(Request(decision=decision, max_tokens=1))
         ids = self._reply(prompt, reply)
         if ids is None:
             action = parse_action(reply)
             reason = action.reason if isinstance(action, Unparsed) else "no valid action"
             raise ModelError(f"cannot encode the reply {reply!r}: {reason}")
+        if self._context is not None and len(prompt.ids) + len(ids) > self._context:
+            prompt = self._read(Request(decision=decision, max_tokens=len(ids)))
         return prompt.ids, ids
 
     def forward_logprobs(
