@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from swarm_ui.nodes.models.openai.settings import ChatOptions, RateLimits, RetryPolicy
     from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
     from swarm_ui.nodes.models.transformers.causal_model import CausalModel
+    from swarm_ui.nodes.models.transformers.vision_model import VisionModel
 
 __all__ = [
     "BASE_AGENT", "AgentNode", "CausalModel", "ChatOptions", "FunctionNode", "LocalModel",
     "MajorityVote", "OpenAIModel", "ProbabilityVote", "RateLimits", "RetryPolicy", "ScriptedModel",
-    "function_node",
+    "VisionModel", "function_node",
 ]  # fmt: skip
 
 _LAZY = {
@@ -34,6 +35,7 @@ _LAZY = {
     "OpenAIModel": "openai.model",
     "RateLimits": "openai.settings",
     "RetryPolicy": "openai.settings",
+    "VisionModel": "transformers.vision_model",
 }
 
 

@@ -18,6 +18,7 @@ from swarm_ui.prompts.shortening import shortened
 from swarm_ui.prompts.spoken import abstains, reason_of, utterance
 from swarm_ui.prompts.transcripts import (
     chat_of,
+    picture_name,
     picture_size,
     transcript,
     with_picture,
@@ -27,8 +28,8 @@ from swarm_ui.prompts.transcripts import (
 __all__ = [
     "FORMATS", "HISTORY", "LONGEST_LABEL", "CompactFormat", "FreeText", "JsonFormat",
     "PromptFormat", "Reply", "abstains", "as_chat", "chat_of", "context", "decision_chat",
-    "format_named", "picture_size", "reason_of", "said", "shortened", "summary", "transcript",
-    "utterance", "with_picture", "with_schema",
+    "format_named", "picture_name", "picture_size", "reason_of", "said", "shortened", "summary",
+    "transcript", "utterance", "with_picture", "with_schema",
 ]  # fmt: skip
 
 FORMATS: dict[str, PromptFormat] = {

@@ -63,6 +63,10 @@ class CausalModel(InProcessModel[ChatPrompt]):
     (``</s>`` becomes ``‹/s>``), and a line like the heading of a turn gets a backslash.
     """
 
+    _network_class: Any = AutoModelForCausalLM
+    _reader_class: Any = AutoTokenizer
+    _what = "causal language model"
+
     def __init__(
         self,
         network: PreTrainedModel,
@@ -101,7 +105,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
                 "the two do not belong together"
             )
         self.tokenizer: Any = tokenizer
-        self._marks = _control_marks(self.tokenizer)
+        self._marks = control_marks(self.tokenizer)
         self._end, stops = _ends(network, self.tokenizer)
         pad_id = self.tokenizer.pad_token_id
         super().__init__(
@@ -109,7 +113,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
             name=name or Path(network.name_or_path or "").name or type(network).__name__,
             pad_id=self._end if pad_id is None else pad_id,
             stops=stops,
-            targets="all-linear",
+            targets=self._adaptable(network),
         )
         self.prompt_format = format_named(prompt_format).name
         config = network.config.get_text_config()
@@ -147,13 +151,13 @@ class CausalModel(InProcessModel[ChatPrompt]):
         if isinstance(folder_or_name, Path) and not place.is_dir():
             raise ConfigError(f"no model in '{place}': there is no such folder")
         try:
-            tokenizer = AutoTokenizer.from_pretrained(str(folder_or_name))
-            loaded: Any = AutoModelForCausalLM.from_pretrained(
+            tokenizer = cls._reader_class.from_pretrained(str(folder_or_name))
+            loaded: Any = cls._network_class.from_pretrained(
                 str(folder_or_name), dtype=dtype, use_safetensors=True, output_loading_info=True
             )
         except _UNLOADABLE as error:
             raise ConfigError(
-                f"no causal language model in '{folder_or_name}': expected config.json, "
+                f"no {cls._what} in '{folder_or_name}': expected config.json, "
                 f"safetensors weights and a tokenizer, as save_pretrained writes them "
                 f"({type(error).__name__}: {' '.join(str(error).split())})"
             ) from error
@@ -208,6 +212,10 @@ class CausalModel(InProcessModel[ChatPrompt]):
             prompt_tokens=prompt_tokens,
         )
 
+    def _adaptable(self, network: PreTrainedModel) -> Sequence[str] | str:
+        """The layers that get an adapter, as peft's ``target_modules``."""
+        return "all-linear"
+
     def save(self, folder: Path, weights: dict[str, Tensor] | None = None) -> None:
         """Weights, configuration and tokenizer (adapters: :meth:`save_adapters`).
 
@@ -255,20 +263,25 @@ class CausalModel(InProcessModel[ChatPrompt]):
                 f"'{self.name}' reads text only, and the chat has images; "
                 "use a model that can see: VisionModel, or an OpenAI-compatible one"
             )
-        tokenizer = self.tokenizer
-        # No content of a turn may hold what ends a turn or begins another.
-        turns = [(turn.role, self._marks.sub(_broken, turn.content)) for turn in chat]
-        if tokenizer.chat_template is None:
-            text = (tokenizer.bos_token or "") + _plain(turns)
-        else:
-            try:
-                text = _templated(tokenizer, turns)
-            except Exception as error:  # a template is a program that may raise anything
-                raise ModelError(
-                    f"the chat template of '{self.name}' refuses this chat "
-                    f"({', '.join(turn.role for turn in chat)}): {error}"
-                ) from error
+        text = self._written([(turn.role, self._unmarked(turn.content)) for turn in chat])
         return ChatPrompt(self._tokens(text), text)
+
+    def _unmarked(self, text: str) -> str:
+        """The content of a turn without what ends a turn or begins another."""
+        return self._marks.sub(_broken, text)
+
+    def _written(self, turns: Sequence[tuple[str, Any]]) -> str:
+        """The turns (role, content) in the chat template."""
+        tokenizer = self.tokenizer
+        if tokenizer.chat_template is None:
+            return (tokenizer.bos_token or "") + _plain(turns)
+        try:
+            return _templated(tokenizer, turns)
+        except Exception as error:  # a template is a program that may raise anything
+            raise ModelError(
+                f"the chat template of '{self.name}' refuses this chat "
+                f"({', '.join(role for role, _ in turns)}): {error}"
+            ) from error
 
     def _tokens(self, text: str, *, literal: bool = False) -> list[int]:
         """The tokens of a text; if ``literal``, none of them is a special one."""
@@ -324,19 +337,20 @@ def _plain(turns: Sequence[tuple[str, str]]) -> str:
     return "\n\n".join([*lines, "Assistant:"])
 
 
-def _templated(tokenizer: Any, turns: Sequence[tuple[str, str]]) -> str:
+def _templated(tokenizer: Any, turns: Sequence[tuple[str, Any]]) -> str:
     chat = [{"role": role, "content": content} for role, content in turns]
     return str(tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True))
 
 
-def _control_marks(tokenizer: Any) -> re.Pattern[str]:
-    """Finds the control tokens of a tokenizer, and what its chat template puts around turns."""
+def control_marks(tokenizer: Any, content: Any = "x") -> re.Pattern[str]:
+    """Finds the control tokens of a tokenizer, and what its chat template puts around turns with
+    this content."""
     added = tokenizer.added_tokens_decoder.values()
     marks = {t.content for t in added if t.special or _LIKE_A_MARK.fullmatch(t.content)}
     if tokenizer.chat_template is not None:
         for roles in (("system", "user", "assistant", "user"), ("user", "assistant", "user")):
             try:
-                shown = _templated(tokenizer, [(role, "x") for role in roles])
+                shown = _templated(tokenizer, [(role, content) for role in roles])
             except Exception:  # it accepts no such chat, so it has no such marks
                 continue
             marks.update(_LIKE_A_MARK.findall(shown))

@@ -290,7 +290,8 @@ def summed_logprobs(network: nn.Module, ids: Tensor, replies: Tensor) -> Tensor:
     few = {"logits_to_keep": keep} if "logits_to_keep" in accepts(network) else {}
     output = network(input_ids=ids[:, :-1], use_cache=False, **few)
     logits = output.logits[:, -keep:].float()
-    wanted = ids[:, first:, None]
+    # Tokens of pictures in a prompt have ids that no logit has.
+    wanted = ids[:, first:, None].clamp(max=logits.shape[-1] - 1)
     gained = logits.log_softmax(-1).gather(2, wanted)[:, :, 0]
     sums: Tensor = (gained * replies[:, first:]).sum(1)
     return sums
