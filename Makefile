@@ -1,6 +1,7 @@
 # make demo    the main job: a team of agents learns to operate a phone
 # make test    ruff, mypy and the tests
 # make check   ruff and mypy only
+# make model   a real language model, SmolLM2-135M-Instruct, into your cache folder (100 MB)
 # make docs    the documentation site, into build/site
 #
 # ARGS goes to the demo or to pytest:   make demo ARGS="--quick"     make test ARGS="-m slow -x"
@@ -20,11 +21,14 @@ PYTHON := $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	then echo $$p; break; fi; done)
 endif
 
-.PHONY: demo test check docs format install constraints clean
+.PHONY: demo model test check docs format install constraints clean
 .DELETE_ON_ERROR:
 
 demo: $(STAMP)
 	$(BIN)/python demos/androidworld_swarm.py $(ARGS)
+
+model: $(STAMP)
+	$(BIN)/swarm-ui models pull smollm2 $(ARGS)
 
 # All checks run even if one fails. mypy runs beside pytest, and its output is printed last.
 test: export OMP_NUM_THREADS = 1

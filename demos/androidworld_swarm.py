@@ -22,7 +22,7 @@ def main() -> int:
     try:
         run = open_run(parse())  # checks all that the run needs before anything is written
         run.train_base_agent()  # stage 1, with --from-scratch
-        if run.settings.over_endpoint or run.settings.env == "androidworld":
+        if run.settings.given_model or run.settings.env == "androidworld":
             report = asyncio.run(evaluate_only(run))
         elif run.settings.env == "miniwob":
             report = asyncio.run(learn_on_pages(run))

@@ -16,6 +16,7 @@ from msgspec import Meta
 
 from swarm_ui.errors import UNREADABLE, ConfigError, brief
 from swarm_ui.storage.durable import write_atomic
+from swarm_ui.storage.run_directory import installed
 
 METADATA_FILE = "swarm_ui.json"
 """Name of the file in the folder of an adapter, or of a model."""
@@ -51,10 +52,21 @@ class AdapterMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
         own = self.base_fingerprint
         if own and fingerprint and own != fingerprint:
             raise ConfigError(
-                f"the adapter in '{folder}' was trained on another base model: "
-                f"'{self.base_model or 'without a name'}' (weights {own[:12]}), and this one is "
+                f"the adapter in '{folder}' does not fit this model: it was trained on another "
+                f"base, '{self.base_model or 'without a name'}' (weights {own[:12]}), and this is "
                 f"'{name}' (weights {fingerprint[:12]}); load it with the model it was trained on"
             )
+
+    def saved_with(self, name: str, fingerprint: str) -> AdapterMetadata:
+        """The metadata of an adapter that this library saves; ``name``, ``fingerprint``: of its
+        base."""
+        return msgspec.structs.replace(
+            self,
+            base_model=name,
+            base_fingerprint=fingerprint,
+            made_by=self.made_by or "swarm-ui",
+            library_version=installed(["swarm-ui"]).get("swarm-ui", ""),
+        )
 
     def expect_format(self, folder: Path, prompt_format: str) -> None:
         """Raise ``ConfigError`` if a format is given and the adapter was trained with another."""

@@ -50,8 +50,11 @@ class Check:
 
 def checks(url: str | None, model: str | None, key_env: str, needed: frozenset[str]) -> list[Check]:
     """All checks; a part that is needed and absent is ``missing``."""
-    parts = (_python(), _extras(), _gpu(), _browser(), _android(), _endpoint(url, model, key_env))
+    here = None if url or os.environ.get("OPENAI_BASE_URL") else model
+    parts = (_python(), _extras(), _gpu(), _models(here), _browser(), _android(),
+             _endpoint(url, model, key_env))  # fmt: skip
     wanted = needed | {"core"} | ({"endpoint"} if url else frozenset())
+    wanted |= {"model"} if here else frozenset()
     return [
         replace(check, state="missing")
         if check.state == "absent" and check.area in wanted
@@ -121,6 +124,27 @@ def _gpu() -> Iterator[Check]:
         found = "Apple (mps)"
     advice = "for large models: a CUDA build of torch, or --url with a model served elsewhere"
     yield _check("gpu", "GPU", cuda or torch.backends.mps.is_available(), found, advice)
+
+
+def _models(named: str | None) -> Iterator[Check]:
+    """The models that have a name; the named one is needed."""
+    from swarm_ui.experiment.config import ModelSection
+    from swarm_ui.experiment.models import describe_model
+    from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED, pulled_folder
+
+    for name, model in PRETRAINED.items():
+        folder = pulled_folder(name)
+        found = f"{model.title} in {folder}" if folder else f"{model.title}: not on this machine"
+        area = "model" if name == named else "pretrained"
+        yield _check(area, name, folder, found, f"swarm-ui models pull {name}")
+    if named is None or named in PRETRAINED:
+        return
+    found, problem = "", ""
+    try:
+        found = describe_model(ModelSection(name=named))
+    except ConfigError as error:
+        problem = str(error)
+    yield _check("model", f"model {named}", not problem, found, problem)
 
 
 def _browser() -> Iterator[Check]:

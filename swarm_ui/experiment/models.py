@@ -174,9 +174,7 @@ def load_in_process(section: ModelSection, learned: Sequence[str] = ()) -> Any:
     try:
         silence_transformers()
         if kind_of(section) == "local":
-            from swarm_ui.nodes.models.transformers.causal_model import CausalModel
-
-            model: Any = CausalModel.named(
+            model: Any = _language_model(section.vision).named(
                 section.name,
                 device=section.device,
                 prompt_format=section.prompt_format,
@@ -198,6 +196,17 @@ def load_in_process(section: ModelSection, learned: Sequence[str] = ()) -> Any:
     elif section.adapters:
         model.load_adapters(folder)
     return model
+
+
+def _language_model(vision: bool) -> Any:
+    """The class of models of transformers that read text, or text and pictures."""
+    if vision:
+        from swarm_ui.nodes.models.transformers.vision_model import VisionModel
+
+        return VisionModel
+    from swarm_ui.nodes.models.transformers.causal_model import CausalModel
+
+    return CausalModel
 
 
 def adapter_names(section: ModelSection, agents: int) -> list[str | None]:

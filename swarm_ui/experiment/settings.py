@@ -16,6 +16,7 @@ from swarm_ui.experiment.config import plain as plain
 EnvironmentName = Literal["phone", "miniwob", "androidworld"]
 Method = Literal["rft", "dpo"]
 Edges = Literal["redraw", "fixed", "learned"]
+PromptFormatName = Literal["", "json", "compact"]
 
 _RANGES: dict[str, tuple[float, float]] = {
     "agents": (1, 12),
@@ -73,6 +74,8 @@ class Settings:
     """Number of evaluation processes in addition to the main process."""
     base_url: str | None = None
     model: str | None = None
+    prompt_format: PromptFormatName = ""
+    """Format of prompts and replies of ``model``; empty: its own."""
     critic_model: str | None = None
     max_calls: int | None = None
 
@@ -87,22 +90,33 @@ class Settings:
             raise ConfigError(f"--density must be between 0 and 1, got {self.density}")
         if self.base_url is not None and self.model is None:
             raise ConfigError("--base-url needs --model NAME, the model the endpoint serves")
-        if self.base_url is None and (self.model or self.critic_model or self.max_calls):
-            raise ConfigError("--model, --critic-model and --max-calls belong to --base-url URL")
-        if self.base_url is not None and (self.from_scratch or self.agent):
-            raise ConfigError("--from-scratch and --agent are for the base agent, not --base-url")
+        if self.base_url is None and (self.critic_model or self.max_calls):
+            raise ConfigError("--critic-model and --max-calls belong to --base-url URL")
+        if self.prompt_format and not self.given_model:
+            raise ConfigError("--prompt-format belongs to --model")
+        if self.given_model and (self.from_scratch or self.agent):
+            raise ConfigError(
+                "--from-scratch and --agent are for the base agent, not for --model or --base-url"
+            )
         if self.from_scratch and self.agent:
             raise ConfigError("--from-scratch trains the base agent: leave out --agent")
 
     @property
     def over_endpoint(self) -> bool:
-        """Whether a served model acts; it is not trained."""
+        """Whether a served model acts."""
         return self.base_url is not None
+
+    @property
+    def given_model(self) -> bool:
+        """Whether a language model acts that is evaluated, and not trained."""
+        return self.model is not None
 
     @property
     def name(self) -> str:
         """The name of the run directory."""
-        return f"{self.env}-endpoint" if self.over_endpoint else self.env
+        if self.over_endpoint:
+            return f"{self.env}-endpoint"
+        return f"{self.env}-model" if self.given_model else self.env
 
 
 def defaults(*, quick: bool, env: EnvironmentName, endpoint: bool) -> Settings:

@@ -15,8 +15,14 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
 
 
 def commands() -> dict[str, Any]:
-    """Every command by name, as typer made it."""
-    found: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    """Every command by name (``"models pull"`` in a group), as typer made it."""
+    found: dict[str, Any] = {}
+    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+        inner = getattr(command, "commands", None)
+        if inner is None:
+            found[name] = command
+        else:
+            found |= {f"{name} {part}": each for part, each in inner.items()}
     return found
 
 

@@ -244,7 +244,7 @@ def test_ctrl_c_while_a_model_is_loaded(
     shell: Shell,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def loaded(section: object) -> object:
+    def loaded(*_: object) -> object:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("swarm_ui.cli.commands.outcome.load_in_process", loaded)

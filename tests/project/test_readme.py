@@ -173,6 +173,8 @@ def test_nothing_is_excused_that_is_not_there() -> None:
     [
         "swarm-ui run phone --rouds 3",
         "swarm-ui fly",
+        "swarm-ui models fly",
+        "swarm-ui models pull --fast smollm2",
         "python demos/nothing.py",
         "python -m benchmarks.studies.windows --no-such-option",
         "make cofee",
@@ -227,7 +229,7 @@ def test_there_is_a_custom_graph() -> None:
 def test_make_targets_exist() -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
     named = set(re.findall(r"^make ([a-z]+)", README, flags=re.MULTILINE))
-    assert named == {"demo", "test"}
+    assert named == {"demo", "model", "test"}
     assert named <= targets
 
 

@@ -69,6 +69,7 @@ SHOWN: dict[tuple[str, str], str] = {
     ("docs/stage1.md", "text"): "calls language models, or a model of gigabytes",
     ("docs/howto/web.md", "text"): "plays WebArena's own sites, with a model behind an endpoint",
     ("docs/edges.md", "text"): "two lines of a loop that test_edges_credit.py runs",
+    ("docs/models.md", "text"): "needs the pretrained model, which tests load with -m slow",
     ("docs/concepts.md", "text"): "a tree of folders",
     ("docs/trace_format.md", "text"): "a table that tests/trace/test_jsonl.py compares",
 }  # fmt: skip
@@ -153,6 +154,11 @@ def _command(words: list[str]) -> str | None:
         return None
     if not words or words[0] not in known:
         return f"no command {words[:1]}"
+    inner = getattr(known[words[0]], "commands", None)
+    if inner is not None:  # a group of commands
+        if len(words) < 2 or words[1] not in inner:
+            return f"no command {words[:2]}"
+        known, words = inner, words[1:]
     try:
         known[words[0]].make_context(words[0], [*words[1:]])
     except Exception as error:  # of click's many kinds

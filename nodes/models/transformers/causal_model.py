@@ -83,7 +83,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
             name: for traces; the network's own by default.
             prompt_format: how decisions are written and replies are read; see
                 :data:`swarm_ui.prompts.FORMATS`. An adapter may have its own
-                (:meth:`~.LoraNetwork.format_of`).
+                (``format_of``).
             prompt_tokens: the most tokens of the prompt of a decision; longer ones are shortened
                 (:mod:`swarm_ui.prompts.shortening`). ``None``: what the context leaves after the
                 longest reply, at least half of it.

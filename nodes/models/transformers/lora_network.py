@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model, set_peft_model_state_dict
 from peft.tuners.lora import LoraLayer
@@ -34,7 +33,6 @@ from swarm_ui.nodes.models.transformers.peft_files import (
     read_adapter,
     read_versions,
 )
-from swarm_ui.storage.run_directory import installed
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 _TRIAL = "on-trial"
@@ -68,6 +66,7 @@ class LoraNetwork:
         self._weights: dict[str, AdapterWeights] = {}
         """Adapters as peft holds them."""
         self._metadata: dict[str, AdapterMetadata] = {}
+        """By the adapter's name, and by version where a leased one was replaced."""
         self._copies: dict[str, AdapterWeights] = {}
         """Older versions that are leased, and copies of adapters in training, by version."""
         self._training: set[str] = set()
@@ -102,11 +101,12 @@ class LoraNetwork:
         }
 
     def metadata(self, adapter: str) -> AdapterMetadata:
-        """What is known about an adapter, by its name or a version (``"agent_2@7"``); of one that
-        was unloaded too. Raises ``ConfigError`` if there never was such an adapter."""
+        """What is known about an adapter, by its name or a version (``"agent_2@7"``); of a leased
+        version also after another was loaded. Raises ``ConfigError`` if there is none."""
+        if adapter in self._metadata:
+            return self._metadata[adapter]
         name = adapter.partition("@")[0]
-        if name not in self._metadata:
-            self._check_known(name)
+        self._check_known(name)
         return self._metadata[name]
 
     def format_of(self, adapter: str | None) -> str:
@@ -189,17 +189,7 @@ class LoraNetwork:
             self._network.save_pretrained(str(folder), selected_adapters=list(self.adapters))
             base = self.base_fingerprint()
             for name in self.adapters:
-                known = self._metadata[name]
-                write_metadata(
-                    folder / name,
-                    msgspec.structs.replace(
-                        known,
-                        base_model=self.name,
-                        base_fingerprint=base,
-                        made_by=known.made_by or "swarm-ui",
-                        library_version=installed(["swarm-ui"]).get("swarm-ui", ""),
-                    ),
-                )
+                write_metadata(folder / name, self._metadata[name].saved_with(self.name, base))
         text = json.dumps(self._versions.numbers)
         (folder / VERSIONS_FILE).write_text(text, encoding="utf-8")
 
@@ -270,8 +260,8 @@ class LoraNetwork:
     def _remove(self, name: str) -> None:
         version, weights = self._versions.current(name), self._weights.pop(name)
         if self._versions.leased(version):
-            self._copies[version] = weights
-        del self._versions.numbers[name]
+            self._copies[version], self._metadata[version] = weights, self._metadata[name]
+        del self._versions.numbers[name], self._metadata[name]
         self._delete(name)
 
     def _delete(self, name: str) -> None:
@@ -360,6 +350,7 @@ class LoraNetwork:
         in_training = map(self._versions.current, self._training)
         if not self._versions.leased(version) and version not in in_training:
             self._copies.pop(version, None)
+            self._metadata.pop(version, None)
 
     # -- in use -------------------------------------------------------------------------------
 

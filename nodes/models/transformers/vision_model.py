@@ -1,8 +1,7 @@
 """Vision-language models of transformers, in this process.
 
 They read chats with pictures, and decisions with the screenshot of the screen. Batches, adapters,
-versions, scores and training are those of :class:`~.causal_model.CausalModel`: a picture is a row
-of tokens, see :mod:`swarm_ui.nodes.models.transformers.picture_tokens`.
+versions, scores and training are those of ``CausalModel``: a picture is a row of tokens, see :mod:`swarm_ui.nodes.models.transformers.picture_tokens`.
 """
 
 from __future__ import annotations
@@ -50,8 +49,8 @@ class VisionModel(CausalModel):
         Args:
             network: of one of :data:`KINDS`.
             processor: of transformers, with a tokenizer and a chat template.
-            name, prompt_format, prompt_tokens: see :class:`~.causal_model.CausalModel`. Tokens of
-                pictures count as any.
+            name, prompt_format, prompt_tokens: see ``CausalModel``. Tokens of pictures count as
+                any.
 
         Raises:
             ConfigError: it is another kind of network or processor, or the two do not fit together.

@@ -35,18 +35,22 @@ screenshots = false       # a PNG in every observation, for models with vision
 published = false         # miniwob: the page's clock and upstream's reward
 
 [model]
-name = "base"             # base: ships with swarm-ui; a folder of a model; script:FILE;
+name = "base"             # base: ships with swarm-ui; smollm2 (swarm-ui models pull smollm2);
+                          # a folder of a model; "org/name" on the Hugging Face Hub; script:FILE;
                           # "module:factory"; or, with url, the name that is served
 url = ""                  # OpenAI-compatible, up to /v1, such as "http://localhost:8000/v1"
 key_env = "OPENAI_API_KEY"  # the variable that holds the key; the key itself never stands here
-adapters = ""             # RUN/adapters of a trained team; "served": the endpoint has them
+adapters = ""             # RUN/adapters of a trained team; the folder of one adapter;
+                          # "served": the endpoint has them
+prompt_format = ""        # json, compact; empty: the adapter's, or else the model's own
+# prompt_tokens = 4000    # longer prompts are shortened; default: what the context leaves
 device = "cpu"            # of a folder's model
 # max_calls = 1000        # the budget: requests, and tokens
 # max_tokens_total = 1000000
 # rate_limit = 10         # requests a second
 concurrency = 16          # requests at once
 timeout = 60.0            # seconds of one attempt
-vision = false            # the model can see: send screenshots
+vision = false            # the model can see: show it screenshots
 
 [team]
 agents = 1

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from swarm_ui.budget import Budget
 from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment
 from swarm_ui.environments.miniwob import MiniWobBrowser
 from swarm_ui.errors import ConfigError, MissingExtra
@@ -24,6 +25,8 @@ from swarm_ui.experiment.progress import ProgressDisplay, counting
 from swarm_ui.experiment.results import Cost, Results
 from swarm_ui.experiment.settings import Settings, plain, restored
 from swarm_ui.nodes.models.openai.model import OpenAIModel
+from swarm_ui.nodes.models.openai.settings import ChatOptions
+from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED, is_hub_name, model_folder
 from swarm_ui.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
@@ -45,7 +48,7 @@ class DemoRun:
     @property
     def resume(self) -> str:
         """The options that continue the run."""
-        trust = " --trust" if self.settings.over_endpoint else ""
+        trust = " --trust" if self.settings.given_model else ""
         return f"--resume {self.directory.path}{trust}"
 
     @property
@@ -132,11 +135,8 @@ def open_run(request: Request) -> DemoRun:
     if request.resume is not None:
         directory = RunDirectory.open_existing(request.resume)
         settings = restored(directory.config(), str(request.resume))
-        if settings.over_endpoint and not request.trust:
-            raise ConfigError(
-                f"the settings in '{request.resume}' would connect to {settings.base_url} with the "
-                "key in OPENAI_API_KEY; give --trust if you know who wrote this folder"
-            )
+        if not request.trust:
+            _expect_harmless(settings, request.resume)
     out = request.out
     if out is not None and out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ConfigError(
@@ -147,6 +147,20 @@ def open_run(request: Request) -> DemoRun:
     if directory is None:
         directory = RunDirectory.create(request.out, name=settings.name, config=plain(settings))
     return DemoRun(settings, directory, ProgressDisplay(), Results.load(directory.path))
+
+
+def _expect_harmless(settings: Settings, folder: Path) -> None:
+    """Raise ``ConfigError`` if the settings of a folder open connections."""
+    would = ""
+    if settings.over_endpoint:
+        would = f"connect to {settings.base_url} with the key in OPENAI_API_KEY"
+    elif settings.model and is_hub_name(settings.model):
+        would = f"download '{settings.model}' from the Hugging Face Hub"
+    if would:
+        raise ConfigError(
+            f"the settings in '{folder}' would {would}; give --trust if you know who wrote this "
+            "folder"
+        )
 
 
 def check_needs(settings: Settings) -> None:
@@ -160,6 +174,8 @@ def check_needs(settings: Settings) -> None:
         device_jobs(settings, AndroidWorldEnvironment().tasks)
     if settings.over_endpoint:
         asyncio.run(_check_endpoint(settings))
+    elif settings.given_model:
+        check_own_model(settings)
     else:
         check_learning(settings)
 
@@ -179,11 +195,7 @@ def check_learning(settings: Settings) -> None:
         raise ConfigError(
             f"--agent: no agent in '{settings.agent}'; make one with demos/train_base_agent.py"
         )
-    for module in ("torch", "transformers", "peft", "safetensors", "matplotlib"):
-        try:
-            __import__(module)
-        except ImportError as error:
-            raise MissingExtra("train", "a model in this process", module) from error
+    _check_extra()
     import torch
 
     torch.set_num_threads(1)
@@ -194,10 +206,34 @@ def check_learning(settings: Settings) -> None:
         LocalModel.load(agent_folder(settings))
 
 
+def check_own_model(settings: Settings) -> None:
+    """Raise ``ConfigError`` if ``--model`` names no language model that can run here."""
+    name = settings.model or ""
+    here = name in PRETRAINED or is_hub_name(name) or (Path(name) / "config.json").is_file()
+    if not here or (Path(name) / "words.json").is_file():
+        raise ConfigError(
+            f"--model: '{name}' is no language model that runs in this process; name smollm2, a "
+            "folder, or org/name on the Hugging Face Hub; a served one needs --base-url too"
+        )
+    _check_extra()
+    model_folder(name)
+
+
+def _check_extra() -> None:
+    for module in ("torch", "transformers", "peft", "safetensors", "matplotlib"):
+        try:
+            __import__(module)
+        except ImportError as error:
+            raise MissingExtra("train", "a model in this process", module) from error
+
+
 @asynccontextmanager
 async def served_model(settings: Settings, name: str | None) -> AsyncIterator[OpenAIModel | None]:
     """The model of that name at the endpoint; ``None`` if none is named."""
-    model = name and OpenAIModel(name, settings.base_url, max_calls=settings.max_calls)
+    options = ChatOptions(prompt_format=settings.prompt_format or "json")
+    model = name and OpenAIModel(
+        name, settings.base_url, budget=Budget(settings.max_calls), options=options
+    )
     try:
         yield model or None
     finally:

@@ -19,6 +19,7 @@ from swarm_ui.experiment.demo.demo_run import DemoRun, served_model
 from swarm_ui.experiment.environments import miniwob, phone
 from swarm_ui.experiment.environments.androidworld import device_jobs
 from swarm_ui.experiment.evaluation import Trial
+from swarm_ui.experiment.models import silence_transformers
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.experiment.teams import Arm, base_arms, endpoint_arms, trained_arms
 from swarm_ui.experiment.workers import WorkerPool
@@ -102,7 +103,7 @@ async def evaluate_only(run: DemoRun) -> Path:
     async with _acting_model(run) as (model, judge), _place(settings, judge) as place:
         run.describe([place.label], {place.split: place.title})
         arms = endpoint_arms(settings)
-        if not settings.over_endpoint:
+        if not settings.given_model:
             arms = [arm for arm in base_arms(settings) if arm.name in _ON_DEVICES]
         trials = [Trial(place.split, arm, place.jobs) for arm in arms]
         seed = derive(settings.seed, "referee")
@@ -230,11 +231,22 @@ async def _place(settings: Settings, judge: OpenAIModel | None) -> AsyncIterator
 async def _acting_model(run: DemoRun) -> AsyncIterator[tuple[Any, OpenAIModel | None]]:
     """The model that acts, and the model that assigns credit, if one is named."""
     settings = run.settings
-    if not settings.over_endpoint:
+    if not settings.given_model:
         from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 
         run.display.say("On AndroidWorld the team is evaluated; stage 2 is not run there.")
         yield LocalModel.load(run.agent), None
+        return
+    if not settings.over_endpoint:
+        run.display.say(
+            f"'{settings.model}' runs in this process: it is evaluated, its weights are not "
+            "trained. One agent against the team."
+        )
+        from swarm_ui.nodes.models.transformers.causal_model import CausalModel
+
+        silence_transformers()
+        own = CausalModel.named(settings.model or "", prompt_format=settings.prompt_format)
+        yield own, None
         return
     run.display.say(
         f"'{settings.model}' is served by an endpoint: it is evaluated, its weights are not "

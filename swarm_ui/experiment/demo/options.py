@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.settings import EDGES, ENVIRONMENTS, METHODS, Settings, defaults
+from swarm_ui.prompts import FORMATS
 
 _ABOUT = """\
 A team of agents learns to operate a phone, and acts on real web pages.
@@ -68,7 +69,7 @@ def parse(arguments: Sequence[str] | None = None) -> Request:
     base = defaults(
         quick=given.get("quick", False),
         env=given.get("env", "phone"),
-        endpoint="base_url" in given,
+        endpoint="base_url" in given or "model" in given,
     )
     if "iterations" in given:
         given["shared_iterations"] = -(-3 * given["iterations"] // 5)
@@ -136,10 +137,13 @@ def _options(full: Settings) -> dict[str, dict[str, tuple[str, dict[str, Any]]]]
             "critic-noise": ("share of the scripted critic's verdicts that are inverted "
                              f"(default: {full.critic_noise})", _SHARE),
         },
-        "a served model instead (evaluated, not trained)": {
+        "a language model instead (evaluated, not trained)": {
             "base-url": ("OpenAI-compatible, up to /v1; the key comes from OPENAI_API_KEY",
                          {"metavar": "URL"}),
-            "model": ("the model that acts", _NAME),
+            "model": ("the model that acts: served by --base-url, or in this process: smollm2, a "
+                      "folder, or org/name on the Hugging Face Hub", _NAME),
+            "prompt-format": ("format of its prompts and replies (default: its own, or else json)",
+                              {"choices": tuple(FORMATS)}),
             "critic-model": ("the model that assigns credit", _NAME),
             "max-calls": ("maximum number of requests", _COUNT),
         },

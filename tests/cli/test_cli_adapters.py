@@ -1,0 +1,139 @@
+"""Adapters as folders on the command line: listed, imported, merged, and where training starts."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from cli_world import LAMP, Shell, shell  # noqa: F401
+from local_models import disturb, untrained
+from safetensors.torch import load_file
+from tiny_llama import save_llama
+
+from swarm_ui.adapter_metadata import METADATA_FILE, read_metadata
+from swarm_ui.nodes import CausalModel
+
+WEIGHTS = "adapter_model.safetensors"
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two base agents, a language model, and an adapter of the first and of the last."""
+    folder = tmp_path_factory.mktemp("models")
+    for name, seed in (("agent", 0), ("other", 1)):
+        untrained(seed).save(folder / name)
+    model = untrained()
+    model.add_adapter("final", rank=2, alpha=4)
+    disturb(model, "final", 1)
+    model.save_adapters(folder / "saved")
+    save_llama(folder / "llama")
+    language = CausalModel.named(str(folder / "llama"), prompt_format="compact")
+    language.add_adapter("final", rank=2)
+    disturb(language, "final", 1)
+    language.save_adapters(folder / "compact")
+    return folder
+
+
+@pytest.fixture
+def here(shell: Shell, models: Path) -> Path:  # noqa: F811
+    shutil.copytree(models, shell.folder, dirs_exist_ok=True)
+    return shell.folder
+
+
+def equal(one: Path, other: Path) -> bool:
+    first, second = load_file(one / WEIGHTS), load_file(other / WEIGHTS)
+    return all(torch.equal(first[key], second[key]) for key in first.keys() | second.keys())
+
+
+def test_an_adapter_is_listed_imported_and_used(shell: Shell, here: Path) -> None:  # noqa: F811
+    listed = shell("adapters list saved --json").json["adapters"]
+    assert [(row["name"], row["version"], row["rank"], row["alpha"]) for row in listed] == [
+        ("final", 1, 2, 4)
+    ]
+    assert listed[0]["base_fingerprint"] and listed[0]["parameters"] > 0
+    assert "final" in shell("adapters list saved/final").out
+
+    done = shell("adapters import saved/final start --agents 2")
+    assert done.code == 0 and "next: swarm-ui train phone --agents 2 --adapters start" in done.err
+    assert equal(here / "start" / "agent_1", here / "saved" / "final")
+    listed = shell("adapters list start --json").json["adapters"]
+    assert [(row["name"], row["version"]) for row in listed] == [("agent_0", 0), ("agent_1", 0)]
+
+    for adapters, names in (("start", ("agent_0@0", "agent_1@0")), ("saved/final", ("team@0",))):
+        out = f"run-{names[0]}"
+        run = f"run {LAMP} light -n 1 --model agent --agents 2 --adapters {adapters} --out {out}"
+        assert shell(run).code in (0, 1)
+        trace = next((here / out / "traces").glob("*.jsonl")).read_text()
+        assert all(f'"{name}"' in trace for name in names)
+
+
+def test_training_starts_from_given_adapters(shell: Shell, here: Path) -> None:  # noqa: F811
+    """Without a step of training, what is saved is what was given."""
+    line = f"train {LAMP} --model agent --agents 2 --rounds 1 --iterations 0 --no-critic"
+    for more, names in (
+        ("--adapters saved/final", ("agent_0", "agent_1")),
+        ("--adapters saved/final --set train.adapters=shared", ("team",)),
+    ):
+        out = f"run-{len(names)}"
+        done = shell(f"{line} {more} --out {out}")
+        assert done.code == 0, done.err
+        saved = sorted(p.parent.name for p in (here / out / "adapters").glob(f"*/{WEIGHTS}"))
+        assert tuple(saved) == names
+        assert all(equal(here / out / "adapters" / name, here / "saved" / "final")
+                   for name in names)  # fmt: skip
+    plan = shell(f"{line} --adapters saved/final --dry-run --json")
+    assert plan.json["start"] == "saved/final"
+
+
+def test_a_merged_model_is_a_model(shell: Shell, here: Path) -> None:  # noqa: F811
+    done = shell("adapters merge agent saved/final merged --json")
+    assert done.code == 0 and done.json["folder"] == "merged"
+    assert shell(f"run {LAMP} light -n 1 --model merged --out run").code in (0, 1)
+    assert shell("adapters merge llama compact/final language").code == 0
+    assert read_metadata(here / "language").prompt_format == "compact"
+    assert shell("adapters merge agent saved/final merged").code == 2  # exists
+    assert shell("adapters merge agent saved/final merged --force").code == 0
+
+
+def test_a_plain_adapter_gets_what_its_folder_does_not_say(
+    shell: Shell,  # noqa: F811
+    here: Path,
+) -> None:
+    (here / "compact" / "final" / METADATA_FILE).unlink()
+    line = "adapters import compact/final start --prompt-format compact --base llama --agents 1"
+    assert shell(line).code == 0
+    about = read_metadata(here / "start" / "agent_0")
+    assert (about.prompt_format, about.base_model) == ("compact", "llama")
+    assert about.base_fingerprint
+    assert shell("adapters import start/agent_0 freed --any-base").code == 0
+    assert read_metadata(here / "freed" / "agent_0").base_fingerprint == ""
+
+
+@pytest.mark.parametrize("line, said", [
+    ("adapters list nowhere", "no adapters in 'nowhere': expected a run of swarm-ui train"),
+    ("adapters list agent", "no adapters in 'agent'"),
+    ("adapters import agent out", "no adapters in 'agent'"),
+    ("adapters import saved/final agent --force", "'agent' holds other files"),
+    ("adapters import saved/final right.txt", "'right.txt' exists"),
+    ("adapters import saved/final out --base other", "trained on another base"),
+    ("adapters import saved/final out --base nowhere", "no model 'nowhere'"),
+    ("adapters import saved/final out --prompt-format xml", "xml"),
+    ("adapters import saved/final out --base agent --any-base", "give one of them"),
+    ("adapters import compact/final out --prompt-format json", "with the prompt format 'compact'"),
+    ("adapters merge other saved/final out", "trained on another base, 'base-agent'"),
+    ("adapters merge llama saved/final out", "does not fit this model"),
+    ("adapters merge script:right.txt saved/final out", "is not a model of this process"),
+    (f"run {LAMP} light --model other --adapters saved/final --out out", "trained on another base"),
+    (f"run {LAMP} light --model llama --adapters compact/final --prompt-format json",
+     "'json' is asked for"),
+    (f"run {LAMP} light --model agent --adapters agent", "no adapters in 'agent'"),
+    (f"run {LAMP} light --model agent --adapters saved --agents 2", "has final, but not agent_0"),
+    (f"train {LAMP} --model agent --agents 2 --adapters saved", "has final, but not agent_0"),
+])  # fmt: skip
+def test_mistakes_are_one_line(shell: Shell, here: Path, line: str, said: str) -> None:  # noqa: F811
+    done = shell(line)
+    assert done.code == 2 and said in done.err
+    assert done.err.count("\n") <= (2 if "--out" in line else 1), done.err
+    assert not (here / "out" / "versions.json").exists()

