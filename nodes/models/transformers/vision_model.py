@@ -1,7 +1,8 @@
 """Vision-language models of transformers, in this process.
 
 They read chats with pictures, and decisions with the screenshot of the screen. Batches, adapters,
-versions, scores and training are those of ``CausalModel``: a picture is a row of tokens, see :mod:`swarm_ui.nodes.models.transformers.picture_tokens`.
+versions, scores and training are those of ``CausalModel``: a picture is a row of tokens, see
+:mod:`swarm_ui.nodes.models.transformers.picture_tokens`.
 """
 
 from __future__ import annotations
