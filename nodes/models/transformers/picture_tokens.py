@@ -229,6 +229,11 @@ class PictureTokens:
         cache = inputs.get("past_key_values")
         carried = getattr(cache, "shifts", None)
         if carried is None:
+            if cache is not None and cache.get_seq_length() > 0:
+                raise ModelError(
+                    "the keys and values of a prompt came without the positions of its pictures; "
+                    "this network cannot continue prompts of other requests"
+                )
             carried = torch.zeros_like(ids[:, :1])
         positions = (positions + carried).expand(3, *ids.shape)
         if pictured:

@@ -22,6 +22,7 @@ from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatMessage, Decision, Request
 from swarm_ui.nodes import CausalModel, VisionModel
 from swarm_ui.nodes.models.transformers import picture_tokens
+from swarm_ui.nodes.models.transformers.kv_cache import KVCache
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.protocols import Trainable
@@ -140,6 +141,18 @@ def encoded(model: VisionModel, decision: Decision, reply: str) -> tuple[list[in
     prompt, said = model.encode(decision, reply)
     assert max(prompt) >= model._pictures.vocabulary > max(said)
     return prompt, said
+
+
+def test_positions_of_pictures_go_with_the_cache() -> None:
+    """Without them, a prompt that is continued would be read at wrong positions."""
+    model = opened("qwen2_vl")
+    ids = torch.tensor([model._read(chats()[0]).ids])
+    cache = KVCache(model.network.config)
+    model.network(input_ids=ids, past_key_values=cache, use_cache=True)
+    assert cache.shifts is not None and int(cache.shifts) < 0
+    cache.shifts = None
+    with pytest.raises(ModelError, match="without the positions of its pictures"):
+        model.network(input_ids=ids[:, -1:], past_key_values=cache, use_cache=True)
 
 
 def test_training_changes_what_it_says_of_a_screenshot() -> None:
