@@ -1,6 +1,6 @@
 """How fast the model in this process answers, and what the team around it costs.
 
-python benchmarks/local_model.py [--quick]
+python benchmarks/local_model.py [--quick] [--model FOLDER [--adapter FOLDER] [--vllm URL]]
 
 The shipped base agent with four adapters (its weights plus noise), on one thread of one core.
 Prints a table; the last line is JSON:
@@ -14,7 +14,9 @@ Prints a table; the last line is JSON:
   environment: agents, graph, parsing, trace, event loop;
 - ``tokens_per_s``: of that rollout, prompt and reply tokens over the whole wall time.
 
-Times are medians of interleaved runs.
+With ``--model``, a language model of transformers is measured too, in compact prompts (with
+``--cpu-time`` in CPU seconds, for a machine that does other work); see
+:mod:`text_model_speed` for its figures. Times are medians of interleaved runs.
 """
 
 from __future__ import annotations
@@ -27,12 +29,14 @@ import statistics
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import msgspec
 import torch
 import transformers
+from text_model_speed import measure_text_model
 
 from swarm_ui.action import Action
 from swarm_ui.environment import Step
@@ -230,7 +234,18 @@ def measure_rollout(model: LocalModel, first: int) -> Rollout:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--quick", action="store_true", help="within a minute, rougher figures")
-    quick = parser.parse_args().quick
+    parser.add_argument("--model", metavar="FOLDER", help="a language model of transformers")
+    parser.add_argument("--adapter", metavar="FOLDER", help="its adapter; else one of noise")
+    parser.add_argument("--vllm", metavar="URL", help="a server of the same model")
+    parser.add_argument("--cpu-time", action="store_true", help="of the language model's figures")
+    given = parser.parse_args()
+    quick = given.quick
+    text = None
+    if given.model is not None:
+        clock = time.process_time if given.cpu_time else time.perf_counter
+        text = measure_text_model(
+            Path(given.model), given.adapter, given.vllm, quick=quick, clock=clock
+        )
     torch.set_num_threads(1)
     transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     model = team_model()
@@ -238,7 +253,7 @@ def main() -> None:
     measure_rollout(model, 0)  # warms up
     rollouts = [measure_rollout(model, EPISODES * k) for k in range(1, 4 if quick else 10)]
     wall = sum(r.wall for r in rollouts)
-    figures = {
+    figures: dict[str, object] = {
         "mixed_vs_one_by_one": round(cpu[ONE_BY_ONE] / cpu[MIXED], 2),
         "mixed_vs_base": round(cpu[BASE] / cpu[MIXED], 3),
         "orchestration_share": round(statistics.median(r.orchestration for r in rollouts), 3),
@@ -264,6 +279,9 @@ def main() -> None:
         "rollout: tokens/s": f"{figures['tokens_per_s']:,}",
         "torch threads": f"{torch.get_num_threads()}",
     }
+    if text is not None:
+        rows |= text.rows
+        figures |= text.figures
     for name, value in rows.items():
         print(f"{name:48}{value:>16}")
     print(json.dumps(figures))

@@ -169,9 +169,9 @@ class Noting(AdapterTrainer):
 
     losses: list[float]
 
-    def _loss(self, *given: Any) -> tuple[Tensor, float | None]:
-        loss, hit = super()._loss(*given)
-        self.losses.append(float(loss.detach()))
+    def _accumulate(self, *given: Any) -> tuple[float, float | None]:
+        loss, hit = super()._accumulate(*given)
+        self.losses.append(loss)
         return loss, hit
 
 

@@ -11,7 +11,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from swarm_ui.experiment.base_agent import BaseAgentConfig, Stage1Bar, make_base_agent
+from swarm_ui.experiment.stage1.base_agent import BaseAgentConfig, Stage1Bar, make_base_agent
 from swarm_ui.optim.stage1.supervised import Stage1Config
 
 

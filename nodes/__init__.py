@@ -15,19 +15,22 @@ from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.nodes.vote import MajorityVote, ProbabilityVote
 
 if TYPE_CHECKING:
+    from swarm_ui.nodes.models.actor_model import ActorModel
     from swarm_ui.nodes.models.openai.model import OpenAIModel
     from swarm_ui.nodes.models.openai.settings import ChatOptions, RateLimits, RetryPolicy
     from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
     from swarm_ui.nodes.models.transformers.causal_model import CausalModel
     from swarm_ui.nodes.models.transformers.vision_model import VisionModel
+    from swarm_ui.nodes.models.vllm.vllm_model import VLLMModel
 
 __all__ = [
-    "BASE_AGENT", "AgentNode", "CausalModel", "ChatOptions", "FunctionNode", "LocalModel",
-    "MajorityVote", "OpenAIModel", "ProbabilityVote", "RateLimits", "RetryPolicy", "ScriptedModel",
-    "VisionModel", "function_node",
+    "BASE_AGENT", "ActorModel", "AgentNode", "CausalModel", "ChatOptions", "FunctionNode",
+    "LocalModel", "MajorityVote", "OpenAIModel", "ProbabilityVote", "RateLimits", "RetryPolicy",
+    "ScriptedModel", "VLLMModel", "VisionModel", "function_node",
 ]  # fmt: skip
 
 _LAZY = {
+    "ActorModel": "actor_model",
     "BASE_AGENT": "tiny_agent.local_model",
     "CausalModel": "transformers.causal_model",
     "ChatOptions": "openai.settings",
@@ -36,6 +39,7 @@ _LAZY = {
     "RateLimits": "openai.settings",
     "RetryPolicy": "openai.settings",
     "VisionModel": "transformers.vision_model",
+    "VLLMModel": "vllm.vllm_model",
 }
 
 

@@ -103,6 +103,7 @@ class AgentNode:
             seed=request.seed,
             prompt_format=completion.prompt_format,
             dropped=completion.dropped,
+            sampled=completion.sampled,
         )
 
 

@@ -12,7 +12,7 @@ import torch
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.node import derive
-from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.config import GUIDE, TeamConfig
 from swarm_ui.optim.credit.assigners.critic import OutcomeCredit
 from swarm_ui.optim.credit.assigners.mixture import TrustedCritic
 from swarm_ui.optim.credit.trust import CriticTrust
@@ -62,12 +62,14 @@ class Collector:
         config: TeamConfig,
         critic: CreditAssigner | None = None,
         adversary: Adversary | None = None,
+        judge: CreditAssigner | None = None,
         on_warning: Callable[[str], None] = lambda _: None,
     ) -> None:
         """See :class:`~swarm_ui.optim.trainer.TeamTrainer` for all arguments."""
         self._graph, self._config = graph, config
         self._make_environment, self._sample_jobs = make_environment, sample_jobs
         self._critic, self._adversary, self._on_warning = critic, adversary, on_warning
+        self._judge = judge or critic
         self.trust = None if critic is None else CriticTrust(config.trust)
         """The learned weight of the critic; ``None``: there is no critic."""
 
@@ -91,7 +93,9 @@ class Collector:
             supervisor = RolloutSupervisor(
                 self._critic,
                 self._adversary,
-                guide=0.0 if self._critic is None else self._config.guide,
+                judge=self._judge,
+                guide=self._guide,
+                grade_negatives=self._config.grade_negatives is not False,
                 trust=self._guidance_trust(),
                 # The word is part of the seed: another one would change every seeded run.
                 seed=derive(self._config.seed, "referee", iteration, number),
@@ -177,6 +181,12 @@ class Collector:
             return GraphPolicy(self._graph, name="training team")
         drawn = (self._graph.with_edges(sample.edges), sample.log_prob)
         return GraphPolicy(lambda task, seed: drawn, name="training team")
+
+    @property
+    def _guide(self) -> float:
+        """The probability of guidance, before the trust in a critic."""
+        default = 0.0 if self._judge is None else GUIDE
+        return default if self._config.guide is None else self._config.guide
 
     def _guidance_trust(self) -> float:
         """Factor of the guidance probability: the critic's weight in the last round.

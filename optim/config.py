@@ -13,11 +13,14 @@ from swarm_ui.optim.credit.assigners.normalise import By
 from swarm_ui.optim.credit.trust import TrustConfig
 from swarm_ui.optim.preferences.pairs import PairConfig
 from swarm_ui.optim.update.adapter_groups import AdapterGroups, check_groups
-from swarm_ui.optim.update.adapter_trainer import UpdateConfig
+from swarm_ui.optim.update.update_config import UpdateConfig, UpdateDefaults, known
 
 EdgeMode = Literal["redraw", "fixed", "learned"]
 EdgeUtility = Literal["decision", "success"]
 TrustMode = Literal["full", "learned"]
+
+GUIDE = 0.7
+"""Probability of guidance if there is a judge and nothing else is set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +30,9 @@ class TeamConfig:
     The paper publishes none of these numbers; the defaults are ours and were found on the
     embedded phone. Its variants are settings: ``update.method="rft"`` ("PO to RFT"), no critic
     ("w/o CR"), ``edges="fixed"`` ("w/o Edge Update").
+
+    Without a critic the outcome is the credit. Guidance and the grading of negatives are settings
+    of their own, which need a judge of single actions.
     """
 
     iterations: int = 5
@@ -39,8 +45,13 @@ class TeamConfig:
     """Episodes at the same time."""
     max_steps: int | None = None
     """Maximum number of steps of an episode; ``None``: the limit of the environment."""
-    guide: float = 0.7
-    """Probability of executing a right proposal where the vote was wrong."""
+    guide: float | None = None
+    """Probability of executing a right proposal where the vote was wrong. The judge says what is
+    right: the critic, or ``TeamTrainer(critic=Critics(judge=...))``. ``None``: 0.7 with a judge, 0
+    without."""
+    grade_negatives: bool | None = None
+    """Whether the judge grades what the adversary wrote, and only wrong actions are kept. If not,
+    all are taken as wrong. ``None``: if there is a judge."""
     critic_trust: TrustMode = "full"
     """``full``: the critic's score is the credit. ``learned``: the credit is a weighted mean of
     the critic's score and the outcome. The weight of each round is learned (see
@@ -70,10 +81,11 @@ class TeamConfig:
     learn from every ``edge_update_interval``-th iteration alone."""
     edge_lr: float = 0.1
     """Change of an edge's probability if its graph is one standard deviation above the others."""
-    update: UpdateConfig = field(default_factory=lambda: UpdateConfig(steps=35))
+    update: UpdateConfig = field(default_factory=UpdateConfig)
     """The update of one adapter in one iteration."""
-    shared_steps: int = 75
-    """Optimiser steps of the shared adapter in each shared iteration."""
+    shared_steps: int | None = None
+    """Optimiser steps of the shared adapter in each shared iteration. ``None``: 75 for models below
+    5 M parameters, else 40."""
     lr_decay: float = 0.5
     """Relative decrease of the learning rate from the first to the last iteration; linear."""
     bootstrap: float = 0.5
@@ -90,6 +102,9 @@ class TeamConfig:
     name: ``{"readers": ("agent_0", "agent_1"), "writers": ("agent_2",)}``."""
     rank: int = 16
     alpha: int = 32
+    lora_layers: tuple[int, ...] | None = None
+    """Numbers of the transformer layers that new adapters change, from 0; ``None``: all. With the
+    upper ones only, the backward pass is shorter."""
     patience: float = 600.0
     """Seconds for which episodes are tried again while a language model cannot be reached. After
     that the run ends with an error and can be resumed."""
@@ -103,7 +118,7 @@ class TeamConfig:
                 ("shared_iterations", self.shared_iterations >= 0, ">= 0"),
                 ("episodes", self.episodes >= 1, ">= 1"),
                 ("concurrency", self.concurrency >= 1, ">= 1"),
-                ("guide", 0 <= self.guide <= 1, "in [0, 1]"),
+                ("guide", self.guide is None or 0 <= self.guide <= 1, "in [0, 1]"),
                 ("critic_trust", self.critic_trust in get_args(TrustMode),
                  f"one of {get_args(TrustMode)}"),
                 ("edges", self.edges in get_args(EdgeMode), f"one of {get_args(EdgeMode)}"),
@@ -114,6 +129,7 @@ class TeamConfig:
                 ("graphs", self.graphs >= (2 if self.edges == "learned" else 1), ">= 1, and >= 2 "
                  "to learn edges"),
                 ("edge_update_interval", self.edge_update_interval >= 1, ">= 1"),
+                ("shared_steps", self.shared_steps is None or self.shared_steps >= 0, ">= 0"),
                 ("lr_decay", 0 <= self.lr_decay <= 1, "in [0, 1]"),
                 ("rehearsal", not (self.rehearsal and self.update.method == "pg"),
                  "0 for method 'pg', which learns from replies, not from pairs"),
@@ -127,14 +143,31 @@ class TeamConfig:
         if wrong:
             raise ConfigError("team training: " + "; ".join(wrong))
 
+    def filled(self, defaults: UpdateDefaults) -> TeamConfig:
+        """These settings, in which those that depend on the model's size are set."""
+        steps = defaults.shared_steps if self.shared_steps is None else self.shared_steps
+        return dataclasses.replace(self, update=self.update.filled(defaults), shared_steps=steps)
+
+    def check_judge(self, judged: bool) -> None:
+        """Raise ``ConfigError`` if a setting needs a judge of single actions and there is none."""
+        needs = ["guide"] * bool(self.guide) + ["grade_negatives"] * bool(self.grade_negatives)
+        if needs and not judged:
+            raise ConfigError(
+                f"team training: {' and '.join(needs)} need someone who says which actions are "
+                "right, and there is neither a judge nor a critic; give "
+                f"TeamTrainer(critic=...), or leave {' and '.join(needs)} out"
+            )
+
     def update_at(self, iteration: int) -> UpdateConfig:
-        """The adapters' update in an iteration, counted from 0."""
+        """The adapters' update in an iteration, counted from 0. Raises ``ConfigError`` if rate or
+        steps are neither given nor :meth:`filled` in."""
         progress = iteration / max(1, self.iterations - 1)
         shared = iteration < self.shared_iterations
+        lr = known(self.update.lr, "update.lr") * (1.0 - self.lr_decay * min(1.0, progress))
+        if not shared:
+            return dataclasses.replace(self.update, lr=lr)
         return dataclasses.replace(
-            self.update,
-            lr=self.update.lr * (1.0 - self.lr_decay * min(1.0, progress)),
-            steps=self.shared_steps if shared else self.update.steps,
+            self.update, lr=lr, steps=known(self.shared_steps, "shared_steps")
         )
 
 

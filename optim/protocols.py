@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -27,9 +28,18 @@ class Trainable(Protocol):
     def pad_id(self) -> int: ...
 
     def add_adapter(
-        self, name: str, rank: int = 16, alpha: float = 32, copy_from: str | None = None
+        self,
+        name: str,
+        rank: int = 16,
+        alpha: float = 32,
+        copy_from: str | None = None,
+        layers: Sequence[int] | None = None,
     ) -> None:
-        """A new adapter: a zero change of the base, or a copy of another adapter."""
+        """A new adapter: a zero change of the base, or a copy of another adapter.
+
+        ``layers``: the numbers of the transformer layers that it changes, from 0; ``None``: all. It
+        is passed only if :attr:`TeamConfig.lora_layers` is set.
+        """
         ...
 
     def adapter_parameters(self, name: str) -> list[nn.Parameter]:
@@ -45,9 +55,15 @@ class Trainable(Protocol):
         """In this context no adapter is in use."""
         ...
 
-    def encode(self, decision: Decision, reply: str) -> tuple[list[int], list[int]]:
-        """Token ids of the prompt, exactly as the policy gets it, and of a JSON reply, exactly as
-        the policy would generate it, with its end token."""
+    def encode(
+        self, decision: Decision, reply: str, *, adapter: str | None = None
+    ) -> tuple[list[int], list[int]]:
+        """Token ids of the prompt, exactly as the policy gets it with this adapter, and of a reply,
+        exactly as the policy would generate it, with its end token.
+
+        A model with an attribute ``encodes_text`` that is true encodes any text. Others need
+        encode only replies that hold a valid action, and raise ``ModelError`` for the rest.
+        """
         ...
 
     def forward_logprobs(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from swarm_ui.action import Action
 from swarm_ui.credit import CreditAssigner
@@ -17,13 +18,23 @@ from swarm_ui.rollout.episodes import Intervention
 from swarm_ui.trace.records import Trace
 
 
+class Critics(NamedTuple):
+    """Who gives credit to messages, and who says which single actions are right."""
+
+    credit: CreditAssigner | None = None
+    """``None``: the outcome is the credit."""
+    judge: CreditAssigner | None = None
+    """For guidance and the grading of negatives; ``None``: the one who gives credit."""
+
+
 class RolloutSupervisor:
     """An intervention for :func:`swarm_ui.rollout.episodes.rollout_many`.
 
     The critic scores every message while the environment is still in the state of the decision.
-    The adversary writes a wrong action against one of the right ones. In a *guided* rollout, a
-    right proposal is executed where the team voted for a wrong one. Guidance is ours, not the
-    paper's: without it an untrained team stops at the first hard step and never sees the next.
+    The judge, which is the critic unless another is given, says which single actions are right: the
+    adversary writes a wrong action against one of them, and in a *guided* rollout one of them is
+    executed where the team voted for a wrong one. Guidance is ours, not the paper's: without it an
+    untrained team stops at the first hard step and never sees the next.
     """
 
     def __init__(
@@ -31,24 +42,34 @@ class RolloutSupervisor:
         critic: CreditAssigner | None,
         adversary: Adversary | None = None,
         *,
+        judge: CreditAssigner | None = None,
         guide: float = 0.0,
+        grade_negatives: bool = True,
         trust: float = 1.0,
         seed: int = 0,
         thresholds: PairConfig | None = None,
     ) -> None:
         """
         Args:
-            critic: ``None``: no credit, no guidance, and the adversary's action is taken as wrong.
+            critic: ``None``: no credit.
             adversary: ``None``: no negatives.
+            judge: says which actions are right; ``None``: the critic does. Without both there is
+                no guidance, the adversary opposes the vote, and its action is taken as wrong.
             guide: probability of executing a right proposal of an agent instead of a wrong vote.
+            grade_negatives: keep only actions of the adversary that the judge finds wrong.
             trust: the critic's weight beside the outcome, in [0, 1]. The probability of guidance
-                is multiplied by it. Below 0.5 the adversary does not use the critic.
+                is multiplied by it. Below 0.5 the adversary does not use the critic. It does not
+                apply to a judge that is not the critic.
             seed: the seed of guidance and adversary. Equal decisions get equal draws.
             thresholds: the credit of right and of wrong actions.
         """
+        if judge is not None and judge is not critic:
+            trust = 1.0
         self._critic, self._adversary = critic, adversary
+        self._judge = judge or critic
         self._guide, self._seed = guide * trust, seed
-        self._grades = trust >= 0.5
+        self._trusted = self._judge is not None and trust >= 0.5
+        self._grades = self._trusted and grade_negatives
         self._limits = thresholds or PairConfig()
         self._written: dict[int, tuple[Trace, list[ScoredAction]]] = {}
 
@@ -58,21 +79,27 @@ class RolloutSupervisor:
         """Credit and guidance for one decision; see
         :class:`swarm_ui.rollout.episodes.Intervene`."""
         rng = random.Random(derive(self._seed, trace.run, trace.seed))
-        if not (self._critic and self._grades) and trace.action is not None:
+        if not self._trusted and trace.action is not None:
             await self._oppose(trace, trace.action, None, rng)
-        if self._critic is None:
+        if self._judge is None:
             return None
         state = environment.snapshot() if isinstance(environment, Restorable) else None
-        table = await self._critic.assign(trace, state)
-        graded = scored_proposals(trace, table.values)
+        table = None if self._critic is None else await self._critic.assign(trace, state)
+        verdicts = table
+        if verdicts is None or self._judge is not self._critic:
+            verdicts = await self._judge.assign(trace, state)
+        graded = scored_proposals(trace, verdicts.values)
         good = [g.action for g in graded if g.credit > self._limits.good_above]
-        if good and self._grades:
+        if good and self._trusted:
             await self._oppose(trace, rng.choice(good), state, rng)
+        execute = self._guidance(trace, graded, good, rng)
+        if table is None:
+            return Intervention(execute=execute)
         return Intervention(
             credit=table.values,
             credit_source=table.source,
             rationale=table.rationale,
-            execute=self._guidance(trace, graded, good, rng),
+            execute=execute,
         )
 
     def negatives(self, trace: Trace) -> Sequence[ScoredAction]:
@@ -100,12 +127,12 @@ class RolloutSupervisor:
     ) -> None:
         if self._adversary is None:
             return
-        critic = self._critic if self._grades else None
+        judge = self._judge if self._grades else None
 
         async def grade(action: Action) -> float | None:
-            if critic is None:
+            if judge is None:
                 return 0.0
-            return await score_of_action(critic, trace, action, state)
+            return await score_of_action(judge, trace, action, state)
 
         context = Decision(observation=trace.observation)
         written = await negative(

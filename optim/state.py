@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.optim.config import TeamConfig, current_names
+from swarm_ui.optim.config import GUIDE, TeamConfig, current_names
 from swarm_ui.optim.credit.trust import CriticTrust
 from swarm_ui.optim.edges.files import load_edges, save_edges
 from swarm_ui.optim.edges.optimizer import EdgeOptimizer
@@ -22,6 +22,8 @@ from swarm_ui.storage.run_directory import append_line, write_atomic
 STATE_VERSION = 1
 _METRICS = "metrics.jsonl"
 _MAY_CHANGE = frozenset({"iterations", "concurrency", "patience"})
+_MAY_CHANGE_IN_UPDATE = frozenset({"micro_batch_tokens", "checkpointing"})
+"""Settings of ``update`` that change the memory of an update and not its gradient."""
 
 
 class TeamState(msgspec.Struct, kw_only=True):
@@ -137,7 +139,7 @@ class TeamStore:
         other = [
             f"{key}: {then.get(key)!r} then, {value!r} now"
             for key, value in self._config.items()
-            if key not in _MAY_CHANGE and then.get(key) != value
+            if key not in _MAY_CHANGE and _lasting(then.get(key)) != _lasting(value)
         ]
         if other:
             raise ConfigError(
@@ -186,7 +188,16 @@ def _filled(given: Mapping[str, object], defaults: Mapping[str, object]) -> dict
     return filled
 
 
+def _lasting(value: object) -> object:
+    """A setting without the parts that may change when a run is resumed."""
+    if not isinstance(value, dict):
+        return value
+    return {key: each for key, each in value.items() if key not in _MAY_CHANGE_IN_UPDATE}
+
+
 def _plain(config: TeamConfig) -> dict[str, object]:
     """The settings as JSON values."""
-    encoded = msgspec.json.encode(dataclasses.asdict(config))
+    # Without a judge, unset guidance is 0 and not `GUIDE`; older versions stored the same number.
+    guide = GUIDE if config.guide is None else config.guide
+    encoded = msgspec.json.encode(dataclasses.asdict(config) | {"guide": guide})
     return msgspec.json.decode(encoded, type=dict[str, object])

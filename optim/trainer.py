@@ -14,6 +14,7 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,10 +42,12 @@ from swarm_ui.optim.preferences.advantages import ScoredReply, scored_replies
 from swarm_ui.optim.preferences.adversary import Adversary
 from swarm_ui.optim.preferences.pairs import PreferencePair, make_pairs
 from swarm_ui.optim.protocols import Trainable
+from swarm_ui.optim.rollout_supervisor import Critics
 from swarm_ui.optim.state import TeamState, TeamStore
 from swarm_ui.optim.training_progress import ProgressReporter
 from swarm_ui.optim.update.adapter_groups import adapters_by_agent, with_adapters
 from swarm_ui.optim.update.team_update import Rehearse, update_team
+from swarm_ui.optim.update.update_config import defaults_of
 from swarm_ui.rollout.episodes import MakeEnvironment
 from swarm_ui.storage.run_lock import only_writer
 from swarm_ui.trace.records import Episode
@@ -70,7 +73,7 @@ class TeamTrainer:
         sample_jobs: SampleJobs,
         *,
         config: TeamConfig | None = None,
-        critic: CreditAssigner | None = None,
+        critic: CreditAssigner | Critics | None = None,
         adversary: Adversary | None = None,
         rehearse: Rehearse | None = None,
         folder: Path | None = None,
@@ -79,25 +82,28 @@ class TeamTrainer:
         """
         Args:
             model: holds the adapters; missing ones are added. The agents of the graph must ask
-                this model.
+                this model, or one that answers with its adapters (``swarm_ui.nodes.ActorModel``).
             graph: the team, with the temperatures, rounds and vote of the rollouts. The agents of
                 ``trainer.graph`` use the adapters that are trained.
             make_environment: see :func:`swarm_ui.rollout.episodes.rollout_many`.
-            sample_jobs: gives training episodes. They must not be episodes of a test.
+            sample_jobs: gives training episodes, which must not be episodes of a test.
             config: settings.
-            critic: gives credit to each message. ``None``: the outcome is the credit of all
-                messages ("w/o CR"), and rollouts are not guided.
+            critic: gives credit to each message, and judges single actions for guidance and for
+                the grading of negatives. ``None``: the outcome is the credit ("w/o CR"), rollouts
+                are not guided, and what the adversary writes is taken as wrong.
+                :class:`~swarm_ui.optim.rollout_supervisor.Critics` separates credit from judging.
             adversary: writes negatives. ``None``: only real mistakes are rejected.
-            rehearse: gives examples of what the agents could do before, for
-                ``TeamConfig.rehearsal``.
+            rehearse: gives examples of earlier abilities, for ``TeamConfig.rehearsal``.
             folder: where checkpoints and ``metrics.jsonl`` are written; ``None``: nowhere.
             callbacks: called while training runs, such as
                 ``Callbacks(on_iteration=TensorBoard(folder / "tensorboard").write)``.
 
         Raises:
-            ConfigError: the adapters do not fit the team, or nothing gives what to rehearse.
+            ConfigError: the adapters do not fit the team, or a setting needs what is missing.
         """
-        self.config = config or TeamConfig()
+        self.config = (config or TeamConfig()).filled(defaults_of(model))
+        credit, judge = critic if isinstance(critic, Critics) else (critic, critic)
+        self.config.check_judge(judged=not (credit is None and judge is None))
         if self.config.rehearsal and rehearse is None:
             raise ConfigError(
                 f"team training: rehearsal is {self.config.rehearsal}, but there are no examples "
@@ -105,11 +111,11 @@ class TeamTrainer:
             )
         self._adapters = adapters_by_agent(graph, self.config.adapters)
         self.model, self.graph = model, with_adapters(graph, self._adapters)
-        self._critic, self._rehearse, self._folder = critic, rehearse, folder
+        self._critic, self._rehearse, self._folder = credit, rehearse, folder
         self._callbacks = callbacks or Callbacks()
         warn = self._callbacks.on_warning
         self._collector = Collector(
-            self.graph, make_environment, sample_jobs, self.config, critic, adversary, warn
+            self.graph, make_environment, sample_jobs, self.config, credit, adversary, judge, warn
         )
         self.edges = EdgeOptimizer(
             EdgeDistribution(graph.agents, density=self.config.density),
@@ -168,7 +174,11 @@ class TeamTrainer:
                 # New adapters draw their weights from torch's global stream.
                 with torch.random.fork_rng(devices=[]):
                     torch.manual_seed(derive(self.config.seed, "adapter", name))
-                    self.model.add_adapter(name, self.config.rank, self.config.alpha)
+                    add = partial(self.model.add_adapter, name, self.config.rank, self.config.alpha)
+                    if self.config.lora_layers is None:
+                        add()
+                    else:
+                        add(layers=self.config.lora_layers)
         return state or TeamState()
 
     async def _iterate(self, iteration: int, progress: ProgressReporter) -> IterationMetrics:

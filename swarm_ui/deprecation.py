@@ -29,7 +29,7 @@ MODULES = {
     "lazy": "trace.reader",
     "limits": "engine.limits",
     "nodes.architecture": "nodes.models.tiny_agent.architecture",
-    "nodes.cache": "nodes.models.transformers.kv_cache",
+    "nodes.cache": "nodes.models.transformers.decoding.kv_cache",
     "nodes.causal": "nodes.models.transformers.causal_model",
     "nodes.local": "nodes.models.tiny_agent.local_model",
     "nodes.openai_model": "nodes.models.openai.model",

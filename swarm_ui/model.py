@@ -69,6 +69,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     part of a run."""
     json_schema: str | None = None
     """JSON schema (as JSON text) the reply must follow, where the model supports it."""
+    pattern: str | None = None
+    """Regular expression that the whole reply must match, where the model supports it (vLLM)."""
 
 
 class Completion(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +90,9 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
     """The format of the text, see :mod:`swarm_ui.prompts`."""
     dropped: Dropped | None = None
     """What the prompt leaves out of the decision; ``None``: nothing."""
+    sampled: tuple[int, ...] = ()
+    """Ids of the sampled tokens, an end token included, where the text alone does not give them:
+    it would be divided into other tokens, or the reply was cut off. Else empty."""
 
 
 @runtime_checkable
@@ -114,6 +119,25 @@ class ScoringModel(ChatModel, Protocol):
 
     async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
         """Log-probability (nats) of each JSON action under its request; ``-inf`` if impossible."""
+        ...
+
+
+@runtime_checkable
+class ChoosingModel(ChatModel, Protocol):
+    """A model that can also weigh a few short replies, such as "yes" and "no"."""
+
+    async def probabilities(
+        self, requests: Sequence[Request], options: Sequence[str]
+    ) -> list[tuple[float, ...]]:
+        """Probability of each option as the reply, among the options only; they sum to 1.
+
+        An option is known by its first token. Requests of one call that begin alike, such as
+        questions about one screen, may share the work for their beginning.
+
+        Raises:
+            ConfigError: there are fewer than two options, or two with the same first token.
+            ModelError: the model cannot answer.
+        """
         ...
 
 

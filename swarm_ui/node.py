@@ -77,6 +77,8 @@ class NodeReply(msgspec.Struct, frozen=True, kw_only=True):
     """The format of the content, see :mod:`swarm_ui.prompts`."""
     dropped: Dropped | None = None
     """What the prompt leaves out of the decision; ``None``: nothing."""
+    sampled: tuple[int, ...] = ()
+    """See :attr:`swarm_ui.model.Completion.sampled`."""
 
 
 class Source(NamedTuple):

@@ -1,38 +1,49 @@
-"""The proposals of all agents, each with its advantage over its group."""
+"""The replies of all agents, each with its advantage over its group."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from swarm_ui.action import Action
 from swarm_ui.model import Decision
 from swarm_ui.optim.credit.assigners.normalise import By, normalise
-from swarm_ui.optim.preferences.grading import credit_by_message
+from swarm_ui.optim.preferences.grading import credit_by_message, unparsed
 from swarm_ui.trace.records import Episode
 
 
 class ScoredReply(msgspec.Struct, frozen=True, kw_only=True):
-    """One proposal, which should become more or less probable in its context."""
+    """One reply, which should become more or less probable in its context."""
 
     node: str
     decision: Decision
     """The context, in the agent's own view."""
-    reply: Action
-    """The action, in the agent's own indices."""
+    reply: Action | None
+    """Its action, in the agent's own indices; ``None``: it holds no valid one."""
     advantage: float
     """Credit relative to the group; above 0: better than the group."""
     source: str = "own"
+    text: str = ""
+    """The reply exactly as the agent said it. Default: the action as JSON, which is the whole reply
+    of the embedded agent."""
+    sampled: tuple[int, ...] = ()
+    """Its token ids, where the text alone does not give them; see
+    :attr:`swarm_ui.model.Completion.sampled`."""
+
+    def __post_init__(self) -> None:
+        if not self.text and self.reply is not None:
+            force_setattr(self, "text", self.reply.json())
 
 
 def scored_replies(
     episodes: Sequence[Episode], *, by: By = "state", scale: bool = True
 ) -> list[ScoredReply]:
-    """The proposals of all scored steps whose advantage is not 0, in order.
+    """The replies of all scored steps whose advantage is not 0, in order.
 
-    Replies without a valid action are left out, because the model is trained on actions in their
-    canonical form. Unscored messages and masked episodes are left out too.
+    Each is the exact text that was sampled, with the ids of its tokens where the text would be
+    divided into others. Unscored messages and masked episodes are left out.
 
     Args:
         episodes: episodes whose ``StepRecord.credit`` is set.
@@ -47,11 +58,18 @@ def scored_replies(
             trace = record.trace
             scored = credit_by_message(trace, matrix or ())
             for call in trace.calls:
-                value, said = scored.get(call.message), trace.message(call.message).action
+                value, message = scored.get(call.message), trace.message(call.message)
+                said = message.action
                 own = None if said is None else trace.view(call).from_screen(said)
-                if own is not None and value:
-                    decision = trace.decision(call)
+                if value and (own is not None or unparsed(trace, call)):
                     found.append(
-                        ScoredReply(node=call.node, decision=decision, reply=own, advantage=value)
+                        ScoredReply(
+                            node=call.node,
+                            decision=trace.decision(call),
+                            reply=own,
+                            advantage=value,
+                            text=message.content,
+                            sampled=call.sampled,
+                        )
                     )
     return found

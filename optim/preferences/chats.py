@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from swarm_ui.action import Abstain, Action
-from swarm_ui.model import Decision
-from swarm_ui.prompts import decision_chat
+from swarm_ui.errors import TraceError
+from swarm_ui.model import ChatMessage, Decision
+from swarm_ui.prompts import chat_of, decision_chat, format_named
 
 if TYPE_CHECKING:
     from swarm_ui.optim.preferences.pairs import PreferencePair
@@ -45,15 +46,52 @@ def quiz(drawn: QuestionSample) -> dict[str, Any]:
     return {"kind": "question", "level": 1, "messages": turns}
 
 
-def pair(found: PreferencePair) -> dict[str, Any]:
-    """A preference pair, in TRL's conversational form."""
-    out: dict[str, Any] = {
-        "node": found.node,
-        "weight": found.weight,
-        "source": found.source,
-        "prompt": prompt(found.decision),
-        "chosen": [reply(found.chosen)],
-    }
-    if found.rejected is not None:
-        out["rejected"] = [reply(found.rejected)]
-    return out
+def pair(found: PreferencePair, prompt_format: str | None = None) -> dict[str, Any]:
+    """A preference pair, in one of TRL's forms.
+
+    The prompt is the one that was used, and the replies are exactly those that are learned from. A
+    prompt that was sent as a chat gives TRL's conversational form; one that was read as plain text
+    (by a model in this process) gives the plain form, with texts instead of turns. Pictures are
+    left out.
+
+    Args:
+        found: the pair.
+        prompt_format: write the decision and both replies anew in this format, in the
+            conversational form, to train another model; replies without a valid action stay as
+            they are.
+    """
+    out: dict[str, Any] = {"node": found.node, "weight": found.weight, "source": found.source}
+    good, bad = found.chosen_text, found.rejected_text
+    if prompt_format is None:
+        turns = _turns(found)
+    else:
+        turns = format_named(prompt_format).chat(found.decision)
+        good = _rewritten(found, found.chosen, good, prompt_format)
+        if found.rejected is not None and bad is not None:
+            bad = _rewritten(found, found.rejected, bad, prompt_format)
+    if turns is None:
+        out |= {"prompt": found.prompt, "chosen": good}
+        return out if bad is None else out | {"rejected": bad}
+    out["prompt"] = [{"role": turn.role, "content": turn.content} for turn in turns]
+    out["chosen"] = [_said(good)]
+    return out if bad is None else out | {"rejected": [_said(bad)]}
+
+
+def _said(text: str) -> dict[str, str]:
+    return {"role": "assistant", "content": text}
+
+
+def _turns(found: PreferencePair) -> tuple[ChatMessage, ...] | None:
+    """The chat that was sent; ``None``: the model read plain text."""
+    if not found.prompt:
+        return format_named(found.prompt_format).chat(found.decision)
+    png = found.decision.observation.png
+    try:
+        return chat_of(found.prompt, pictures=() if png is None else (png,))
+    except TraceError:
+        return None
+
+
+def _rewritten(found: PreferencePair, action: Action, text: str, prompt_format: str) -> str:
+    reason = format_named(found.prompt_format).reason(text)
+    return format_named(prompt_format).write(action, found.decision.observation, reason)

@@ -9,7 +9,8 @@ import msgspec
 from swarm_ui.action import Action, ActionKey
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.message import Message
-from swarm_ui.trace.records import Trace
+from swarm_ui.prompts import format_named
+from swarm_ui.trace.records import Call, Trace
 
 CreditMatrix = Sequence[Sequence[float | None]]
 """``[rounds, agents]`` as in ``StepRecord.credit``; ``None`` = unscored."""
@@ -20,6 +21,8 @@ class ScoredAction(msgspec.Struct, frozen=True, kw_only=True):
 
     action: Action
     credit: float
+    reason: str = ""
+    """The reason that an agent gave for it; empty: none is known."""
 
 
 def credit_by_message(trace: Trace, credit: CreditMatrix) -> dict[str, float]:
@@ -34,16 +37,35 @@ def credit_by_message(trace: Trace, credit: CreditMatrix) -> dict[str, float]:
 
 
 def scored_proposals(trace: Trace, credit: CreditMatrix) -> list[ScoredAction]:
-    """Distinct scored proposals of a decision in the order they were made, with mean credit."""
+    """Distinct scored proposals of a decision in the order they were made, with mean credit and
+    the first reason that was given."""
     values = credit_by_message(trace, credit)
-    found: dict[ActionKey, list[tuple[Action, float]]] = {}
+    found: dict[ActionKey, list[Message]] = {}
     for message in trace.messages:
         if message.action is not None and message.id in values:
-            found.setdefault(message.action.key, []).append((message.action, values[message.id]))
+            found.setdefault(message.action.key, []).append(message)
     return [
-        ScoredAction(action=said[0][0], credit=sum(v for _, v in said) / len(said))
+        ScoredAction(
+            action=said[0].action,
+            credit=sum(values[m.id] for m in said) / len(said),
+            reason=next(filter(None, map(reason_given, said)), ""),
+        )
         for said in found.values()
+        if said[0].action is not None
     ]
+
+
+def reason_given(message: Message) -> str:
+    """The reason in a message that proposes an action; empty if it gives none."""
+    return format_named(message.prompt_format).reason(message.content)
+
+
+def unparsed(trace: Trace, call: Call) -> bool:
+    """Whether the agent said something that holds no valid action. Failures of the call, and
+    messages that say that there is nothing to propose, are not such replies."""
+    message = trace.message(call.message)
+    invalid = message.action is None and message.error is not None and call.error is None
+    return invalid and bool(message.content or call.prompt)  # a model may say nothing at all
 
 
 async def score_of_action(

@@ -2,7 +2,15 @@
 
 A right action of an agent is preferred to a wrong action that another agent proposed at this step,
 or that an adversary wrote. A wrong action of an agent is rejected in favour of a right action of
-another agent. Actions of other agents are mapped into the agent's own view.
+another agent.
+
+What is learned are whole replies. A reply of the agent itself is the exact text that it said, with
+its reason. Actions of other agents are mapped into the agent's own view, and written as this agent
+would have said them, in its own prompt format:
+
+- a colleague's action with the reason that a colleague gave for it, if any did;
+- an adversary's action with the reason of the reply that it is rejected for, so that the two sides
+  differ in the action alone, and having a reason is not what is learned.
 """
 
 from __future__ import annotations
@@ -12,12 +20,20 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from swarm_ui.action import Action, ActionKey
 from swarm_ui.agent_view import View
 from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
-from swarm_ui.optim.preferences.grading import ScoredAction, credit_by_message, scored_proposals
+from swarm_ui.optim.preferences.grading import (
+    ScoredAction,
+    credit_by_message,
+    reason_given,
+    scored_proposals,
+    unparsed,
+)
+from swarm_ui.prompts import format_named
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 
 
@@ -36,6 +52,22 @@ class PreferencePair(msgspec.Struct, frozen=True, kw_only=True):
     """Credit of the chosen minus that of the rejected."""
     source: str = ""
     """Where each side comes from, such as ``"own > adversary"``."""
+    chosen_text: str = ""
+    """The reply with the chosen action, as the agent says it. Default: the action as JSON, which is
+    the whole reply of the embedded agent."""
+    rejected_text: str | None = None
+    """The reply with the rejected action. If ``rejected`` is ``None``, it is a reply that holds no
+    valid action; ``None``: there is no rejected side."""
+    prompt: str = ""
+    """The exact prompt of the call, as the agent's model read it; empty: there was no call."""
+    prompt_format: str = "json"
+    """The format of both replies, see :mod:`swarm_ui.prompts`."""
+
+    def __post_init__(self) -> None:
+        if not self.chosen_text:
+            force_setattr(self, "chosen_text", self.chosen.json())
+        if self.rejected is not None and self.rejected_text is None:
+            force_setattr(self, "rejected_text", self.rejected.json())
 
 
 Negatives = Callable[[Trace], Sequence[ScoredAction]]
@@ -117,16 +149,17 @@ class _StepPairs:
 
     def _pair(self, call: Call) -> PreferencePair | None:
         credit = self.credit[call.message]
-        said = self.trace.message(call.message).action
-        own = None if said is None else ScoredAction(action=said, credit=credit)
-        view = self.trace.view(call)
-        if own is not None and credit > self.config.good_above:
+        message = self.trace.message(call.message)
+        said, view = message.action, self.trace.view(call)
+        if said is not None and credit > self.config.good_above:
+            own = ScoredAction(action=said, credit=credit, reason=reason_given(message))
             return self._with_mistake(call, view, own)
         if credit < self.config.bad_below and self.config.corrections:
             chosen, _ = self._pick([(g, "colleague") for g in self.good], view, avoid=said)
-            return (
-                None if chosen is None else self._made(call, view, chosen, own, "colleague > own")
-            )
+            if chosen is None:
+                return None
+            wrong = None if said is None else ScoredAction(action=said, credit=credit)
+            return self._made(call, view, chosen, wrong, "colleague > own")
         return None
 
     def _with_mistake(self, call: Call, view: View, own: ScoredAction) -> PreferencePair | None:
@@ -134,7 +167,9 @@ class _StepPairs:
         if not self.bad and self.rng.random() >= self.config.easy_share:
             return None
         mistakes = [(g, "mistake") for g in self.bad]
-        written = [(g, "adversary") for g in self.adversarial]
+        written = [
+            (msgspec.structs.replace(g, reason=own.reason), "adversary") for g in self.adversarial
+        ]
         if mistakes and written:
             pool = written if self.rng.random() < self.config.adversary_share else mistakes
         else:
@@ -166,6 +201,14 @@ class _StepPairs:
         bad = None if rejected is None else view.from_screen(rejected.action)
         if good is None:
             return None
+        message = self.trace.message(call.message)
+        form, screen = format_named(message.prompt_format), view.observation
+        corrected = source == "colleague > own"
+        bad_text = None
+        if corrected and (bad is not None or unparsed(self.trace, call)):
+            bad_text = message.content
+        elif rejected is not None and bad is not None:
+            bad_text = form.write(bad, screen, rejected.reason)
         against = rejected.credit if rejected is not None and bad is not None else 0.0
         return PreferencePair(
             node=call.node,
@@ -174,6 +217,10 @@ class _StepPairs:
             rejected=bad,
             weight=chosen.credit - against,
             source=source,
+            chosen_text=form.write(good, screen, chosen.reason) if corrected else message.content,
+            rejected_text=bad_text,
+            prompt=call.prompt,
+            prompt_format=form.name,
         )
 
 
@@ -183,6 +230,12 @@ def _unique(pairs: Sequence[PreferencePair]) -> list[PreferencePair]:
     for pair in pairs:
         key = (pair.node, pair.decision, pair.chosen.key)
         before = kept.get(key)
-        if before is None or (before.rejected is None and pair.rejected is not None):
+        if before is None or _says_more(pair, before):
             kept[key] = pair
     return list(kept.values())
+
+
+def _says_more(pair: PreferencePair, before: PreferencePair) -> bool:
+    """Whether a pair has a rejected action, or else a rejected reply, and another has none."""
+    sides = [(p.rejected is not None, p.rejected_text is not None) for p in (before, pair)]
+    return sides[0] < sides[1]

@@ -1,12 +1,10 @@
-"""Stage 1 from the command line.
+"""The old commands of stage 1; use ``swarm-ui export`` and ``swarm-ui finetune``.
 
 python -m swarm_ui.optim.stage1 counts   CORPUS
 python -m swarm_ui.optim.stage1 export   CORPUS FORMAT OUT
 python -m swarm_ui.optim.stage1 finetune MODEL CORPUS OUT [--set max_length=8192 --set method=full]
 
-``finetune`` also runs in several processes (``--multi_gpu`` is accelerate's name for that, also
-without GPUs):
-accelerate launch --multi_gpu --num_processes 2 -m swarm_ui.optim.stage1 finetune MODEL CORPUS OUT
+They will be removed in the next version.
 """
 
 from __future__ import annotations
@@ -22,11 +20,18 @@ import msgspec
 from swarm_ui.errors import ConfigError, SwarmError
 from swarm_ui.optim.stage1 import FORMATS, FinetuneConfig, export, finetune, totals
 
+_NEW = {
+    "counts": "swarm-ui export CORPUS counts",
+    "export": "swarm-ui export CORPUS FORMAT --out OUT",
+    "finetune": "swarm-ui finetune MODEL CORPUS OUT",
+}
 _SETTINGS = ", ".join(FinetuneConfig.__struct_fields__)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _options().parse_args(arguments)
+    new = _NEW[options.command]
+    print(f"warning: this command will be removed; use: {new}", file=sys.stderr)
     try:
         if options.command == "counts":
             written = msgspec.json.encode(totals(options.corpus))

@@ -6,8 +6,6 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Literal, get_args
 
 import msgspec
 import torch
@@ -24,66 +22,21 @@ from swarm_ui.optim.update.batches import (
     encode_pairs,
     encode_replies,
     lengths_of,
+    micro_batches,
     pad,
     schedule,
 )  # fmt: skip
-from swarm_ui.optim.update.losses import (
-    divergence,
-    dpo_loss,
-    ipo_loss,
-    margin,
-    nll_loss,
-    policy_gradient_loss,
+from swarm_ui.optim.update.objective import Totals, part_loss
+from swarm_ui.optim.update.training_mode import memory_in_use_mb, training_mode
+from swarm_ui.optim.update.update_config import (
+    Method,
+    Reference,
+    UpdateConfig,
+    defaults_of,
+    known,
 )
 
-Method = Literal["dpo", "ipo", "rft", "pg"]
-Reference = Literal["start", "base"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateConfig:
-    """One update of an adapter. The paper gives none of these numbers; the defaults are ours."""
-
-    method: Method = "dpo"
-    """``dpo`` and ``ipo`` learn from preference pairs, ``rft`` from the likelihood of chosen
-    replies only (the paper's "PO to RFT"), and ``pg`` from the agents' own replies with their
-    advantages."""
-    steps: int = 75
-    """Optimiser steps. They do not depend on the number of pairs, so that variants are compared at
-    equal work."""
-    batch_size: int = 32
-    lr: float = 3e-3
-    warmup: int = 10
-    """Steps of linear warm-up. Then the rate falls linearly to ``floor * lr``."""
-    floor: float = 0.05
-    beta: float = 0.05
-    """The ``beta`` of DPO and IPO. On the embedded phone (validation seeds, one run each) 0.2
-    gained 1 and 0.05 gained 10 points over the base agent. With ``pg``: weight of the divergence
-    from the reference."""
-    nll_weight: float = 1.0
-    """Weight of the supervised term beside DPO or IPO. It prevents a collapse of the likelihood."""
-    clip: float = 0.2
-    """``pg``: the importance ratio is clipped to 1 ± ``clip``."""
-    reference: Reference = "start"
-    """The adapter at the start of the update, or the base model without adapters."""
-    unique: bool = True
-    """Use each prompt with its chosen reply once, even if several agents have it."""
-    max_grad_norm: float = 1.0
-    betas: tuple[float, float] = (0.9, 0.98)
-
-    def __post_init__(self) -> None:
-        for name, known in (("method", get_args(Method)), ("reference", get_args(Reference))):
-            if getattr(self, name) not in known:
-                raise ConfigError(f"{name} must be one of {known}, got {getattr(self, name)!r}")
-        if self.steps < 0 or self.batch_size < 1 or self.lr <= 0 or self.beta <= 0:
-            raise ConfigError("steps must be >= 0, batch_size >= 1, lr and beta > 0")
-        if not 0 < self.clip < 1:
-            raise ConfigError(f"clip must be in (0, 1), got {self.clip}")
-
-    def rate(self, step: int) -> float:
-        """Learning rate of a step, counted from 0."""
-        warm = min(1.0, (step + 1) / max(1, self.warmup))
-        return self.lr * warm * max(self.floor, 1.0 - step / max(1, self.steps))
+__all__ = ["AdapterTrainer", "Method", "Reference", "UpdateConfig", "UpdateStats"]
 
 
 class UpdateStats(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,14 +55,25 @@ class UpdateStats(msgspec.Struct, frozen=True, kw_only=True):
     without rejected replies."""
     seconds: float
     cpu_seconds: float
+    micro_batches: int = 0
+    """Forwards and backwards of all steps; more than ``steps`` if batches were divided."""
+    largest_forward: int = 0
+    """Most tokens of one forward with a backward, padding included."""
+    peak_memory_mb: float | None = None
+    """Most memory in use between a forward and its backward, in 2**20 bytes: allocated on a GPU,
+    resident of the process on a CPU. ``None``: unknown, or nothing was trained."""
 
 
 class AdapterTrainer:
     """Updates adapters of one :class:`~swarm_ui.optim.protocols.Trainable`."""
 
     def __init__(self, model: Trainable, config: UpdateConfig | None = None) -> None:
+        """``config``: its rate, steps and micro-batches have the model's defaults if not set."""
         self.model = model
-        self.config = config or UpdateConfig()
+        defaults = defaults_of(model)
+        self.config = (config or UpdateConfig()).filled(defaults)
+        self._limit = self.config.micro_batch_tokens or defaults.micro_batch_tokens
+        self._device = next(model.module.parameters()).device
 
     def fit(
         self,
@@ -127,35 +91,39 @@ class AdapterTrainer:
         Raises:
             LearningError: a loss or a gradient was not a number. The adapter is restored.
         """
-        settings = self.config
+        settings, steps = self.config, known(self.config.steps, "steps")
         began = (time.perf_counter(), time.process_time())
-        task = _encoded(self.model, examples, settings)
-        losses, hits = list[float](), list[float]()
-        if task and settings.steps:
+        task = _encoded(self.model, examples, settings, adapter)
+        done = _Progress()
+        if task and steps:
             stream = rng.getrandbits(63)
             batches = schedule(
                 lengths_of([example.chosen for example in task]),
-                steps=settings.steps,
+                steps=steps,
                 batch_size=settings.batch_size,
                 rng=rng,
             )
-            references = self._references(adapter, task, batches)
-            # Dropout draws from torch's global stream, so that is seeded inside.
-            with torch.random.fork_rng(devices=[]), self.model.activate(adapter):
-                torch.manual_seed(stream)
-                with _restored_on_error(self.model.adapter_parameters(adapter)):
-                    losses, hits = self._loop(adapter, task, batches, references)
+            with training_mode(self.model.module, settings):
+                references = self._references(adapter, task, batches)
+                # Dropout draws from torch's global stream, so that is seeded inside.
+                with torch.random.fork_rng(devices=[]), self.model.activate(adapter):
+                    torch.manual_seed(stream)
+                    with _restored_on_error(self.model.adapter_parameters(adapter)):
+                        self._loop(adapter, task, batches, references, done)
             self.model.bump(adapter)
-        last, first = _quarter(losses)
+        last, first = _quarter(done.losses)
         return UpdateStats(
             adapter=adapter,
             pairs=len(task),
-            steps=len(losses),
+            steps=len(done.losses),
             loss=last,
             first_loss=first,
-            accuracy=_quarter(hits)[0],
+            accuracy=_quarter(done.hits)[0],
             seconds=time.perf_counter() - began[0],
             cpu_seconds=time.process_time() - began[1],
+            micro_batches=done.parts,
+            largest_forward=done.largest,
+            peak_memory_mb=done.peak_mb,
         )
 
     def _loop(
@@ -164,57 +132,54 @@ class AdapterTrainer:
         task: Sequence[Example],
         batches: Sequence[Sequence[int]],
         references: Tensor | None,
-    ) -> tuple[list[float], list[float]]:
+        done: _Progress,
+    ) -> None:
         settings = self.config
         parameters = self.model.adapter_parameters(adapter)
         optimizer = torch.optim.AdamW(
-            parameters, lr=settings.lr, betas=settings.betas, weight_decay=0.0
+            parameters, lr=known(settings.lr, "lr"), betas=settings.betas, weight_decay=0.0
         )
-        losses, hits = list[float](), list[float]()
         for step, rows in enumerate(batches):
-            loss, hit = self._loss(task, rows, references)
-            self._check_finite("loss", loss.detach(), adapter, step)
             optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss, hit = self._accumulate(adapter, step, [task[row] for row in rows],
+                                         None if references is None else references[:, list(rows)],
+                                         done)  # fmt: skip
             norm = nn.utils.clip_grad_norm_(parameters, settings.max_grad_norm)
             self._check_finite("gradient's norm", norm, adapter, step)
             for group in optimizer.param_groups:
                 group["lr"] = settings.rate(step)
             optimizer.step()
-            losses.append(float(loss.detach()))
-            hits += [] if hit is None else [hit]
-        return losses, hits
+            done.losses.append(loss)
+            done.hits += [] if hit is None else [hit]
 
-    def _loss(
-        self, task: Sequence[Example], rows: Sequence[int], references: Tensor | None
-    ) -> tuple[Tensor, float | None]:
-        """Loss of one batch, and the share of its pairs whose margin is above 0."""
-        settings = self.config
-        chosen = [task[row].chosen for row in rows]
-        weight = torch.tensor([task[row].weight for row in rows])
-        if references is None:
-            sums, tokens = self._forward(chosen)
-            return nll_loss(sums, tokens, weight=weight.to(sums.device)), None
-        if settings.method == "pg":
-            sums, tokens = self._forward(chosen)
-            old, reference = references[:, list(rows)].to(sums.device)
-            advantage = weight.to(sums.device)
-            loss = policy_gradient_loss(sums, old, advantage, tokens, clip=settings.clip)
-            return loss + settings.beta * divergence(sums, reference, tokens), None
-        paired = [k for k, row in enumerate(rows) if task[row].rejected is not None]
-        against = [row for k in rows if (row := task[k].rejected) is not None]
-        sums, tokens = self._forward(chosen + against)
-        weight, size = weight.to(sums.device), len(rows)
-        supervised = nll_loss(sums[:size], tokens[:size], weight=weight)
-        if not paired:
-            return settings.nll_weight * supervised, None
-        reference = references[:, [rows[k] for k in paired]].to(sums.device)
-        sides = (sums[paired], sums[size:], reference[0], reference[1])
-        prefer = ipo_loss if settings.method == "ipo" else dpo_loss
-        loss = prefer(*sides, beta=settings.beta, weight=weight[paired])
-        # The loss of the pairs is weighted by their share of the batch.
-        loss = loss * (len(paired) / size) + settings.nll_weight * supervised
-        return loss, float((margin(*sides).detach() > 0).float().mean())
+    def _accumulate(
+        self,
+        adapter: str,
+        step: int,
+        batch: Sequence[Example],
+        references: Tensor | None,
+        done: _Progress,
+    ) -> tuple[float, float | None]:
+        """Add up the gradients of a batch, one micro-batch after another.
+
+        Returns:
+            The batch's loss, and the share of its pairs whose margin is above 0.
+        """
+        lengths, sides = [each.longest for each in batch], [each.sides for each in batch]
+        totals = Totals.of(batch)
+        losses, hits = list[float](), list[float]()
+        for part in micro_batches(lengths, sides, self._limit):
+            known = None if references is None else references[:, part]
+            loss, right = part_loss(
+                self._forward, [batch[k] for k in part], totals, self.config, known
+            )
+            self._check_finite("loss", loss.detach(), adapter, step)
+            done.note(sum(sides[k] for k in part) * max(lengths[k] for k in part),
+                      memory_in_use_mb(self._device))  # fmt: skip
+            loss.backward()  # type: ignore[no-untyped-call]
+            losses.append(float(loss.detach()))
+            hits += right
+        return sum(losses), sum(hits) / len(hits) if hits else None
 
     @torch.no_grad()
     def _references(
@@ -248,15 +213,23 @@ class AdapterTrainer:
             training = self.model.module.training
             self.model.module.eval()
             try:
-                for part in by_length(lengths_of(rows), 2 * self.config.batch_size):
+                for part in self._pieces(rows):
                     values[part] = self._forward([rows[k] for k in part])[0].float().cpu()
             finally:
                 self.model.module.train(training)
         return values
 
+    def _pieces(self, rows: Sequence[Row]) -> list[list[int]]:
+        """The rows of each forward without gradients."""
+        lengths = lengths_of(rows)
+        return [
+            [piece[k] for k in part]
+            for piece in by_length(lengths, 2 * self.config.batch_size)
+            for part in micro_batches([lengths[k] for k in piece], [1] * len(piece), self._limit)
+        ]
+
     def _forward(self, rows: Sequence[Row]) -> tuple[Tensor, Tensor]:
-        device = next(self.model.module.parameters()).device
-        return self.model.forward_logprobs(*pad(rows, self.model.pad_id).to(device))
+        return self.model.forward_logprobs(*pad(rows, self.model.pad_id).to(self._device))
 
     def _check_finite(self, what: str, value: Tensor, adapter: str, step: int) -> None:
         if not bool(value.isfinite()):
@@ -266,6 +239,22 @@ class AdapterTrainer:
                 f"to the weights before this update. Lower lr (it was {self.config.rate(step):g}), "
                 "and look for inputs that are not numbers"
             )
+
+
+class _Progress:
+    """Figures of the steps so far."""
+
+    def __init__(self) -> None:
+        self.losses, self.hits = list[float](), list[float]()
+        self.parts = self.largest = 0
+        self.peak_mb: float | None = None
+
+    def note(self, tokens: int, memory_mb: float | None) -> None:
+        """One forward, and the memory in use after it."""
+        self.parts += 1
+        self.largest = max(self.largest, tokens)
+        if memory_mb is not None:
+            self.peak_mb = max(self.peak_mb or 0.0, memory_mb)
 
 
 @contextmanager
@@ -285,6 +274,7 @@ def _encoded(
     model: Trainable,
     examples: Sequence[PreferencePair] | Sequence[ScoredReply],
     settings: UpdateConfig,
+    adapter: str,
 ) -> list[Example]:
     wanted = ScoredReply if settings.method == "pg" else PreferencePair
     wrong = next((e for e in examples if not isinstance(e, wanted)), None)
@@ -292,10 +282,15 @@ def _encoded(
         raise ConfigError(
             f"method '{settings.method}' learns from {wanted.__name__}, got {type(wrong).__name__}"
         )
+    unparsed = settings.unparsed
+    if unparsed is None:
+        unparsed = getattr(model, "encodes_text", False)
     if settings.method == "pg":
-        return encode_replies(model, [e for e in examples if isinstance(e, ScoredReply)])
+        replies = [e for e in examples if isinstance(e, ScoredReply)]
+        return encode_replies(model, replies, unparsed=unparsed, adapter=adapter)
     pairs = [e for e in examples if isinstance(e, PreferencePair)]
-    return encode_pairs(model, pairs, both=settings.method != "rft", unique=settings.unique)
+    both, unique = settings.method != "rft", settings.unique
+    return encode_pairs(model, pairs, both=both, unique=unique, unparsed=unparsed, adapter=adapter)
 
 
 def _quarter(values: Sequence[float]) -> tuple[float | None, float | None]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from inspect import signature
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from swarm_ui.model import Decision
 from swarm_ui.optim.preferences.advantages import ScoredReply
 from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.protocols import Trainable
@@ -73,6 +76,31 @@ def by_length(lengths: Sequence[int], batch_size: int) -> list[list[int]]:
     return [rows[at : at + batch_size] for at in range(0, len(rows), batch_size)]
 
 
+def micro_batches(lengths: Sequence[int], sides: Sequence[int], limit: int) -> list[list[int]]:
+    """Divide a batch so that each part, padded, has at most ``limit`` tokens.
+
+    Args:
+        lengths: tokens of the longest row of each example.
+        sides: rows of each example, 1 or 2, which stay together.
+        limit: tokens of one forward, padding included. A longer example is a part of its own.
+
+    Returns:
+        Positions of the examples; one part in the given order if the whole batch fits.
+    """
+    if sum(sides) * max(lengths, default=0) <= limit:
+        return [list(range(len(lengths)))]
+    parts: list[list[int]] = []
+    rows = 0
+    for k in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if parts and (rows + sides[k]) * lengths[k] <= limit:
+            parts[-1].append(k)
+            rows += sides[k]
+        else:
+            parts.append([k])
+            rows = sides[k]
+    return parts
+
+
 class Example(NamedTuple):
     """A usable example as token ids."""
 
@@ -82,29 +110,71 @@ class Example(NamedTuple):
     weight: float
     """The weight of a pair, or the advantage of a reply."""
 
+    @property
+    def sides(self) -> int:
+        """Number of its rows."""
+        return 1 if self.rejected is None else 2
+
+    @property
+    def longest(self) -> int:
+        """Tokens of its longest row."""
+        return max(
+            lengths_of([self.chosen] if self.rejected is None else [self.chosen, self.rejected])
+        )
+
 
 def encode_pairs(
-    model: Trainable, pairs: Sequence[PreferencePair], *, both: bool, unique: bool
+    model: Trainable,
+    pairs: Sequence[PreferencePair],
+    *,
+    both: bool,
+    unique: bool,
+    unparsed: bool = False,
+    adapter: str | None = None,
 ) -> list[Example]:
     """Pairs of positive weight: ``both`` sides where there are two, or the chosen replies only.
 
-    With ``unique`` each prompt with its chosen reply is used once.
+    With ``unique`` each prompt with its chosen reply is used once; with ``unparsed`` replies
+    without a valid action are rejected sides too. ``adapter``: the one that learns.
     """
+    encode = _encoder(model, adapter)
     found: list[Example] = []
     seen: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
     for pair in pairs:
         if pair.weight <= 0:
             continue
-        chosen = model.encode(pair.decision, pair.chosen.json())
+        chosen = encode(pair.decision, pair.chosen_text)
         key = (tuple(chosen[0]), tuple(chosen[1]))
         if not unique or key not in seen:
-            against = pair.rejected if both else None
-            rejected = None if against is None else model.encode(pair.decision, against.json())
+            known = both and (unparsed or pair.rejected is not None)
+            against = pair.rejected_text if known else None
+            rejected = None if against is None else encode(pair.decision, against)
             found.append(Example(chosen, rejected, pair.weight))
         seen.add(key)
     return found
 
 
-def encode_replies(model: Trainable, replies: Sequence[ScoredReply]) -> list[Example]:
-    """All replies. Repeated ones are kept, because the policy gradient weights by frequency."""
-    return [Example(model.encode(r.decision, r.reply.json()), None, r.advantage) for r in replies]
+def encode_replies(
+    model: Trainable,
+    replies: Sequence[ScoredReply],
+    *,
+    unparsed: bool = False,
+    adapter: str | None = None,
+) -> list[Example]:
+    """All replies, as the tokens that were sampled. Repeated ones are kept, because the policy
+    gradient weights by frequency. ``unparsed``: also those without a valid action."""
+    encode = _encoder(model, adapter)
+    found: list[Example] = []
+    for each in replies:
+        if each.reply is None and not unparsed:
+            continue
+        prompt, ids = encode(each.decision, each.text)
+        found.append(Example((prompt, list(each.sampled) or ids), None, each.advantage))
+    return found
+
+
+def _encoder(model: Trainable, adapter: str | None) -> Callable[[Decision, str], Row]:
+    """:meth:`Trainable.encode` for one adapter. Models of the version before take no adapter."""
+    if "adapter" in signature(model.encode).parameters:
+        return partial(model.encode, adapter=adapter)
+    return model.encode

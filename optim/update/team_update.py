@@ -14,6 +14,7 @@ from swarm_ui.optim.preferences.advantages import ScoredReply
 from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.protocols import Trainable
 from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, UpdateStats
+from swarm_ui.optim.update.update_config import defaults_of
 
 Rehearse = Callable[[int, random.Random], Sequence[PreferencePair]]
 """``(count, rng) -> examples`` of what the agents could do before."""
@@ -40,6 +41,7 @@ def update_team(
         rehearse: gives the share ``config.rehearsal`` of examples to repeat.
         done: called with (updates done, number of updates).
     """
+    config = config.filled(defaults_of(model))
     trainer = AdapterTrainer(model, config.update_at(iteration))
     names = list(dict.fromkeys(adapters.values()))
     shared = iteration < config.shared_iterations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 from collections.abc import Callable, Mapping
@@ -22,7 +23,10 @@ from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED
 from swarm_ui.prompts import FORMATS
 
 WHERE, WHO, HOW, LEARNING = "Where it acts", "Who acts", "How it runs", "Learning"
-_PANELS = {"environment": WHERE, "model": WHO, "team": WHO, "train": LEARNING, "run": HOW, "": HOW}
+_PANELS = {
+    "environment": WHERE, "model": WHO, "team": WHO, "train": LEARNING, "critic": LEARNING,
+    "run": HOW, "": HOW,
+}  # fmt: skip
 """Titles of option groups in the help, by section of the configuration."""
 
 
@@ -159,6 +163,13 @@ def switch(name: str, *names: str, help: str, panel: str = HOW, default: bool = 
     return Option(name, bool, declare(*names, help=help, panel=panel), default=default)
 
 
+def also_named(known: Option, name: str) -> Option:
+    """The same option under one more name."""
+    declaration = copy.copy(known.declaration)
+    declaration.param_decls = (*known.declaration.param_decls, name)
+    return replace(known, declaration=declaration)
+
+
 def expect_new(path: Path, force: bool) -> None:
     """Raise ``ConfigError`` if a file that a command would write exists."""
     if path.exists() and not force:
@@ -212,6 +223,7 @@ MODEL = option(
     "model that --url serves", "-m",
     setting="model.name", complete=one_of("base", *PRETRAINED),
 )  # fmt: skip
+LEARNER = also_named(MODEL, "--learner")
 URL = option("url", str, "URL", _URL, setting="model.url")
 CONFIG = option("config", Path, "FILE", "TOML file; see swarm-ui init", "-c", panel="")
 SET = Option(
@@ -238,13 +250,22 @@ TEAM = (
            complete=one_of("majority", "probability")),
     option("temperature", float, "T", "sampling temperature; 0 is greedy",
            setting="team.temperature"),
+    option("temperatures", list[float], "T", "the temperature of each agent in turn, such as 0.2 "
+           "0.5 0.6 0.8 of the paper; repeatable", setting="team.temperatures"),
     CONFIG,
     SET,
+)  # fmt: skip
+INVENTED = (
+    option("devices", int, "N", "invented: number of devices, of 8 apps each",
+           setting="environment.devices"),
+    option("wordings", str, "NAME", "invented: few or many wordings of each kind of goal",
+           setting="environment.wordings", complete=one_of("few", "many")),
 )  # fmt: skip
 ACTING = (
     SUITE,
     option("episodes", int, "N", "number of episodes", "-n", setting="environment.episodes"),
     MAX_STEPS, DATA, FAMILY,
+    *INVENTED,
     option("suite_seed", int, "N", "androidworld, handset: upstream's suite of this seed, in its "
            "order; its own runs use 30", setting="environment.suite_seed"),
     option("combinations", int, "N", "instances of each task in the suite",
@@ -256,6 +277,7 @@ OUT = option(
 )
 AGAINST = option("against", Path, "RUN", "compare with this run, episode by episode")
 JSON = switch("json", "--json", help="one JSON object on standard output")
+QUIET = switch("quiet", "--quiet", "-q", help="do not show progress or notes")
 _TRUST = "let the settings in RUN import code, open connections and name the variable of a key"
 TRUST = switch("trust", "--trust", help=_TRUST)
 Trust = Annotated[bool, declare("--trust", help=_TRUST, panel="")]
@@ -285,7 +307,19 @@ TRAINING = (
            complete=one_of("rft", "dpo", "ipo", "pg")),
     option("learn_edges", str, "HOW", "redraw, fixed or learned", setting="train.edges",
            complete=one_of("redraw", "fixed", "learned")),
-    switch("critic", "--critic/--no-critic", help="whether the phone's scripted critic assigns "
-           "credit; without it, the outcome does", panel=LEARNING, default=True),
+    option("critic", str, "NAME", "who assigns credit: scripted (knows the simulated task), llm, "
+           "learned or outcome; default: scripted where the environment has one, else outcome",
+           setting="critic.kind", complete=one_of("scripted", "llm", "learned", "outcome")),
+    option("critic_model", str, "NAME", "llm: the model that is asked, default: the agents' own; "
+           "learned: the folder of the critic", setting="critic.model"),
+    option("critic_url", str, "URL", "llm: its endpoint, up to /v1", setting="critic.url"),
+    option("judge", str, "NAME", "who says which single actions are right, for guidance and "
+           "negatives: scripted, llm or learned; default: the critic", setting="critic.judge",
+           complete=one_of("scripted", "llm", "learned")),
+    option("adversary", str, "NAME", "who writes mistakes: scripted, llm or none",
+           setting="critic.adversary", complete=one_of("scripted", "llm", "none")),
+    Option("no_critic", bool, typer.Option("--no-critic", hidden=True), default=False),
     option("seed", int, "N", "equal seeds give equal runs", setting="train.seed"),
+    option("actor", str, "URL", "vLLM server that acts with the learner's adapters",
+           setting="model.actor"),
 )  # fmt: skip

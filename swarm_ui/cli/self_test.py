@@ -26,8 +26,9 @@ from swarm_ui.environment import Step
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError, EnvironmentFault, TraceError
 from swarm_ui.experiment.config import Config, read_draft
+from swarm_ui.experiment.permissions import expect_trust
 from swarm_ui.experiment.progress import SafeConsole
-from swarm_ui.experiment.runs import check_config, expect_trust
+from swarm_ui.experiment.runs import check_config
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.nodes.models.openai.secrets import without_credentials
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel

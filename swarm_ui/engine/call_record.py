@@ -81,4 +81,5 @@ def called(
         dropped=reply.dropped,
         error=error,
         rescued=rescued,
+        sampled=reply.sampled,
     )

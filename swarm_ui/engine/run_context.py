@@ -8,6 +8,7 @@ from math import inf
 
 import msgspec
 
+from swarm_ui.engine.adapter_pins import lease
 from swarm_ui.engine.deadlines import Deadlines
 from swarm_ui.engine.events import OnEvent
 from swarm_ui.engine.limits import Limits
@@ -80,7 +81,7 @@ class RunContext:
         held: list[tuple[VersionedModel, str]] = []
         try:
             for model, adapter in leases:
-                version = model.lease(adapter)
+                version = lease(model, adapter)
                 held.append((model, version))
                 self.pins[id(model), adapter] = version
         except BaseException:  # re-raised: no adapter version stays leased

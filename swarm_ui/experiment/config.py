@@ -18,6 +18,7 @@ from swarm_ui.errors import ConfigError
 
 Count = Annotated[int, Meta(ge=1)]
 Natural = Annotated[int, Meta(ge=0)]
+Temperature = Annotated[float, Meta(ge=0.0)]
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 
 
@@ -31,6 +32,8 @@ class EnvironmentSection(_Section, frozen=True, kw_only=True):
     name: str = "phone"
     tasks: tuple[str, ...] = ()
     suite: str = "core"
+    devices: Count = 32
+    wordings: Literal["few", "many"] = "many"
     family: str = "android_world"
     suite_seed: Natural | None = None
     combinations: Count = 1
@@ -52,7 +55,10 @@ class ModelSection(_Section, frozen=True, kw_only=True):
     adapters: str = ""
     prompt_format: Literal["", "json", "compact"] = ""
     prompt_tokens: Count | None = None
+    actor: str = ""
+    actor_name: str = ""
     device: str = "cpu"
+    quantize: Literal["", "4bit"] = ""
     max_calls: Count | None = None
     max_tokens_total: Count | None = None
     rate_limit: Count | None = None
@@ -70,9 +76,22 @@ class TeamSection(_Section, frozen=True, kw_only=True):
     density: Share = 0.5
     views: Literal["same", "shuffle", "window"] = "same"
     vote: Literal["majority", "probability"] = "majority"
-    temperature: Annotated[float, Meta(ge=0.0)] = 0.0
+    temperature: Temperature = 0.0
+    temperatures: tuple[Temperature, ...] = ()
+    """One for each agent, instead of ``temperature``; empty: all have the same."""
     max_tokens: Count = 256
     seed: Natural = 0
+
+
+class CriticSection(_Section, frozen=True, kw_only=True):
+    """Who assigns credit in ``swarm-ui train``, and who writes mistakes."""
+
+    kind: Literal["", "scripted", "llm", "learned", "outcome"] = ""
+    judge: Literal["", "scripted", "llm", "learned"] = ""
+    adversary: Literal["scripted", "llm", "none"] = "scripted"
+    model: str = ""
+    url: str = ""
+    key_env: str = "OPENAI_API_KEY"
 
 
 class RunSection(_Section, frozen=True, kw_only=True):
@@ -92,15 +111,20 @@ class Config(_Section, frozen=True, kw_only=True):
     model: ModelSection = ModelSection()
     team: TeamSection = TeamSection()
     run: RunSection = RunSection()
+    critic: CriticSection = CriticSection()
     train: dict[str, Any] = {}
     """Settings of :class:`swarm_ui.optim.config.TeamConfig`, checked where it is used."""
+    synthesize: dict[str, Any] = {}
+    """Settings of :class:`swarm_ui.optim.stage1.CorpusConfig`, checked where it is used."""
+    finetune: dict[str, Any] = {}
+    """Settings of :class:`swarm_ui.optim.stage1.FinetuneConfig`, checked where it is used."""
 
 
 _DEEPEST = 16
 """Maximum nesting depth of sections and lists."""
 _LONGEST = 200
 """Maximum number of characters of a value in an error text."""
-_SECTIONS = (EnvironmentSection, ModelSection, TeamSection, RunSection)
+_SECTIONS = (EnvironmentSection, ModelSection, TeamSection, RunSection, CriticSection)
 _TYPE_NAMES = {"int": "a whole number", "float": "a number", "str": "text", "bool": "true or false",
           "array": "a list", "object": "a section"}  # fmt: skip
 
@@ -164,8 +188,20 @@ def read_draft(
     return draft
 
 
-def checked(draft: Draft, *, train: bool = False, find: FindMistakes | None = None) -> Config:
-    """The configuration of a draft. ``train``: check ``[train]`` too, which needs the extra.
+def checked(
+    draft: Draft,
+    *,
+    train: bool = False,
+    find: FindMistakes | None = None,
+    stage1: Mapping[str, type] | None = None,
+) -> Config:
+    """The configuration of a draft.
+
+    Args:
+        draft: the settings.
+        train: check ``[train]`` too, which needs the extra.
+        find: finds mistakes that the types do not show.
+        stage1: the types of ``[synthesize]`` and ``[finetune]``, if they are to be checked.
 
     Raises:
         ConfigError: all mistakes, one on each line.
@@ -182,6 +218,9 @@ def checked(draft: Draft, *, train: bool = False, find: FindMistakes | None = No
         from swarm_ui.optim.config import TeamConfig, current_names
 
         _check(TeamConfig, current_names(draft.values.get("train", {})), ("train",), draft)
+    for part, kind in (stage1 or {}).items():
+        if isinstance(draft.values.get(part, {}), dict):
+            _check(kind, draft.values.get(part, {}), (part,), draft)
     mistakes = list(dict.fromkeys(draft.mistakes))
     if len(mistakes) == 1:
         raise ConfigError(mistakes[0])
@@ -291,7 +330,7 @@ def _check(kind: type, values: object, at: Name, draft: Draft) -> dict[str, Any]
                 valid[name] = value
             except msgspec.ValidationError as error:
                 draft.found(path, _wrong(path, value, fields[name], str(error)))
-    if dataclasses.is_dataclass(kind):
+    if kind is not Config and kind not in _SECTIONS:
         try:
             msgspec.convert(valid, kind)  # runs the checks that the class itself makes
         except (msgspec.ValidationError, ConfigError) as error:

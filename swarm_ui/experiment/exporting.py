@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.runs import configuration_of
 from swarm_ui.experiment.teams import LEARNED_EDGES, agent_names, configured_edges
@@ -18,9 +20,29 @@ from swarm_ui.graph.topology import Edge
 from swarm_ui.model import ChatModel
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.optim.preferences import chats
+from swarm_ui.prompts import format_named
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.jsonl import iter_jsonl, write_jsonl
 from swarm_ui.trace.records import Episode
+
+CORPUS_FORMATS = ("trl", "alpaca", "sharegpt", "datasets")
+
+
+def corpus(folder: Path, form: str, out: Path) -> list[Path]:
+    """Write the samples of a corpus for another library. Raises ``ConfigError``."""
+    from swarm_ui.optim.stage1 import export
+
+    try:
+        return export(folder, form, out)
+    except OSError as error:
+        raise ConfigError(f"cannot write '{out}': {error}") from error
+
+
+def counts(folder: Path) -> str:
+    """The samples and dropped items of a corpus as JSON. Raises ``ConfigError``."""
+    from swarm_ui.optim.stage1 import totals
+
+    return msgspec.json.format(msgspec.json.encode(totals(folder)), indent=2).decode() + "\n"
 
 
 def adapters(run: Path, out: Path) -> list[str]:
@@ -52,8 +74,14 @@ def _expect_no_link(path: Path) -> None:
         )
 
 
-def text(run: Path, what: str, solved: bool) -> str:
-    """Episodes, pairs, edges or a drawing, as text that ends with a line break."""
+def text(run: Path, what: str, solved: bool, prompt_format: str | None = None) -> str:
+    """Episodes, pairs, edges or a drawing, as text that ends with a line break.
+
+    ``prompt_format``: write prompts and replies of pairs anew in this format; ``None``: as they
+    were. Raises ``ConfigError`` if there is no such format.
+    """
+    if prompt_format is not None:
+        format_named(prompt_format)
     directory = RunDirectory.open_existing(run)
     if what == "episodes":
         with tempfile.TemporaryDirectory() as folder:
@@ -61,7 +89,7 @@ def text(run: Path, what: str, solved: bool) -> str:
             write_jsonl(path, _episodes(directory, solved))
             return path.read_text(encoding="utf-8")
     if what == "pairs":
-        return _pairs(directory, solved)
+        return _pairs(directory, solved, prompt_format)
     agents, edges = _team(directory)
     if what == "edges":
         document = {"agents": agents, "edges": edges, **_probabilities(directory)}
@@ -84,7 +112,7 @@ def _episodes(run: RunDirectory, solved: bool) -> Iterator[Episode]:
         yield from (e for e in iter_jsonl(path) if e.success or not solved)
 
 
-def _pairs(run: RunDirectory, solved: bool) -> str:
+def _pairs(run: RunDirectory, solved: bool, prompt_format: str | None) -> str:
     """Preference pairs from the episodes whose messages have credit, as JSON lines."""
     from swarm_ui.optim.preferences.pairs import make_pairs
 
@@ -94,7 +122,8 @@ def _pairs(run: RunDirectory, solved: bool) -> str:
             f"'{run.path}' gives no pair: no message of its episodes has credit; training runs "
             "have it (swarm-ui train)"
         )
-    return "".join(json.dumps(chats.pair(p), ensure_ascii=False) + "\n" for p in found)
+    rows = (chats.pair(p, prompt_format) for p in found)
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def _learned(run: RunDirectory) -> bool:

@@ -94,6 +94,15 @@ def model_findings(
     if section.prompt_tokens is not None and kind not in ("endpoint", "local"):
         yield ("model", "prompt_tokens"), (f"'{section.name}' is no language model whose prompts "
                                            "can be shortened; leave it out")  # fmt: skip
+    if section.actor and kind != "local":
+        problem = f"'{section.name}' cannot learn what a server acts with; "
+        yield ("model", "actor"), problem + "--learner must be the language model that it serves"
+    if section.actor and section.vision:
+        problem = "a server cannot act for a vision-language model of this process; leave it out"
+        yield ("model", "actor"), problem
+    if section.quantize and kind != "local":
+        problem = f"'{section.name}' is no language model in this process; leave it out"
+        yield ("model", "quantize"), problem
     adapters, at = section.adapters, ("model", "adapters")
     if kind == "endpoint":
         if section.name == "base":
@@ -118,6 +127,11 @@ def describe_model(section: ModelSection) -> str:
 
         where = section.url or os.environ.get("OPENAI_BASE_URL", "")
         return f"{section.name} at {without_credentials(where)}"
+    if section.actor:
+        from swarm_ui.nodes.models.openai.secrets import without_credentials
+
+        where = without_credentials(section.actor)
+        return f"{section.name} (learns in this process, acts at {where})"
     words = {"base": "the base agent that ships (in this process)", "script": section.name}
     return words.get(kind, f"{section.name} (in this process)")
 
@@ -177,6 +191,7 @@ def load_in_process(section: ModelSection, learned: Sequence[str] = ()) -> Any:
             model: Any = _language_model(section.vision).named(
                 section.name,
                 device=section.device,
+                quantize=section.quantize,
                 prompt_format=section.prompt_format,
                 prompt_tokens=section.prompt_tokens,
             )

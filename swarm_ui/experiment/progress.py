@@ -135,6 +135,12 @@ class Bar:
         """Seconds since the start."""
         return time.monotonic() - self._began
 
+    def resize(self, total: float) -> None:
+        """Set the number of all steps, where it was not known at the start."""
+        self._total = max(total, 1e-9)
+        if self._live is not None:
+            self._live.update(self._task, total=total)
+
     def update(self, done: float, note: str = "") -> None:
         """Set the number of finished steps."""
         if self._live is not None:

@@ -13,7 +13,8 @@ from swarm_ui.engine.replay import replay
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, Draft, checked, plain
 from swarm_ui.experiment.models import adapter_names, open_model
-from swarm_ui.experiment.runs import configuration_of, expect_trust
+from swarm_ui.experiment.permissions import expect_trust
+from swarm_ui.experiment.runs import configuration_of
 from swarm_ui.experiment.teams import arm_of, parse_edges
 from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Message
@@ -70,7 +71,7 @@ async def replay_decision(
         episode, step: which decision, counted from 1.
         overrides: settings given on the command line.
         trusted: the run's settings may import code and open connections; see
-            :func:`~swarm_ui.experiment.runs.expect_trust`.
+            :func:`~swarm_ui.experiment.permissions.expect_trust`.
             Without changes, no model is opened.
 
     Raises:

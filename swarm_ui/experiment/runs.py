@@ -15,15 +15,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from swarm_ui.credit import CreditAssigner
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import (
     Config,
     Draft,
     EnvironmentSection,
     Finding,
-    ModelSection,
-    Name,
     checked,
     plain,
 )
@@ -36,12 +33,13 @@ from swarm_ui.experiment.models import (
     kind_of,
     learned_adapters,
     model_findings,
-    on_hub,
     open_model,
 )
+from swarm_ui.experiment.permissions import demands, expect_trust
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.results import Results
-from swarm_ui.experiment.teams import Arm, agent_names, arm_of, configured_edges
+from swarm_ui.experiment.teams import Arm, agent_names, arm_of, team_findings
+from swarm_ui.experiment.training.roles import critic_findings, open_critics
 from swarm_ui.nodes.models.pretrained.catalogue import model_folder
 from swarm_ui.rollout.pool import Job
 from swarm_ui.storage.run_directory import RunDirectory
@@ -55,12 +53,12 @@ _TRAINING_TEAM = {"agents": 4, "rounds": 3, "temperature": 0.8, "views": "shuffl
 _GRAPHS = 4
 """Default of ``[train] graphs`` where edges are learned."""
 _FREE = {
-    *(("model", name) for name in ("url", "key_env", "device", "max_calls", "max_tokens_total",
-                                   "rate_limit", "concurrency", "timeout")),
+    *(("model", name) for name in ("url", "actor", "actor_name", "key_env", "device", "max_calls",
+                                   "max_tokens_total", "rate_limit", "concurrency", "timeout")),
     *(("run", name) for name in ("concurrency", "fail_under", "max_masked", "report")),
+    *(("critic", name) for name in ("url", "key_env")),
 }  # fmt: skip
 """Settings that may change when a run is resumed: they do not affect the results."""
-_KEY = ModelSection().key_env
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +69,6 @@ class Run:
     command: str
     splits: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
-    critic: bool = False
-    """``train``: use the critic of the environment, if it has one."""
     directory: RunDirectory | None = None
     """``None``: not begun."""
 
@@ -108,11 +104,12 @@ def check_config(draft: Draft, *, train: bool = False, splits: Sequence[str] = (
             agents = config.team.agents if "team" in valid else 0
             learned = learned_adapters(config) if train and agents else ()
             yield from model_findings(config.model, agents, learned)
+        if train and {"critic", "environment"} <= set(valid):
+            yield from critic_findings(config)
+        if "model" in valid and config.model.actor and not train:
+            yield ("model", "actor"), "an actor is for training; name an endpoint with --url"
         if "team" in valid:
-            try:
-                configured_edges(config.team)
-            except ConfigError as error:
-                yield ("team", "edges"), str(error)
+            yield from team_findings(config.team)
         if "run" in valid and config.run.out:
             out = config.run.out
             if os.path.exists(out) and (not os.path.isdir(out) or os.listdir(out)):
@@ -178,7 +175,10 @@ async def begin(run: Run) -> Run:
                 f"[model] name: '{config.model.name}' cannot be trained; its weights must be in "
                 "this process: base, or the folder of a model"
             )
-        document["critic"] = run.critic
+        if config.model.actor:
+            from swarm_ui.experiment.training.actors import check_actor
+
+            await check_actor(config.model)
     else:
         # Other models take long to load, and only their name can be wrong.
         if kind in ("endpoint", "script", "code"):
@@ -278,57 +278,7 @@ def resume(
         seeds = msgspec.convert(document.get("seeds", []), tuple[int, ...])
     except msgspec.ValidationError as error:
         raise ConfigError(f"'{path}/config.json' cannot be read: {error}") from error
-    return Run(config, command, splits, seeds, bool(document.get("critic")), directory)
-
-
-def demands(config: Config, given: Collection[Name] = (), *, plays: bool = True) -> list[str]:
-    """What a configuration from a folder imports, connects to, or reads from the environment.
-
-    Args:
-        config: the configuration.
-        given: settings that the user gave, which are not the folder's.
-        plays: whether the environment is opened too.
-    """
-    return list(_demands(config, given, plays))
-
-
-def expect_trust(
-    folder: Path, config: Config, given: Collection[Name], *, trusted: bool, plays: bool = True
-) -> None:
-    """Check that the user trusts the folder, if its settings run code or open connections.
-
-    Raises:
-        ConfigError: :func:`demands` is not empty, and ``trusted`` is false.
-    """
-    found = [] if trusted else demands(config, given, plays=plays)
-    if found:
-        raise ConfigError(
-            f"the settings in '{folder}' would {', and '.join(found)}; nothing was done. Give "
-            "--trust if you know who wrote this folder, or give these settings yourself"
-        )
-
-
-def _demands(config: Config, given: Collection[Name], plays: bool) -> Iterator[str]:
-    place, model = config.environment.name, config.model
-    if plays and place not in ENVIRONMENTS and ("environment", "name") not in given:
-        yield f"import and call '{place}' (the environment)"
-    try:
-        kind = kind_of(model)
-    except ConfigError:
-        return  # there is no such model, which is reported when it is opened
-    if kind == "code" and ("model", "name") not in given:
-        yield f"import and call '{model.name}' (the model)"
-    if kind == "local" and on_hub(model) and ("model", "name") not in given:
-        yield f"download '{model.name}' from the Hugging Face Hub"
-    if kind != "endpoint":
-        return
-    from swarm_ui.nodes.models.openai.secrets import without_credentials
-
-    address = without_credentials(model.url or os.environ.get("OPENAI_BASE_URL", ""))
-    if ("model", "url") not in given:
-        yield f"connect to {address} with the key in the variable {model.key_env}"
-    elif model.key_env != _KEY and ("model", "key_env") not in given:
-        yield f"send the variable {model.key_env} to {address}"
+    return Run(config, command, splits, seeds, directory)
 
 
 def configuration_of(path: Path) -> Config:
@@ -336,8 +286,10 @@ def configuration_of(path: Path) -> Config:
     document = dict(RunDirectory.open_existing(path).config())
     if document.pop("made_by", None) != "swarm-ui":
         raise ConfigError(f"'{path}' is not a run of the command swarm-ui; give --config FILE")
-    for name in ("command", "splits", "seeds", "critic"):
+    for name in ("command", "splits", "seeds"):
         document.pop(name, None)
+    if isinstance(document.get("critic"), bool):  # as versions without [critic] wrote it
+        document["critic"] = {"kind": "" if document["critic"] else "outcome"}
     try:
         return msgspec.convert(document, Config)
     except msgspec.ValidationError as error:
@@ -351,34 +303,38 @@ def trainer_config(config: Config) -> TeamConfig:
     return msgspec.convert(config.train, TeamConfig)
 
 
-def critic_of(run: Run) -> CreditAssigner | None:
-    """The critic of a training run; ``None``: credit by outcome."""
-    environment = run.config.environment
-    make_critic = spec_of(environment.name).critic
-    return make_critic(environment.seed) if run.critic and make_critic else None
-
-
 async def train_run(
     run: Run, model: Any, display: ProgressDisplay, warn: Callable[[str], None]
 ) -> Sequence[IterationMetrics]:
     """Start or continue training; returns the metrics of all iterations. Closes the model."""
-    from swarm_ui.experiment.training import TrainingEnvironment, train
+    from swarm_ui.experiment.training.actors import open_actor
+    from swarm_ui.experiment.training.stage2 import TrainingEnvironment, train
 
     config, settings, section = run.config, trainer_config(run.config), run.config.environment
     spec = spec_of(section.name)
     try:
-        async with open_environment(section) as environment:
+        async with (
+            open_environment(section) as environment,
+            open_actor(config.model, model, run.folder.path) as acting,
+        ):
             tasks = await spec.task_names(section, environment)
 
             def sample_jobs(iteration: int, count: int, rng: random.Random) -> list[Job]:
                 return spec.training_jobs(section, tasks, count, rng)
 
-            graph = arm_of(config.team, agent_names(config.team.agents)).graph(model)
-            place = TrainingEnvironment(
-                environment.make, sample_jobs, critic_of(run), settings.concurrency
-            )
-            with display.bar("training", settings.iterations) as bar:
-                result = await train(run.folder, model, graph, place, settings, bar, warn=warn)
+            graph = arm_of(config.team, agent_names(config.team.agents)).graph(acting)
+            # An emulator plays one episode at a time, whatever the settings say.
+            most = environment.max_concurrency or settings.concurrency
+            settings = dataclasses.replace(settings, concurrency=min(settings.concurrency, most))
+            async with open_critics(config, model) as critics:
+                place = TrainingEnvironment(
+                    environment.make, sample_jobs, critics.critic, settings.concurrency,
+                    critics.judge, critics.adversary,
+                )  # fmt: skip
+                with display.bar("training", settings.iterations) as bar:
+                    result = await train(
+                        run.folder, model, graph, place, settings, bar, warn=warn, acting=acting
+                    )
         run.folder.set_status({"stage": "trained"})
         return result.history
     finally:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.config import TeamSection
+from swarm_ui.experiment.config import Finding, TeamSection
 from swarm_ui.experiment.results import BASE, TRAINED
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.graph import shapes
@@ -42,6 +42,8 @@ class Arm:
     rounds: int = 1
     edges: tuple[Edge, ...] = ()
     temperature: float = 0.0
+    temperatures: tuple[float, ...] = ()
+    """One for each agent, instead of ``temperature``; empty: all have the same."""
     views: Literal["same", "shuffle", "window"] = "same"
     vote: Literal["majority", "probability"] = "majority"
     max_tokens: int = 256
@@ -65,7 +67,7 @@ class Arm:
             return CollabGraph.solo(
                 model,
                 adapter=self._adapters()[0],
-                temperature=self.temperature,
+                temperature=(self.temperatures or (self.temperature,))[0],
                 view="same" if self.views == "window" else self.views,
                 max_tokens=self.max_tokens,
             )
@@ -75,7 +77,7 @@ class Arm:
             model=model,
             edges=self.edges,
             adapters=self._adapters(),
-            temperatures=self.temperature,
+            temperatures=self.temperatures or self.temperature,
             views=self.views,
             vote=self.vote,
             max_tokens=self.max_tokens,
@@ -112,6 +114,7 @@ def arm_of(
         rounds=team.rounds,
         edges=configured_edges(team) if edges is None else tuple(edges),
         temperature=team.temperature,
+        temperatures=team.temperatures,
         views=team.views,
         vote=team.vote,
         max_tokens=team.max_tokens,
@@ -124,6 +127,22 @@ def team_size(team: TeamSection) -> str:
     if team.agents == 1:
         return "one agent"
     return f"{team.agents} agents, {team.rounds} round{'s' if team.rounds > 1 else ''}"
+
+
+def team_findings(team: TeamSection) -> Iterator[Finding]:
+    """Mistakes in the settings of a team."""
+    try:
+        configured_edges(team)
+    except ConfigError as error:
+        yield ("team", "edges"), str(error)
+    if team.temperatures and len(team.temperatures) != team.agents:
+        yield (
+            ("team", "temperatures"),
+            (
+                f"expected one temperature for each of {team.agents} agents, got "
+                f"{len(team.temperatures)}"
+            ),
+        )
 
 
 def configured_edges(team: TeamSection) -> tuple[Edge, ...]:

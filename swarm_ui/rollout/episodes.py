@@ -4,7 +4,8 @@ If the environment or the endpoint of the model fails, the episode has ``success
 reason; this is never a reward of 0. What a model causes by what it says (:class:`ReplyError`, an
 action outside all bounds) is a lost step or a failed episode; it never masks one. Errors of the
 user (:class:`ConfigError`) and exhausted budgets (:class:`BudgetExceeded`, with the episodes so
-far) are raised.
+far) are raised. The adapters of a team keep the versions of the first decision of an episode until
+it ends.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import msgspec
 
 from swarm_ui.action import Action, unfit
 from swarm_ui.deprecation import renamed_keywords
+from swarm_ui.engine.adapter_pins import same_versions
 from swarm_ui.environment import Environment, checker_version
 from swarm_ui.errors import (
     BudgetExceeded,
@@ -100,9 +102,10 @@ async def rollout(
     steps: list[StepRecord] = []
     spent: BudgetExceeded | None = None
     try:
-        fault = await _play(
-            environment, policy, task, seed, steps, intervention, on_step, max_steps, lap
-        )
+        with same_versions():
+            fault = await _play(
+                environment, policy, task, seed, steps, intervention, on_step, max_steps, lap
+            )
     except BudgetExceeded as error:
         spent, fault = error, Failure.of(error)
     except (EnvironmentFault, ModelError, NodeError, msgspec.MsgspecError) as error:

@@ -23,7 +23,7 @@ SECTIONS = ("environment", "model", "team", "run", "train")
 SETTINGS = [
     f"{section}.{name}"
     for section, kind in Config.__annotations__.items()
-    if section != "train"
+    if section not in ("train", "synthesize", "finetune")
     for name in getattr(Config(), section).__struct_fields__
 ]
 WORDS = ("base", "phone", "miniwob", "random", "chain", "served", "script:x", "a:b", "parameters",

@@ -30,7 +30,7 @@ def options(command: Any) -> str:
     """A list of the command's arguments and options."""
     lines = []
     for parameter in command.params:
-        if parameter.name == "help":
+        if parameter.name == "help" or getattr(parameter, "hidden", False):
             continue
         if parameter.param_type_name == "argument":
             shown = f"`{parameter.metavar or parameter.name.upper()}`"

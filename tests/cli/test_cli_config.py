@@ -12,6 +12,7 @@ from cli_world import LAMP, Shell, shell  # noqa: F401
 from swarm_ui.cli.commands.init import TEMPLATE
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, checked, read_draft
+from swarm_ui.optim.stage1 import CorpusConfig, FinetuneConfig
 
 BAD = """\
 [environment]
@@ -75,9 +76,9 @@ concurrency = 0
         "validation, train",
         "  bad.toml:3: 'phone' has no task 'contacts-ad'; did you mean 'contacts-add'?",
         "  bad.toml:3: 'phone' has no task 'notes-creat'; did you mean 'notes-create'?",
-        "  bad.toml:5: no model 'nobody': expected base, smollm2, the folder of a model, "
-        "org/name on the Hugging Face Hub, script:FILE, module:factory, or with --url the name "
-        "that an endpoint serves",
+        "  bad.toml:5: no model 'nobody': expected base, smollm2, the folder of a model, org/name "
+        "on the Hugging Face Hub, script:FILE, module:factory, or with --url the name that an "
+        "endpoint serves",
         "  bad.toml:9: 'agent_9>agent_0' is not SENDER>LISTENER; expected random, none, chain, "
         "debate, star, tree, the folder of a run that learned edges, or pairs of agent_0, agent_1",
     ], "each on one line where nobody reads on a terminal"
@@ -114,6 +115,8 @@ def test_a_file_that_is_no_toml_or_not_there_is_named(tmp_path: Path) -> None:
 def test_init_writes_every_setting_with_its_default() -> None:
     values = tomllib.loads(TEMPLATE)
     values.pop("train")
+    for name, kind in (("synthesize", CorpusConfig), ("finetune", FinetuneConfig)):
+        assert msgspec.convert(values.pop(name), kind) == kind()
     assert msgspec.convert(values, Config) == Config()
     for section in (Config().environment, Config().model, Config().team, Config().run):
         for name in section.__struct_fields__:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shlex
+from contextlib import asynccontextmanager
 
 import pytest
 from cli_world import Shell, shell  # noqa: F401
 
-from swarm_ui.experiment.config import read_draft
-from swarm_ui.experiment.environments import spec_of
+from swarm_ui.action import Action
+from swarm_ui.environment import Step
+from swarm_ui.environments.phone import PhoneEnvironment
+from swarm_ui.experiment.config import EnvironmentSection, read_draft
+from swarm_ui.experiment.environments import ENVIRONMENTS, spec_of
+from swarm_ui.experiment.environments.spec import OpenEnvironment, Opening
 from swarm_ui.experiment.runs import check_training_config
+from swarm_ui.observation import Observation
 from swarm_ui.trace.jsonl import read_jsonl
 
 pytest.importorskip("torch")
@@ -97,5 +104,84 @@ def test_what_cannot_be_trained_is_refused(shell: Shell) -> None:  # noqa: F811
 
 def test_a_dry_run_tells_the_credit(shell: Shell) -> None:  # noqa: F811
     assert shell(f"{_SMALL} --dry-run --json").json["credit"] == "scripted critic"
-    told = shell(f"{_SMALL} --dry-run --no-critic --json").json
-    assert told["credit"] == "outcome of the episode" and told["team"] == "2 agents, 1 round"
+    for outcome in ("--critic outcome", "--no-critic", "--set critic.kind=outcome"):
+        told = shell(f"{_SMALL} --dry-run {outcome} --json").json
+        assert told["credit"] == "outcome of the episode" and told["team"] == "2 agents, 1 round"
+    told = shell(
+        f"{_SMALL} --dry-run --critic llm --critic-model judge --critic-url http://x/v1 --json"
+    )
+    assert told.json["credit"] == "critic: judge"
+
+
+@pytest.mark.parametrize(
+    "options, expected",
+    [
+        ("--judge scripted MINIWOB", "has no scripted critic"),
+        ("--critic learned", "a learned critic needs --critic-model FOLDER"),
+        ("--critic learned --critic-model nowhere", "no learned critic in 'nowhere'"),
+        ("--critic-model gpt", "nobody asks this model: give --critic llm"),
+        ("--critic llm --critic-model nobody", "no model 'nobody'"),
+        ("--critic wrong", "expected '', 'scripted', 'llm', 'learned', 'outcome'"),
+        ("--temperatures 0.2 --temperatures 0.5 --temperatures 0.8", "each of 2 agents, got 3"),
+    ],
+)
+def test_a_wrong_critic_is_refused_before_anything_is_done(
+    shell: Shell,  # noqa: F811
+    options: str,
+    expected: str,
+) -> None:
+    line = f"{_SMALL} {options} --out t"
+    if options.endswith("MINIWOB"):
+        line = line.replace(" MINIWOB", "").replace("train phone", "train miniwob")
+    done = shell(line)
+    assert done.code == 2 and expected in " ".join(done.err.split())
+    assert not (shell.folder / "t").exists()
+
+
+def test_a_language_model_may_judge_and_oppose(shell: Shell) -> None:  # noqa: F811
+    """A critic whose reply scores nobody: its messages are unscored, which is not wrong."""
+    (shell.folder / "judge.txt").write_text("[]\n")
+    done = shell(
+        f"{_SMALL} --critic llm --critic-model script:judge.txt --adversary none --out t --json"
+    )
+    assert done.code == 0, done.err
+    assert {row["credit"] for row in done.json["iterations"]} == {None}, "nothing could be scored"
+
+
+def test_each_agent_has_its_temperature_and_its_trace_says_so(shell: Shell) -> None:  # noqa: F811
+    done = shell("run phone -n 1 --agents 2 --temperatures 0.2 --temperatures 0.9 --out r --json")
+    assert done.code == 0, done.err
+    (episode,) = [e for path in (shell.folder / "r").rglob("*.jsonl") for e in read_jsonl(path)]
+    calls = episode.steps[0].trace.calls
+    assert {c.node: c.temperature for c in calls if c.node.startswith("agent")} == {
+        "agent_0": 0.2, "agent_1": 0.9,
+    }  # fmt: skip
+
+
+def test_no_more_episodes_at_once_than_the_environment_can_play(
+    shell: Shell,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spec, playing, most = spec_of("phone"), set[int](), 0
+
+    class One(PhoneEnvironment):
+        async def reset(self, *, task: str, seed: int) -> Observation:
+            nonlocal most
+            playing.add(id(self))
+            most = max(most, len(playing))
+            return await super().reset(task=task, seed=seed)
+
+        async def step(self, action: Action) -> Step:
+            step = await super().step(action)
+            if step.ended:
+                playing.discard(id(self))
+            return step
+
+    @asynccontextmanager
+    async def open_one(section: EnvironmentSection) -> Opening:
+        yield OpenEnvironment(One, max_concurrency=1)
+
+    monkeypatch.setitem(ENVIRONMENTS, "phone", dataclasses.replace(spec, open=open_one))
+    done = shell(f"{_SMALL} --critic outcome --out t --json")
+    assert done.code == 0, done.err
+    assert most == 1

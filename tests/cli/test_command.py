@@ -27,8 +27,8 @@ from swarm_ui.errors import (
     TraceError,
 )
 
-COMMANDS = ("run", "eval", "compare", "play", "train", "synthesize", "view", "replay", "credit",
-            "export", "doctor", "init")  # fmt: skip
+COMMANDS = ("run", "eval", "compare", "play", "train", "synthesize", "finetune", "view",
+            "replay", "credit", "export", "doctor", "init")  # fmt: skip
 
 
 def test_without_a_command_it_says_what_there_is(shell: Shell) -> None:  # noqa: F811

@@ -16,11 +16,13 @@ from swarm_ui.environments.contract_check.check import check_environment
 from swarm_ui.environments.contract_check.report import RULES
 from swarm_ui.environments.miniwob import REFERENCE_TASKS, MiniWobBrowser
 from swarm_ui.environments.phone import PhoneEnvironment
+from swarm_ui.environments.phone.invented import InventedPhone
 from swarm_ui.errors import ConfigError
 from swarm_ui.observation import Element, Observation
 
 Make = Callable[[], Environment]
 
+INVENTED = InventedPhone(devices=2)
 ENVIRONMENTS = [
     pytest.param(PhoneEnvironment, None, (0,), id="phone"),
     pytest.param(
@@ -29,6 +31,7 @@ ENVIRONMENTS = [
     pytest.param(
         lambda: PhoneEnvironment(screenshots=True), ("notes-create",), (3,), id="phone-screenshots"
     ),
+    pytest.param(lambda: InventedPhone(devices=2), INVENTED.tasks[::9], (0,), id="invented"),
     pytest.param(Notebook, None, (0, 1), id="notebook"),
     pytest.param(Bare, None, (0, 1), id="neither restorable nor graded"),
 ]

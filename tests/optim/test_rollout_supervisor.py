@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from learning_fakes import ButtonWorld, click, decided
 
 from swarm_ui.action import Action
 from swarm_ui.credit import CreditTable
+from swarm_ui.errors import ConfigError
 from swarm_ui.model import Decision
+from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
 from swarm_ui.trace.records import Trace
@@ -128,3 +131,62 @@ async def test_without_a_critic_negatives_are_taken_unseen_and_nothing_is_guided
     )
     assert guidance is None
     assert [n.action.index for n in referee.negatives(trace)] == [right]
+
+
+class Lenient:
+    """Finds everything right."""
+
+    name = "lenient"
+
+    async def assign(self, trace: Trace, state: object | None) -> CreditTable:
+        return CreditTable(values=((1.0,) * len(trace.agents),) * trace.rounds, source=self.name)
+
+
+async def test_a_judge_guides_and_grades_where_the_outcome_is_the_credit() -> None:
+    """Without a critic, guidance and the grading of negatives used to be off as well."""
+    environment, right, wrong = await world()
+    rows = [[click(wrong[0]), click(right)]]
+    adversary = Opposing(click(right), click(wrong[1]))
+    guidance, trace, referee = await judged(
+        rows, environment, critic=None, judge=ScriptedCritic(ButtonWorld), guide=1.0,
+        adversary=adversary,
+    )  # fmt: skip
+    assert guidance.credit is None
+    assert guidance.execute == click(right)
+    (negative,) = referee.negatives(trace)
+    assert negative.action.index == wrong[1]
+
+
+async def test_the_judge_decides_and_the_critic_gives_credit() -> None:
+    environment, right, wrong = await world()
+    rows = [[click(wrong[0]), click(right)]]
+    guidance, _, _ = await judged(
+        rows, environment, critic=Lenient(), judge=ScriptedCritic(ButtonWorld), guide=1.0, trust=0.0
+    )
+    assert (guidance.credit, guidance.credit_source) == (((1.0, 1.0),), "lenient")
+    assert guidance.execute == click(right)  # trust in the critic does not weaken the judge
+    guidance, _, _ = await judged(rows, environment, critic=Lenient(), guide=1.0)
+    assert guidance.execute is None
+
+
+async def test_negatives_are_graded_only_if_wanted() -> None:
+    environment, right, wrong = await world()
+    for graded, kept in ((True, []), (False, [wrong[1]])):
+        adversary = Opposing(click(wrong[1]))
+        _, trace, referee = await judged(
+            [[click(right)]], environment, critic=Lenient(), adversary=adversary,
+            grade_negatives=graded,
+        )  # fmt: skip
+        assert [n.action.index for n in referee.negatives(trace)] == kept
+        assert adversary.asked[0] == click(right)
+
+
+@pytest.mark.parametrize("settings", [{"guide": 0.5}, {"grade_negatives": True}])
+def test_a_setting_that_needs_a_judge_says_so(settings: dict[str, Any]) -> None:
+    config = TeamConfig(**settings)
+    (name,) = settings
+    with pytest.raises(ConfigError, match=f"{name} need.*judge"):
+        config.check_judge(judged=False)
+    config.check_judge(judged=True)
+    TeamConfig(guide=0.0, grade_negatives=False).check_judge(judged=False)
+    TeamConfig().check_judge(judged=False)

@@ -61,10 +61,18 @@ def test_replies_are_in_the_agents_own_indices() -> None:
     assert shuffled.reply == click(2, "Back")
 
 
-def test_what_is_unscored_masked_or_unreadable_is_left_out() -> None:
-    step = graded(decided([[click(0), click(1), None]]), [[1.0, None, 0.0]])
-    assert [r.node for r in scored_replies([episode(step)])] == ["agent_0"]
+def test_what_is_unscored_or_masked_is_left_out() -> None:
+    step = graded(decided([[click(0), click(1), click(2)]]), [[1.0, None, 0.0]])
+    assert [r.node for r in scored_replies([episode(step)])] == ["agent_0", "agent_2"]
     assert scored_replies([episode(step, success=None, fault="browser died")]) == []
+
+
+def test_an_unreadable_reply_is_learned_only_by_models_that_can_say_it() -> None:
+    step = graded(decided([[click(0), None]]), [[1.0, 0.0]])
+    good, bad = scored_replies([episode(step)])
+    assert (good.text, bad.reply, bad.text) == (click(0).json(), None, "words")
+    model = TinyModel(["one"])  # like the embedded agent, it says actions only
+    assert AdapterTrainer(model, SETTINGS).fit("one", [good, bad], random.Random(0)).pairs == 1
 
 
 # -- losses -------------------------------------------------------------------------------------

@@ -14,16 +14,20 @@ import torch
 from learning_fakes import ButtonWorld, TinyModel, button_team
 from learning_run import CONFIG, run, trainer
 
+from swarm_ui.credit import CreditTable
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.callbacks import Callbacks
 from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
 from swarm_ui.optim.credit.trust import CriticTrust, TrustConfig
 from swarm_ui.optim.preferences.pairs import make_pairs
+from swarm_ui.optim.rollout_supervisor import Critics
 from swarm_ui.optim.training_progress import Progress, ProgressReporter
 from swarm_ui.optim.update.team_update import update_team
+from swarm_ui.optim.update.update_config import defaults_for
 from swarm_ui.rollout.episodes import rollout_many
 from swarm_ui.rollout.policy import GraphPolicy
-from swarm_ui.trace.records import Episode
+from swarm_ui.trace.records import Episode, Trace
 
 SHORT = replace(CONFIG, iterations=1, edges="redraw", graphs=1)
 
@@ -246,6 +250,9 @@ def test_settings_are_checked_together() -> None:
 
 def test_the_rate_falls_over_iterations_and_steps_follow_the_schedule() -> None:
     config = TeamConfig(iterations=5, shared_iterations=3, lr_decay=0.5)
+    with pytest.raises(ConfigError, match="lr depends on the model"):
+        config.update_at(0)
+    config = config.filled(defaults_for(200_000))
     updates = [config.update_at(k) for k in range(5)]
     assert [u.steps for u in updates] == [75, 75, 75, 35, 35]
     assert updates[0].lr == pytest.approx(3e-3)
@@ -258,3 +265,30 @@ def test_nothing_is_written_without_a_folder(
     monkeypatch.chdir(tmp_path)
     run(TinyModel(), None, config=SHORT)
     assert list(tmp_path.iterdir()) == []
+
+
+class WrongCritic:
+    """Gives credit to the wrong actions."""
+
+    name = "wrong critic"
+
+    async def assign(self, trace: Trace, state: object | None) -> CreditTable:
+        table = await ScriptedCritic(ButtonWorld).assign(trace, state)
+        turned = [[None if v is None else 1.0 - v for v in row] for row in table.values]
+        return CreditTable(values=tuple(map(tuple, turned)), source=self.name)
+
+
+def test_the_outcome_can_be_the_credit_while_a_judge_guides() -> None:
+    """The variant "w/o CR" changes the credit alone, if a judge is given."""
+    config = replace(SHORT, guide=1.0, grade_negatives=True)
+    judged = run(
+        TinyModel(), None, config=config, critic=Critics(judge=ScriptedCritic(ButtonWorld))
+    )
+    assert judged.history[0].credit_source == "outcome"
+    assert (judged.history[0].guided or 0) > 0
+    with pytest.raises(ConfigError, match="guide and grade_negatives need"):
+        run(TinyModel(), None, config=config, critic=None)
+    split = run(
+        TinyModel(), None, config=config, critic=Critics(WrongCritic(), ScriptedCritic(ButtonWorld))
+    )
+    assert split.history[0].credit_source == "wrong critic"

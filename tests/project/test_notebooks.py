@@ -205,8 +205,8 @@ def _brought(words: str, pictures: list[str]) -> None:
 
 def _served(words: str, pictures: list[str]) -> None:
     assert "7 requests, 1 of them retries\n" in words
-    assert "agent_1 spoke with agent_1-v1: wait\n" in words
-    assert "agent_1 spoke with agent_1-v2: click “Save” [1]\n" in words
+    assert "agent_1 spoke with agent_1@1: wait\n" in words
+    assert "agent_1 spoke with agent_1@2: click “Save” [1]\n" in words
     assert "HTTP 404" in words
     assert "requests sent: 0\nclosed\n" in words
     assert "Goal: press save" in words

@@ -36,11 +36,10 @@ from swarm_ui.environment import Step
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.graph.shapes import debate
 from swarm_ui.graph.topology import Edge
-from swarm_ui.message import abstains
 from swarm_ui.model import Decision
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
-from swarm_ui.prompts import decision_chat
+from swarm_ui.prompts import abstains, decision_chat
 from swarm_ui.rollout.episodes import rollout
 from swarm_ui.rollout.policy import GraphPolicy, SlidingWindowPolicy
 

@@ -47,7 +47,9 @@ async def scripted_corpus(
     )
 
 
-def tiny_llama(folder: Path, *, template: str | None = None, width: int = 32) -> Path:
+def tiny_llama(
+    folder: Path, *, template: str | None = None, width: int = 32, layers: int = 1
+) -> Path:
     """A model of about 50,000 weights with a byte-level tokenizer trained on a few prompts."""
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -70,7 +72,8 @@ def tiny_llama(folder: Path, *, template: str | None = None, width: int = 32) ->
         chat_template=template,
     )  # fmt: skip
     config = LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=width, intermediate_size=48, num_hidden_layers=1,
+        vocab_size=len(tokenizer), hidden_size=width, intermediate_size=48,
+        num_hidden_layers=layers,
         num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=2048,
         bos_token_id=0, eos_token_id=1, pad_token_id=2,
     )  # fmt: skip

@@ -27,7 +27,7 @@ PRINTED_ADDRESS = "http://localhost:8000"
 """Where pages expect a server; tests put a stand-in there."""
 
 SDK = "needs Android's SDK, an emulator and KVM; compared with upstream's documents instead"
-SERVER = "needs a server with a GPU; compared with vLLM's documents instead"
+SERVER = "needs vLLM's own environment; test_vllm_server.py starts it with such options"
 DATA = "fetches data sets of others"
 CLUSTER = "needs a cluster; the commands of ours inside are checked"
 SYSTEM = "changes the system it runs on"
@@ -66,8 +66,11 @@ NOT_RUN: dict[tuple[str, str], str] = {
 _BUILTINS = ("cd", "export", "set", "test")
 
 SHOWN: dict[tuple[str, str], str] = {
+    ("docs/howto/vllm.md", "text"): "needs a language model; test_trainer_actor.py and "
+    "vllm_checks.py do the same with small ones",
     ("docs/stage1.md", "text"): "calls language models, or a model of gigabytes",
     ("docs/howto/web.md", "text"): "plays WebArena's own sites, with a model behind an endpoint",
+    ("docs/credit.md", "text"): "loads a language model, as test_train_critic.py does",
     ("docs/edges.md", "text"): "two lines of a loop that test_edges_credit.py runs",
     ("docs/models.md", "text"): "needs the pretrained model, which tests load with -m slow",
     ("docs/concepts.md", "text"): "a tree of folders",

@@ -76,7 +76,12 @@ class TinyModel:
         return tuple(self.versions)
 
     def add_adapter(
-        self, name: str, rank: int = 4, alpha: float = 4, copy_from: str | None = None
+        self,
+        name: str,
+        rank: int = 4,
+        alpha: float = 4,
+        copy_from: str | None = None,
+        layers: Sequence[int] | None = None,
     ) -> None:
         draw = torch.Generator().manual_seed(zlib.crc32(name.encode()))
         height, width = self.module.out.shape
@@ -110,7 +115,9 @@ class TinyModel:
         finally:
             self.module.active = before
 
-    def encode(self, decision: Decision, reply: str) -> tuple[list[int], list[int]]:
+    def encode(
+        self, decision: Decision, reply: str, *, adapter: str | None = None
+    ) -> tuple[list[int], list[int]]:
         action = parse_action(reply)
         assert isinstance(action, Action)
         return _prompt_ids(decision), _reply_ids(action)
@@ -286,8 +293,11 @@ def decided(
     observation: Observation | None = None,
     run: str = "run",
     errors: dict[str, str] | None = None,
+    said: dict[str, str] | None = None,
+    prompt_format: str = "json",
 ) -> Trace:
-    """A trace with this action matrix ``[rounds, agents]``; everyone hears all earlier words."""
+    """A trace with this action matrix ``[rounds, agents]``; everyone hears all earlier words.
+    ``said``: the texts of some messages, by id; by default the action as JSON."""
     agents = tuple(f"agent_{k}" for k in range(len(matrix[0])))
     messages: list[Message] = []
     calls: list[Call] = []
@@ -295,13 +305,14 @@ def decided(
         for agent, action in zip(agents, row, strict=True):
             id = f"{agent}:{r}"
             text = "words" if action is None else action.json()
+            text = (said or {}).get(id, text)
             error = "no JSON object in the reply" if action is None else None
             heard = tuple(m.id for m in messages)
             failed = (errors or {}).get(id)
             messages.append(
                 Message(
                     id=id, sender=agent, round=r, content=text, action=action,
-                    error=failed or error,
+                    error=failed or error, prompt_format=prompt_format,
                 )
             )  # fmt: skip
             calls.append(

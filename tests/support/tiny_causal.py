@@ -1,4 +1,4 @@
-"""Tiny causal language models with random weights, and a tokenizer for them."""
+"""Tiny language models of transformers with random weights, and a tokenizer for them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ from transformers import (
 )
 
 from swarm_ui.model import Decision
+from swarm_ui.nodes import CausalModel
 from swarm_ui.observation import Element, Observation
 from swarm_ui.prompts import decision_chat
+
+KINDS = ["llama", "gpt2", "mistral"]
 
 TEMPLATE = (
     "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{{ eos_token }}{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
-KINDS = ["llama", "gpt2", "mistral"]
 
 
 def screen(label: str = "Save") -> Decision:
@@ -76,3 +78,9 @@ def network(kind: str, words: int) -> PreTrainedModel:
                 if weight.dim() > 1:
                     weight.mul_(8)
     return made
+
+
+def causal(kind: str = "llama", prompt_format: str = "json") -> CausalModel:
+    """A model that was never saved."""
+    words = tokenizer()
+    return CausalModel(network(kind, len(words)), words, name=kind, prompt_format=prompt_format)

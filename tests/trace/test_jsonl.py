@@ -114,6 +114,7 @@ calls = st.builds(
     ended=number,
     error=st.none() | text,
     rescued=st.none() | text,
+    sampled=st.lists(count, max_size=2).map(tuple),
 )
 traces = st.builds(
     Trace,

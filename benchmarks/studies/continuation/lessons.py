@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 
 from swarm_ui.action import Action
-from swarm_ui.experiment.base_agent import BaseAgentConfig, pool
 from swarm_ui.experiment.settings import Settings
-from swarm_ui.experiment.training import team_config
+from swarm_ui.experiment.stage1.base_agent import BaseAgentConfig, pool
+from swarm_ui.experiment.training.stage2 import team_config
 from swarm_ui.node import derive
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
@@ -19,6 +19,7 @@ from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.stage1.synthesis.curriculum import Mix, Stream
 from swarm_ui.optim.stage1.synthesis.screens import ActionSample
 from swarm_ui.optim.update.team_update import update_team
+from swarm_ui.optim.update.update_config import known
 
 _PROBE_STEPS = 12
 
@@ -58,11 +59,11 @@ class Lessons:
         Args:
             make: a model to try the speed on; it is thrown away.
         """
+        probe = min(_PROBE_STEPS, self._settings.shared_steps)
         once = dataclasses.replace(
-            team_config(self._settings, 1), iterations=1, shared_iterations=1,
-            shared_steps=min(_PROBE_STEPS, self._settings.shared_steps),
-        )  # fmt: skip
-        each = self._update(make(), once, 0) / once.shared_steps
+            team_config(self._settings, 1), iterations=1, shared_iterations=1, shared_steps=probe
+        )
+        each = self._update(make(), once, 0) / probe
         iterations = max(1, round(cpu_seconds / each / self._settings.shared_steps))
         return dataclasses.replace(once, iterations=iterations, shared_iterations=iterations,
                                    shared_steps=self._settings.shared_steps)  # fmt: skip
@@ -79,7 +80,7 @@ class Lessons:
 
     def _update(self, model: LocalModel, config: TeamConfig, iteration: int) -> float:
         began = time.process_time()
-        steps = config.update_at(iteration).steps
+        steps = known(config.update_at(iteration).steps, "steps")
         lessons = self.pairs(steps * config.update.batch_size)
         random.Random(derive(config.seed, "order", iteration)).shuffle(lessons)
         update_team(model, lessons, {name: name for name in self._names}, config, iteration)

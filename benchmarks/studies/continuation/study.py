@@ -34,7 +34,7 @@ from swarm_ui.experiment.progress import Bar, ProgressDisplay
 from swarm_ui.experiment.results import Results
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.experiment.teams import Arm, rollout_arm
-from swarm_ui.experiment.training import TrainingEnvironment, team_config, train_team
+from swarm_ui.experiment.training.stage2 import TrainingEnvironment, team_config, train_team
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
 from swarm_ui.optim.callbacks import Callbacks

@@ -18,7 +18,7 @@ from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.experiment.environments import phone
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.experiment.teams import Arm, base_arms, rollout_arm, trained_arms
-from swarm_ui.experiment.training import team_config
+from swarm_ui.experiment.training.stage2 import team_config
 from swarm_ui.graph.topology import random_dag
 from swarm_ui.node import derive
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel

@@ -15,10 +15,11 @@ from swarm_ui.environment import Environment
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.experiment.teams import rollout_arm
-from swarm_ui.experiment.training import TrainingEnvironment, fixed_graph, team_config
+from swarm_ui.experiment.training.stage2 import TrainingEnvironment, fixed_graph, team_config
 from swarm_ui.node import derive
 from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
+from swarm_ui.optim.config import GUIDE
 from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.stage1.synthesis.curriculum import Rehearsal
 from swarm_ui.optim.update.team_update import update_team
@@ -71,7 +72,10 @@ async def imitate(
     for name in names:
         model.add_adapter(name, config.rank, config.alpha)
     for iteration in range(config.iterations):
-        shown = Shown(config.guide, derive(settings.seed, "imitation", iteration))
+        shown = Shown(
+            GUIDE if config.guide is None else config.guide,
+            derive(settings.seed, "imitation", iteration),
+        )
         jobs = environment.sample_jobs(
             iteration, config.episodes, random.Random(derive(settings.seed, "jobs", iteration))
         )

@@ -14,14 +14,14 @@ from pathlib import Path
 from benchmarks.studies.learning.imitation import imitate
 from benchmarks.studies.learning.variants import Variant
 from swarm_ui.environments.phone import PhoneEnvironment
-from swarm_ui.experiment.base_agent import BaseAgentConfig, make_base_agent
 from swarm_ui.experiment.environments import phone
 from swarm_ui.experiment.evaluation import Evaluator, Trial
 from swarm_ui.experiment.progress import Bar, ProgressDisplay
 from swarm_ui.experiment.results import BASE, Results
 from swarm_ui.experiment.settings import Settings, plain
+from swarm_ui.experiment.stage1.base_agent import BaseAgentConfig, make_base_agent
 from swarm_ui.experiment.teams import Arm, base_arms, trained_arms
-from swarm_ui.experiment.training import (
+from swarm_ui.experiment.training.stage2 import (
     TrainedTeam,
     TrainingEnvironment,
     fixed_graph,

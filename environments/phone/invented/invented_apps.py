@@ -1,4 +1,4 @@
-"""Invented apps: the screens of one, and a device full of them, from a number."""
+"""Invented devices: all apps of one from its number."""
 
 from __future__ import annotations
 
@@ -8,76 +8,18 @@ from functools import lru_cache
 
 import msgspec
 
-from swarm_ui.environments.phone.apps.app import (
-    App,
-    Setting,
-    listing,
-    record_screen,
-    setting_switch,
-)
+from swarm_ui.environments.phone.apps.app import App, Setting
 from swarm_ui.environments.phone.apps.catalogue import Catalogue
-from swarm_ui.environments.phone.device.device import Device
-from swarm_ui.environments.phone.device.effects import Go, Search, SetSetting
+from swarm_ui.environments.phone.device.effects import Go, Search
 from swarm_ui.environments.phone.device.schema import Field, Table
 from swarm_ui.environments.phone.device.screen import Path, Screen
 from swarm_ui.environments.phone.device.widget import Widget
 from swarm_ui.environments.phone.invented import words
+from swarm_ui.environments.phone.invented.app_layout import Layout
 from swarm_ui.environments.phone.invented.random_values import VALUES
 from swarm_ui.observation import Role
 
 _LINKS: tuple[Role, ...] = ("tab", "item", "button")
-
-
-class Layout(msgspec.Struct, kw_only=True):
-    """What the screens of an app show besides forms and records."""
-
-    lists: dict[Screen, Table] = {}
-    searches: dict[Screen, Search] = {}
-    """Screens that show a search instead of the records themselves."""
-    search_button: str = ""
-    links: dict[Screen, list[Widget]] = {}
-    switches: dict[Screen, list[str]] = {}
-    choices: dict[Screen, list[str]] = {}
-    options: dict[str, tuple[str, ...]] = {}
-
-    def build(self, device: Device, screen: Screen) -> list[Widget]:
-        """The widgets of a screen, in reading order."""
-        if screen.kind == "choice":
-            chosen = device.settings[screen.of]
-            return [
-                Widget("radio", option, None, option == chosen, SetSetting(screen.of, option))
-                for option in self.options[screen.of]
-            ]
-        if screen.kind == "missing":
-            return [Widget("label", f"nothing found for {screen.of}")]
-        table, search = self.lists.get(screen), self.searches.get(screen)
-        shown: list[Widget] = []
-        if search is not None and table is not None:
-            shown = _search(device, table, search, self.search_button)
-        elif table is not None:
-            shown = listing(device, table)
-        elif screen.kind not in ("list", "category"):
-            return record_screen(device, self._table(screen.of), screen)
-        shown.extend(setting_switch(device, key) for key in self.switches.get(screen, ()))
-        for key in self.choices.get(screen, ()):
-            go = Go(Screen(screen.app, "choice", key))
-            shown.append(Widget("item", key, device.settings[key], effect=go))
-        return [*shown, *self.links.get(screen, ())] or [Widget("label", "empty")]
-
-    def _table(self, name: str) -> Table:
-        return next(table for table in self.lists.values() if table.name == name)
-
-
-def _search(device: Device, table: Table, search: Search, button: str) -> list[Widget]:
-    """A search field with its button, and the button that adds a record."""
-    text = device.draft.get(table.title, "")
-    return [
-        Widget(
-            "field", f"{table.title} of the {table.name}", text, field=table.title, submit=search
-        ),
-        Widget("button", button, effect=search),
-        Widget("button", table.add, effect=Go(table.screen("new"))),
-    ]
 
 
 class InventedApp(msgspec.Struct, frozen=True, kw_only=True):
@@ -174,7 +116,7 @@ def _app(pool: _Pool) -> InventedApp:
 def _settings_app(pool: _Pool) -> InventedApp:
     """An app of switches and choices, in categories."""
     rng = pool.rng
-    name, _ = _app_name(pool, rng.choice(words.OPTIONS))
+    name = pool.word(words.OPTIONS) if rng.random() < 0.4 else _brand(pool)
     layout, root = Layout(), Screen(name)
     settings: dict[str, Setting] = {}
     if rng.random() < 0.3:
@@ -218,11 +160,14 @@ def _app_name(pool: _Pool, record: str) -> tuple[str, bool]:
     rng = pool.rng
     forms = (f"{record}s", f"my {record}s", f"{record} {rng.choice(words.PURPOSES)}", "", "")
     chosen = rng.choice(forms)
-    if record in words.OPTIONS or not chosen:
-        chosen = pool.word(words.BRANDS) if rng.random() < 0.5 else pool.made_up()
-        pool.taken.add(chosen)
-        return chosen, False
-    return chosen, True
+    return (chosen, True) if chosen else (_brand(pool), False)
+
+
+def _brand(pool: _Pool) -> str:
+    """A name that does not tell what an app is for."""
+    chosen = pool.word(words.BRANDS) if pool.rng.random() < 0.5 else pool.made_up()
+    pool.taken.add(chosen)
+    return chosen
 
 
 def _trail(pool: _Pool, layout: Layout, root: Screen, record: str) -> Path:

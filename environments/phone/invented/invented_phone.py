@@ -19,6 +19,8 @@ from swarm_ui.errors import ConfigError
 
 APPS = 8
 """Apps of one device."""
+UNSEEN = 1_000_000
+"""From this number on, devices are for tests: no training uses them."""
 _SHOWN = (5, 6, 7, 8)
 """How many of them are on the home screen of an episode."""
 
@@ -45,8 +47,9 @@ class InventedPhone(PhoneEnvironment):
     ) -> None:
         """
         Args:
-            devices: number of devices; with ``apps`` it decides how many apps there are.
-            first: number of the first device. Other numbers are other apps.
+            devices: number of devices in ``tasks``; with ``apps`` it decides how many apps there
+                are.
+            first: number of the first device. Those from :data:`UNSEEN` on are for tests.
             apps: apps of each device, at least two.
             wordings: ``"few"``: two plain wordings a kind of task; ``"many"``: thousands.
             screenshots, memory, patience: see
@@ -67,25 +70,31 @@ class InventedPhone(PhoneEnvironment):
 
     @property
     def name(self) -> str:
-        return "invented phone (simulated)"
+        few = ", few wordings" if self._world[3] == "few" else ""
+        return f"invented phone (simulated{few})"
 
     @property
     def tasks(self) -> Sequence[str]:
         return task_names(*self._world)
 
-    def assign(self, task: str, seed: int) -> Assignment:
-        """Draw the parameters of a task; equal arguments give equal assignments."""
-        first, devices, apps, wordings = self._world
+    def has(self, task: str) -> bool:
+        """Whether there is such a task, on these devices or on another one."""
         number = _device_of(task)
-        if number not in range(first, first + devices):
-            template = None
-        else:
-            template = templates(number, apps, wordings).get(task)
+        return number >= 0 and task in templates(number, *self._world[2:])
+
+    def assign(self, task: str, seed: int) -> Assignment:
+        """Draw the parameters of a task, which may be one of any device.
+
+        Equal arguments give equal assignments.
+
+        Raises:
+            ConfigError: no such task, or a seed outside the published ranges.
+        """
+        _, _, apps, wordings = self._world
+        number = _device_of(task)
+        template = templates(number, apps, wordings).get(task) if number >= 0 else None
         if template is None:
-            raise ConfigError(
-                f"invented: no task {task!r} on devices {first} to {first + devices - 1}; "
-                "InventedPhone(...).tasks lists them, such as " + self.tasks[0]
-            )
+            raise ConfigError(f"invented: no task {task!r}; expected one such as {self.tasks[0]!r}")
         made = invent(number, apps)
         salt = crc32(task.encode(), seed & 0xFFFFFFFF)
         sampler = Sampler(random.Random(salt << 32 | seed), parameter_split(seed))

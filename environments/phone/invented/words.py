@@ -76,6 +76,8 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "mass": _words("weight load ballast freight payload"),
 }
 """Kind of value -> names of fields with such values."""
+VALUE_OF: Mapping[str, str] = {name: kind for kind, names in FIELDS.items() for name in names}
+"""Name of a field -> kind of its values."""
 
 TITLES: Mapping[str, tuple[str, ...]] = {
     "phrase": _words("title name label heading"),

@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 import openai
@@ -55,6 +56,24 @@ class ChatCall:
     price: Price | None = None
     dropped: Dropped | None = None
     """What the prompt leaves out of its decision."""
+
+
+class ServedModel(NamedTuple):
+    """A model or an adapter in the list of an endpoint."""
+
+    name: str
+    root: str | None = None
+    """The folder of its weights, if the server tells."""
+    parent: str | None = None
+    """Of an adapter: the model that it belongs to."""
+
+
+def _served_model(card: object) -> ServedModel:
+    name, *rest = (getattr(card, field, None) for field in ("id", "root", "parent"))
+    if not isinstance(name, str):
+        raise TypeError("a model without a name")
+    root, parent = (text if isinstance(text, str) else None for text in rest)
+    return ServedModel(name, root, parent)
 
 
 @dataclass(slots=True)
@@ -167,12 +186,17 @@ class Endpoint:
             await self._pause(attempt, failure)
 
     async def served(self, seconds: float) -> tuple[str, ...] | None:
-        """Names of the models served, requested once; ``None`` if the endpoint keeps no list.
-        Raises ``ModelError`` if no list arrives within ``seconds``."""
+        """The names in :meth:`listed`."""
+        models = await self.listed(seconds)
+        return None if models is None else tuple([model.name for model in models])
+
+    async def listed(self, seconds: float) -> tuple[ServedModel, ...] | None:
+        """The models served, requested once; ``None`` if the endpoint keeps no list. Raises
+        ``ModelError`` if no list arrives within ``seconds``."""
         try:
             async with asyncio.timeout(seconds):
                 page = await (await self._connected()).client.models.list()
-            return tuple([model.id for model in page.data])
+            return tuple([_served_model(model) for model in page.data])
         except openai.NotFoundError:
             return None
         except (AttributeError, TypeError) as error:  # the client does not validate replies
@@ -184,6 +208,34 @@ class Endpoint:
                 raise
             failure = found
         raise self.error("the endpoint does not answer as it should", "a list of models", failure)
+
+    async def post(self, route: str, body: Mapping[str, object], what: str) -> str:
+        """The answer of another route of the server, with as many attempts as allowed.
+
+        Args:
+            route: relative to the address, such as ``"/load_lora_adapter"``; or with a leading
+                ``"//"`` to the root of the server, without ``/v1``.
+            body: sent as JSON.
+            what: what is asked for, for the error.
+
+        Raises:
+            ModelUnavailable: no attempt succeeded; a later one may.
+            RequestRejected: the server rejected it with an HTTP status.
+        """
+        for attempt in itertools.count(1):
+            try:
+                client = (await self._connected()).client
+                base = str(client.base_url).rstrip("/")
+                root = base.removesuffix("/v1") if route.startswith("//") else base
+                address = f"{root}/{route.lstrip('/')}"
+                async with asyncio.timeout(self._retry.timeout):
+                    return await client.post(address, cast_to=str, body=dict(body))
+            except Exception as error:
+                failure = attempt_failure(error, self._key_name)
+                if failure is None:
+                    raise
+            await self._pause(attempt, failure, what)
+        raise AssertionError("the last attempt raises")
 
     def error(self, what: str, expected: str, failure: AttemptFailure) -> ModelError:
         """The error for a failure, on one line, without secrets even if the server echoed them."""
@@ -265,14 +317,16 @@ class Endpoint:
                 f"that may need {tokens} tokens. Lower its max_tokens or raise tokens_per_minute"
             )
 
-    async def _pause(self, attempt: int, failure: AttemptFailure) -> None:
+    async def _pause(
+        self, attempt: int, failure: AttemptFailure, wanted: str = "a chat completion"
+    ) -> None:
         """Wait before the next attempt, with jitter, so that agents do not retry all at once.
         Raises ``ModelError`` if no other attempt is allowed."""
         policy, wait = self._retry, failure.retry_after
         if not failure.retryable or attempt > policy.retries or (wait or 0.0) > policy.max_wait:
             told = f", told to wait {wait:g} s" if wait else ""
             tries = "1 attempt" if attempt == 1 else f"{attempt} attempts"
-            raise self.error(f"no answer after {tries}{told}", "a chat completion", failure)
+            raise self.error(f"no answer after {tries}{told}", wanted, failure)
         if wait is not None:
             wait += policy.jitter.uniform(0.0, policy.backoff)
         else:

@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -16,10 +17,15 @@ from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.message import Usage
 from swarm_ui.model import ChatMessage, Completion, Decision, Request
 from swarm_ui.nodes.models.openai import request_body
-from swarm_ui.nodes.models.openai.endpoint import OPENAI_URL, ChatCall, Endpoint
+from swarm_ui.nodes.models.openai.endpoint import OPENAI_URL, ChatCall, Endpoint, ServedModel
 from swarm_ui.nodes.models.openai.failures import AttemptFailure, RequestRejected
+from swarm_ui.nodes.models.openai.hot_loading import LIST_SECONDS, HotAdapters, tokenized
 from swarm_ui.nodes.models.openai.replies import ChatReply
-from swarm_ui.nodes.models.openai.served_adapters import ServedAdapters
+from swarm_ui.nodes.models.openai.served_adapters import (
+    ServedAdapters,
+    adapter_version,
+    served_name,
+)
 from swarm_ui.nodes.models.openai.settings import (
     ChatOptions,
     RateLimits,
@@ -75,8 +81,8 @@ class OpenAIModel:
             (:func:`~swarm_ui.budget.guess_tokens`). An adapter without a price of its own has the
             price of ``model``. Several models can share one budget.
         options: fields of the request.
-        adapter_names: served name of each adapter, read at every call; ``None``: an adapter is
-            served under its own name, as in vLLM.
+        adapter_names: served name or version of each adapter, read at every call; ``None``: an
+            adapter is served under its own name, as in vLLM.
         deprecated: the fields of the records, as they were named in version 0.1. Each warns.
 
     Raises:
@@ -122,6 +128,7 @@ class OpenAIModel:
             budget=budget,
         )
         self._adapters = ServedAdapters(model, adapter_names, self._endpoint.where)
+        self._hot = HotAdapters(self._endpoint)
         self._usage = Usage()
         self._unsupported: frozenset[str] = frozenset()
         """Fields of a request that the server has rejected."""
@@ -219,6 +226,41 @@ class OpenAIModel:
         """Give back what :meth:`lease` returned. Raises ``ModelError`` if it is not leased."""
         self._adapters.release(version)
 
+    async def load_version(self, version: str, folder: Path) -> None:
+        """Load a version of an adapter on the server (vLLM, see its how-to guide).
+
+        Requests name it as ``"agent_2@7"``; its name on the server is ``agent_2-v7``. It is loaded
+        again if the server was restarted since.
+
+        Args:
+            version: name and number, such as ``"agent_2@7"``. Never use one for other weights.
+            folder: the adapter as peft writes it, at a path that the server can read. It must stay
+                there until the version is unloaded.
+
+        Raises:
+            ModelUnavailable: the server does not answer.
+            ModelError: the server refuses the adapter, or cannot load adapters while it runs.
+        """
+        await self._hot.load(version, folder)
+
+    async def unload_version(self, version: str) -> None:
+        """Remove a version from the server; no error if it is not there. Raises
+        ``ModelUnavailable`` if the server does not answer."""
+        await self._hot.unload(version)
+
+    async def tokens(self, chat: Sequence[ChatMessage]) -> list[int]:
+        """The tokens of a chat as the server's model reads them (vLLM only). Raises ``ModelError``
+        if the server does not answer, or does not tell."""
+        messages: list[dict[str, object]] = [
+            {"role": turn.role, "content": turn.content} for turn in chat
+        ]
+        return await tokenized(self._endpoint, self.name, messages)
+
+    async def served(self) -> tuple[ServedModel, ...]:
+        """Ask once what is served; empty if the endpoint keeps no list. Raises ``ModelError`` if
+        there is no answer, or the key is refused."""
+        return await self._endpoint.listed(LIST_SECONDS) or ()
+
     async def check(self) -> tuple[str, ...]:
         """Ask once, quickly, which models are served; empty if the endpoint keeps no list. Raises
         ``ModelError`` if there is no answer, the key is refused, or the model is not served."""
@@ -251,7 +293,7 @@ class OpenAIModel:
         self, request: Request, n: int, *, stream: bool
     ) -> AsyncGenerator[str | list[Completion]]:
         """Pieces of the reply, then its completions, without fields that the server rejects."""
-        unsupported, first = self._unsupported, None
+        unsupported, first, restored = self._unsupported, None, False
         while True:
             call = self._call(request, n, unsupported, stream=stream)
             try:
@@ -265,6 +307,10 @@ class OpenAIModel:
                             yield self._completions(request, call, reply)
                 return
             except RequestRejected as rejection:
+                if rejection.status == 404 and call.model in self._hot and not restored:
+                    restored = True  # the server was restarted and has no adapters now
+                    await self._hot.restore(call.model)
+                    continue
                 first = first or rejection
                 field = _rejected_field(rejection, call)
             if field is None:
@@ -282,7 +328,7 @@ class OpenAIModel:
                 usage=share,
                 logprob=answer.logprob,
                 model=reply.model or call.model,
-                adapter=None if request.adapter is None else call.model,
+                adapter=None if request.adapter is None else adapter_version(call.model),
                 prompt_format="json" if request.decision is None else self._options.prompt_format,
                 dropped=call.dropped,
             )
@@ -296,7 +342,7 @@ class OpenAIModel:
         options = self._options
         decision, chat = self._chat(request, schema_in_prompt="response_format" in unsupported)
         prompt = transcript(chat)
-        served = self._adapters.find(request.adapter)
+        served = self._served(request.adapter)
         body: dict[str, object] = {
             "model": served,
             "messages": request_body.messages(chat),
@@ -313,13 +359,23 @@ class OpenAIModel:
         if request.json_schema is not None and "response_format" not in unsupported:
             schema = request_body.schema_format(request.json_schema, self._endpoint.where)
             body["response_format"] = schema
-        if options.extra_body:
-            body["extra_body"] = options.extra_body
+        extra = {**self._hot.extra_fields(served), **options.extra_body}
+        if request.pattern is not None:
+            extra["structured_outputs"] = {"regex": request.pattern}
+        if extra:
+            body["extra_body"] = extra
         asked = request_body.prompt_tokens(chat, prompt)
         most = Usage(prompt_tokens=asked, completion_tokens=n * request.max_tokens)
         price = self._prices.get(served) or self._prices.get(self.name)
         dropped = None if decision is None else decision.dropped
         return ChatCall(body, most, prompt, served, price, dropped)
+
+    def _served(self, adapter: str | None) -> str:
+        """The served name of an adapter, of a version, or of the base model."""
+        if adapter is not None and served_name(adapter) in self._hot:
+            return served_name(adapter)
+        found = self._adapters.find(adapter)
+        return served_name(found) if served_name(found) in self._hot else found
 
     def _chat(
         self, request: Request, *, schema_in_prompt: bool

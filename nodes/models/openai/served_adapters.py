@@ -1,16 +1,40 @@
-"""The served names of adapters, and which of them are in use."""
+"""The served names of adapters, and which of them are in use.
+
+A version of an adapter is called ``agent_2@7`` in this library and in traces. A server calls it
+``agent_2-v7``: a served name is part of addresses and of file names. :func:`served_name` and
+:func:`adapter_version` are the only places that know both.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 
 from swarm_ui.errors import ModelError
 
+_VERSION = re.compile(r"(.+)@(0|[1-9][0-9]*)")
+_SERVED = re.compile(r"(.+)-v(0|[1-9][0-9]*)")
+
+
+def served_name(version: str) -> str:
+    """The name on a server of a version: ``agent_2-v7`` for ``agent_2@7``. A name without a version
+    stays as it is."""
+    found = _VERSION.fullmatch(version)
+    return version if found is None else f"{found[1]}-v{found[2]}"
+
+
+def adapter_version(served: str) -> str:
+    """The version with this name on a server: ``agent_2@7`` for ``agent_2-v7``, the inverse of
+    :func:`served_name`. A name without a version stays as it is."""
+    found = _SERVED.fullmatch(served)
+    return served if found is None else f"{found[1]}@{found[2]}"
+
 
 class ServedAdapters:
     """Adapters on a server: ``base`` is the served name of the base model, ``names`` that of each
-    adapter (``None``: its own). They are read at every call, so that new versions take effect."""
+    adapter, or its version (``None``: its own name). They are read at every call, so that new
+    versions take effect."""
 
     def __init__(self, base: str, names: Mapping[str, str] | None, where: str) -> None:
         self.names = names

@@ -26,7 +26,8 @@ from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import Decision, Request
 from swarm_ui.nodes.models.tiny_agent import architecture
 from swarm_ui.nodes.models.tiny_agent.tokenizer import Encoded, ScreenTokenizer
-from swarm_ui.nodes.models.transformers.decoding import Row
+from swarm_ui.nodes.models.tiny_agent.word_grammar import WordGrammar
+from swarm_ui.nodes.models.transformers.decoding.decoding import Row
 from swarm_ui.nodes.models.transformers.in_process_model import Counters, InProcessModel
 
 __all__ = ["BASE_AGENT", "Counters", "LocalModel"]
@@ -140,14 +141,17 @@ class LocalModel(InProcessModel[Encoded]):
         return self.tokenizer.encode(request.decision)
 
     def _row(self, request: Request, prompt: Encoded) -> Row:
-        bound = self._constrained
+        grammar = None
+        if self._constrained:
+            free = tuple(self.tokenizer.free_words(prompt))
+            grammar = WordGrammar(self.tokenizer.grammar(prompt), free, (self.tokenizer.eos_id,))
         return Row(
             prompt=prompt.ids,
             temperature=request.temperature,
             seed=request.seed,
             max_tokens=min(request.max_tokens, _REPLY_TOKENS),
-            grammar=self.tokenizer.grammar(prompt) if bound else None,
-            free=tuple(self.tokenizer.free_words(prompt)) if bound else (),
+            grammar=grammar,
+            sparse=False,
         )
 
     def _text(self, prompt: Encoded, ids: list[int]) -> str:

@@ -6,10 +6,9 @@ Batches, adapters and versions are in :mod:`swarm_ui.nodes.models.transformers.i
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,30 +28,27 @@ from swarm_ui.adapter_metadata import read_metadata
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatMessage, Decision, Dropped, Request
 from swarm_ui.nodes.models.pretrained.catalogue import model_folder
-from swarm_ui.nodes.models.transformers.decoding import Row, accepts
-from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel
+from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens
+from swarm_ui.nodes.models.transformers.choosing_model import ChoosingInProcessModel
+from swarm_ui.nodes.models.transformers.decoding.decoding import Continuation, Row
+from swarm_ui.nodes.models.transformers.decoding.prefill import accepts
+from swarm_ui.nodes.models.transformers.decoding.reply_grammar import (
+    ReplyGrammar,
+    ReplyGrammars,
+    token_texts,
+)
+from swarm_ui.nodes.models.transformers.placement import placement
 from swarm_ui.prompts import as_chat, format_named, shortened
 
-_LIKE_A_MARK = re.compile(r"<[^<>\s]{1,60}>|\[[^\[\]\s]{1,60}\]")
-_HEADING = re.compile(r"^\\*(?:system|user|assistant):", re.IGNORECASE | re.MULTILINE)
+PREFIX_BYTES = 512 * 2**20
+"""About 20,000 tokens of a model of 135 M parameters."""
 _UNLOADABLE = (
     OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError,
     SafetensorError,
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class ChatPrompt:
-    """A chat as tokens and as text."""
-
-    ids: list[int]
-    text: str
-    prompt_format: str = "json"
-    decision: Decision | None = None
-    """What the chat is about; ``None``: the request was a chat."""
-
-
-class CausalModel(InProcessModel[ChatPrompt]):
+class CausalModel(ChoosingInProcessModel[ChatPrompt]):
     """A transformers language model with its tokenizer, chat template and named adapters.
 
     A tokenizer without a chat template gets a plain one: ``System: …``, ``User: …`` and
@@ -63,9 +59,11 @@ class CausalModel(InProcessModel[ChatPrompt]):
     (``</s>`` becomes ``‹/s>``), and a line like the heading of a turn gets a backslash.
     """
 
+    encodes_text = True
     _network_class: Any = AutoModelForCausalLM
     _reader_class: Any = AutoTokenizer
     _what = "causal language model"
+    _prefix_bytes = PREFIX_BYTES
 
     def __init__(
         self,
@@ -75,6 +73,8 @@ class CausalModel(InProcessModel[ChatPrompt]):
         name: str = "",
         prompt_format: str = "json",
         prompt_tokens: int | None = None,
+        constrained: bool | None = None,
+        prefix_bytes: int = PREFIX_BYTES,
     ) -> None:
         """
         Args:
@@ -83,39 +83,37 @@ class CausalModel(InProcessModel[ChatPrompt]):
             name: for traces; the network's own by default.
             prompt_format: how decisions are written and replies are read; see
                 :data:`swarm_ui.prompts.FORMATS`. An adapter may have its own
-                (``format_of``).
+                (:meth:`~.LoraNetwork.format_of`).
             prompt_tokens: the most tokens of the prompt of a decision; longer ones are shortened
                 (:mod:`swarm_ui.prompts.shortening`). ``None``: what the context leaves after the
                 longest reply, at least half of it.
+            constrained: whether replies to decisions are restricted to the actions that are
+                possible on the screen; ``None``: those in the compact format are.
+            prefix_bytes: how much memory the keys and values of recent prompts may take, from which
+                prompts that begin alike are continued (same adapter version); 0: none.
 
         Raises:
             ConfigError: they do not fit together, there is no end token, or no such format; or
                 ``prompt_tokens`` is not positive.
         """
-        if "past_key_values" not in accepts(network):
-            raise ConfigError(
-                f"{type(network).__name__} has no key-value cache; a model here must be a causal "
-                "transformer (AutoModelForCausalLM)"
-            )
-        embeddings: Any = network.get_input_embeddings()
-        rows = embeddings.weight.shape[0]
-        if len(tokenizer) > rows:
-            raise ConfigError(
-                f"the tokenizer has {len(tokenizer)} tokens, the network knows {rows}; "
-                "the two do not belong together"
-            )
+        self._words = _words(network, tokenizer)
         self.tokenizer: Any = tokenizer
-        self._marks = control_marks(self.tokenizer)
+        name = name or Path(network.name_or_path or "").name or type(network).__name__
+        self._chats = ChatTokens(tokenizer, name)
+        self._marks = self._chats.marks
         self._end, stops = _ends(network, self.tokenizer)
         pad_id = self.tokenizer.pad_token_id
         super().__init__(
             network,
-            name=name or Path(network.name_or_path or "").name or type(network).__name__,
+            name=name,
             pad_id=self._end if pad_id is None else pad_id,
             stops=stops,
             targets=self._adaptable(network),
+            prefix_bytes=prefix_bytes,
         )
         self.prompt_format = format_named(prompt_format).name
+        self._constrained = constrained
+        self._grammars: ReplyGrammars | None = None
         config = network.config.get_text_config()
         self._context = getattr(config, "max_position_embeddings", None)
         if prompt_tokens is not None and prompt_tokens < 1:
@@ -129,31 +127,44 @@ class CausalModel(InProcessModel[ChatPrompt]):
         *,
         device: str = "cpu",
         dtype: torch.dtype | str = "auto",
+        quantize: str = "",
         name: str = "",
         prompt_format: str = "json",
         prompt_tokens: int | None = None,
+        constrained: bool | None = None,
+        prefix_bytes: int | None = None,
     ) -> CausalModel:
         """Network and tokenizer as transformers saves them.
 
         Args:
             folder_or_name: a folder; or, as a string, a name on the Hugging Face Hub, which is
                 downloaded unless transformers is set to be offline.
-            device: the device on which the model runs.
+            device: the device on which the model runs, such as ``"cpu"`` or ``"cuda:1"``;
+                ``"auto"``, ``"balanced"`` or ``"sequential"``: accelerate distributes the layers
+                over all devices.
             dtype: the type of the weights; ``"auto"``: as saved.
+            quantize: ``"4bit"``: linear layers in NF4 by bitsandbytes, computed in bfloat16, on
+                which adapters train as usual (QLoRA, arXiv 2305.14314).
             name: for traces; the folder's by default.
             prompt_format: how decisions are written and replies are read.
-            prompt_tokens: the most tokens of the prompt of a decision.
+            prompt_tokens, constrained, prefix_bytes: see the constructor; ``None``: its defaults.
 
         Raises:
             ConfigError: there is no such model, or not all of its parts.
+            MissingExtra: ``quantize`` without bitsandbytes.
         """
+        options = placement(device, quantize)
         place = Path(folder_or_name)
         if isinstance(folder_or_name, Path) and not place.is_dir():
             raise ConfigError(f"no model in '{place}': there is no such folder")
         try:
             tokenizer = cls._reader_class.from_pretrained(str(folder_or_name))
             loaded: Any = cls._network_class.from_pretrained(
-                str(folder_or_name), dtype=dtype, use_safetensors=True, output_loading_info=True
+                str(folder_or_name),
+                dtype=torch.bfloat16 if quantize else dtype,
+                use_safetensors=True,
+                output_loading_info=True,
+                **options,
             )
         except _UNLOADABLE as error:
             raise ConfigError(
@@ -162,19 +173,19 @@ class CausalModel(InProcessModel[ChatPrompt]):
                 f"({type(error).__name__}: {' '.join(str(error).split())})"
             ) from error
         network, found = loaded
-        missing = sorted(found["missing_keys"])
-        if missing:  # transformers would initialise them at random
-            raise ConfigError(
-                f"the weights in '{folder_or_name}' lack {len(missing)} of the network's, such as "
-                f"{missing[0]}; save the model again, with all of its files"
-            )
+        _expect_all_weights(folder_or_name, sorted(found["missing_keys"]))
+        if not options:  # else the layers are where they belong
+            network = network.to(device)
         return cls(
-            network.to(device),
-            tokenizer,
-            name=name or place.name,
-            prompt_format=prompt_format,
-            prompt_tokens=prompt_tokens,
-        )
+            network, tokenizer, name=name or place.name, prompt_format=prompt_format,
+            prompt_tokens=prompt_tokens, constrained=constrained,
+            prefix_bytes=cls._prefix_bytes if prefix_bytes is None else prefix_bytes,
+        )  # fmt: skip
+
+    def prompt(self, request: Request) -> ChatPrompt:
+        """The prompt of a request, as turns, text and tokens. Raises ``ModelError`` if this model
+        cannot answer it."""
+        return self._read(request)
 
     @classmethod
     def named(
@@ -183,6 +194,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
         *,
         device: str = "cpu",
         dtype: torch.dtype | str = "auto",
+        quantize: str = "",
         prompt_format: str = "",
         prompt_tokens: int | None = None,
     ) -> CausalModel:
@@ -191,7 +203,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
         Args:
             name: ``"smollm2"``, after ``swarm-ui models pull smollm2``; a folder; or ``org/name``
                 on the Hugging Face Hub.
-            device, dtype: see :meth:`from_pretrained`.
+            device, dtype, quantize: see :meth:`from_pretrained`.
             prompt_format: how decisions are written and replies are read; empty: as the model's
                 folder says (a merged model was trained with one), else ``"json"``.
             prompt_tokens: the most tokens of the prompt of a decision.
@@ -207,6 +219,7 @@ class CausalModel(InProcessModel[ChatPrompt]):
             folder,
             device=device,
             dtype=dtype,
+            quantize=quantize,
             name=folder.name if folder == Path(name) else name,
             prompt_format=prompt_format or own.prompt_format or "json",
             prompt_tokens=prompt_tokens,
@@ -263,30 +276,11 @@ class CausalModel(InProcessModel[ChatPrompt]):
                 f"'{self.name}' reads text only, and the chat has images; "
                 "use a model that can see: VisionModel, or an OpenAI-compatible one"
             )
-        text = self._written([(turn.role, self._unmarked(turn.content)) for turn in chat])
-        return ChatPrompt(self._tokens(text), text)
-
-    def _unmarked(self, text: str) -> str:
-        """The content of a turn without what ends a turn or begins another."""
-        return self._marks.sub(_broken, text)
-
-    def _written(self, turns: Sequence[tuple[str, Any]]) -> str:
-        """The turns (role, content) in the chat template."""
-        tokenizer = self.tokenizer
-        if tokenizer.chat_template is None:
-            return (tokenizer.bos_token or "") + _plain(turns)
-        try:
-            return _templated(tokenizer, turns)
-        except Exception as error:  # a template is a program that may raise anything
-            raise ModelError(
-                f"the chat template of '{self.name}' refuses this chat "
-                f"({', '.join(role for role, _ in turns)}): {error}"
-            ) from error
+        return self._chats.prompt(chat)
 
     def _tokens(self, text: str, *, literal: bool = False) -> list[int]:
         """The tokens of a text; if ``literal``, none of them is a special one."""
-        options = {"split_special_tokens": True} if literal else {}
-        return list(self.tokenizer(text, add_special_tokens=False, **options)["input_ids"])
+        return self._chats.tokens(text, literal=literal)
 
     def _row(self, request: Request, prompt: ChatPrompt) -> Row:
         room = request.max_tokens if self._context is None else self._context - len(prompt.ids)
@@ -295,7 +289,39 @@ class CausalModel(InProcessModel[ChatPrompt]):
             temperature=request.temperature,
             seed=request.seed,
             max_tokens=min(request.max_tokens, room),
+            grammar=self._grammar(prompt),
         )
+
+    def _grammar(self, prompt: ChatPrompt) -> ReplyGrammar | None:
+        """The replies that are possible on the screen; ``None``: any text may be replied."""
+        bound = self._constrained
+        if bound is None:
+            bound = prompt.prompt_format == "compact"
+        if not bound or prompt.decision is None:
+            return None
+        if self._grammars is None:
+            self._grammars = ReplyGrammars(
+                token_texts(self.tokenizer, self._words),
+                self._literals,
+                self._end,
+                self.network.device,
+            )
+        return self._grammars.compile(format_named(prompt.prompt_format).replies(prompt.decision))
+
+    def _literals(self, texts: list[str]) -> list[list[int]]:
+        """The tokens of parts of replies, as :meth:`_reply` has them."""
+        marked = [self._marks.search(text) is not None for text in texts]
+        plain = iter(self._all_tokens([t for t, m in zip(texts, marked, strict=True) if not m]))
+        return [
+            self._tokens(text, literal=True) if mark else next(plain)
+            for text, mark in zip(texts, marked, strict=True)
+        ]
+
+    def _all_tokens(self, texts: list[str]) -> list[list[int]]:
+        if not texts:
+            return []
+        ids: list[list[int]] = self.tokenizer(texts, add_special_tokens=False)["input_ids"]
+        return ids
 
     def _text(self, prompt: ChatPrompt, ids: list[int]) -> str:
         return str(self.tokenizer.decode(ids, skip_special_tokens=True))
@@ -315,8 +341,19 @@ class CausalModel(InProcessModel[ChatPrompt]):
             read = form.parse(reply, decision.observation, partial=decision.partial)
             if isinstance(read, Unparsed):
                 return None
+        return self._spoken(prompt, reply)
+
+    def _spoken(self, prompt: ChatPrompt, reply: str) -> list[int]:
         literal = self._marks.search(reply) is not None
         return [*self._tokens(reply, literal=literal), self._end]
+
+    def _sampled(self, prompt: ChatPrompt, new: Continuation, text: str) -> tuple[int, ...]:
+        ids = new.ids if new.end is None else [*new.ids, new.end]
+        return () if ids == self._spoken(prompt, text) else tuple(ids)
+
+    def _first_token(self, option: str) -> int:
+        ids = self._tokens(option, literal=True)
+        return ids[0] if ids else self._end
 
     def _proposal(self, prompt: ChatPrompt, action: str) -> list[int] | None:
         decision, read = prompt.decision, parse_action(action)
@@ -328,44 +365,35 @@ class CausalModel(InProcessModel[ChatPrompt]):
         return self._reply(prompt, form.write(read, decision.observation))
 
 
+def _words(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
+    """Number of tokens that the network knows. Raises ``ConfigError`` if it is of another kind, or
+    the tokenizer has more."""
+    if "past_key_values" not in accepts(network):
+        raise ConfigError(
+            f"{type(network).__name__} has no key-value cache; a model here must be a causal "
+            "transformer (AutoModelForCausalLM)"
+        )
+    embeddings: Any = network.get_input_embeddings()
+    rows: int = embeddings.weight.shape[0]
+    if len(tokenizer) > rows:
+        raise ConfigError(
+            f"the tokenizer has {len(tokenizer)} tokens, the network knows {rows}; "
+            "the two do not belong together"
+        )
+    return rows
+
+
 def _length(prompt: ChatPrompt) -> int:
     return len(prompt.ids)
 
 
-def _plain(turns: Sequence[tuple[str, str]]) -> str:
-    lines = [f"{role.capitalize()}: {_HEADING.sub(_escaped, content)}" for role, content in turns]
-    return "\n\n".join([*lines, "Assistant:"])
-
-
-def _templated(tokenizer: Any, turns: Sequence[tuple[str, Any]]) -> str:
-    chat = [{"role": role, "content": content} for role, content in turns]
-    return str(tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True))
-
-
-def control_marks(tokenizer: Any, content: Any = "x") -> re.Pattern[str]:
-    """Finds the control tokens of a tokenizer, and what its chat template puts around turns with
-    this content."""
-    added = tokenizer.added_tokens_decoder.values()
-    marks = {t.content for t in added if t.special or _LIKE_A_MARK.fullmatch(t.content)}
-    if tokenizer.chat_template is not None:
-        for roles in (("system", "user", "assistant", "user"), ("user", "assistant", "user")):
-            try:
-                shown = _templated(tokenizer, [(role, content) for role in roles])
-            except Exception:  # it accepts no such chat, so it has no such marks
-                continue
-            marks.update(_LIKE_A_MARK.findall(shown))
-    listed = sorted((mark for mark in marks if mark.strip()), key=len, reverse=True)
-    return re.compile("|".join(map(re.escape, listed)) or r"(?!)", re.IGNORECASE)
-
-
-def _broken(mark: re.Match[str]) -> str:
-    """A mark as harmless text."""
-    text = mark[0]
-    return f"‹{text[1:]}" if text[0] == "<" else f"{text[0]} {text[1:]}"
-
-
-def _escaped(heading: re.Match[str]) -> str:
-    return f"\\{heading[0]}"
+def _expect_all_weights(place: Path | str, missing: Sequence[str]) -> None:
+    """Raise ``ConfigError`` for missing weights, which transformers initialises at random."""
+    if missing:
+        raise ConfigError(
+            f"the weights in '{place}' lack {len(missing)} of the network's, such as "
+            f"{missing[0]}; save the model again, with all of its files"
+        )
 
 
 def _ends(network: PreTrainedModel, tokenizer: Any) -> tuple[int, frozenset[int]]:

@@ -27,8 +27,10 @@ from swarm_ui.errors import ModelError
 from swarm_ui.message import Usage
 from swarm_ui.model import Completion, Decision, Dropped, Request
 from swarm_ui.nodes.models.batcher import Batcher
-from swarm_ui.nodes.models.transformers.decoding import Continuation, Row, accepts, generate
-from swarm_ui.nodes.models.transformers.lora_network import PROJECTIONS, LoraNetwork
+from swarm_ui.nodes.models.transformers.adapters.lora_network import PROJECTIONS, LoraNetwork
+from swarm_ui.nodes.models.transformers.decoding.decoding import Continuation, Row, generate
+from swarm_ui.nodes.models.transformers.decoding.prefill import Sharing, accepts
+from swarm_ui.nodes.models.transformers.decoding.prefix_store import PrefixStore
 
 _BATCH_ROWS = 64
 _BATCHES = 4
@@ -81,6 +83,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         pad_id: int,
         stops: Collection[int],
         targets: Sequence[str] | str = PROJECTIONS,
+        prefix_bytes: int = 0,
     ) -> None:
         """
         Args:
@@ -89,7 +92,12 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
             pad_id: the token that fills a batch.
             stops: tokens that end a reply.
             targets: the layers that get an adapter, as peft's ``target_modules``.
+            prefix_bytes: how much memory the keys and values of recent prompts may take. With it,
+                requests with the same adapter version read only once what their prompts have in
+                common. 0: every prompt is read whole.
         """
+        self._prefixes = PrefixStore(prefix_bytes)
+        self._weights_seen = -1
         super().__init__(network, targets)
         self.name = name
         self.pad_id, self._stops = pad_id, stops
@@ -126,6 +134,15 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         """Tokens of the reply that proposes a JSON action; ``None``: it is not an action."""
         return self._reply(prompt, action)
 
+    def _spoken(self, prompt: P, reply: str) -> list[int] | None:
+        """Tokens of a reply as it is, with the end token, if this model can write it: it need not
+        hold an action. ``None``: it cannot."""
+        return self._reply(prompt, reply)
+
+    def _sampled(self, prompt: P, new: Continuation, text: str) -> tuple[int, ...]:
+        """The new tokens, if the text that they encode would be divided into others."""
+        return ()
+
     def _format(self, prompt: P) -> str:
         """The format of prompts and replies."""
         return "json"
@@ -158,6 +175,10 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
     async def close(self) -> None:
         """Nothing to release."""
 
+    def forget_prompts(self) -> None:
+        """Free the memory that holds the beginnings of recent prompts."""
+        self._prefixes.clear()
+
     def set_linger(self, seconds: float) -> None:
         """Wait this long for more requests before a forward, if observations come over a socket."""
         self._generations.linger = self._scores.linger = seconds
@@ -185,12 +206,16 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
     def _generate(self, jobs: Sequence[_Job[P]]) -> list[Completion]:
         begun = time.perf_counter()
         rows = [self._row(job.request, job.prompt) for job in jobs]
+        self._forget_prefixes_of_other_weights()
         done: dict[int, Completion] = {}
         for chunk in self._chunks([len(row.prompt) for row in rows], [j.version for j in jobs]):
-            with self._routing([jobs[i].version for i in chunk]) as routing:
+            versions = [jobs[i].version for i in chunk]
+            sharing = Sharing(self._prefixes, versions) if self._prefixes.max_bytes else None
+            with self._routing(versions) as routing:
                 new = generate(
-                    self.network, [rows[i] for i in chunk], self.pad_id, self._stops, routing
-                )
+                    self.network, [rows[i] for i in chunk], self.pad_id, self._stops, routing,
+                    sharing,
+                )  # fmt: skip
             done |= {i: self._completion(jobs[i], each) for i, each in zip(chunk, new, strict=True)}
         counters = self.counters
         counters.calls += len(rows)
@@ -199,9 +224,22 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         counters.seconds += time.perf_counter() - begun
         return [done[i] for i in range(len(jobs))]
 
+    def _forget_prefixes_of_other_weights(self) -> None:
+        """Any change of a weight in place counts, those of the base model too."""
+        if self._prefixes.max_bytes:
+            seen = sum(weight._version for weight in self.network.parameters())
+            if seen != self._weights_seen:
+                self._prefixes.clear()
+            self._weights_seen = seen
+
+    def _register(self, name: str, number: int) -> str:
+        self._prefixes.clear()  # saved adapters are loaded with the versions they had
+        return super()._register(name, number)
+
     def _completion(self, job: _Job[P], new: Continuation) -> Completion:
+        text = self._text(job.prompt, new.ids)
         return Completion(
-            text=self._text(job.prompt, new.ids),
+            text=text,
             prompt=self._shown(job.prompt),
             usage=Usage(
                 prompt_tokens=len(job.prompt.ids), completion_tokens=len(new.ids) + new.ended
@@ -211,6 +249,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
             adapter=job.version,
             prompt_format=self._format(job.prompt),
             dropped=self._dropped(job.prompt),
+            sampled=self._sampled(job.prompt, new, text),
         )
 
     def _score(self, asked: Sequence[tuple[_Job[P], list[int]]]) -> list[float]:
@@ -242,18 +281,31 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
 
     # -- training -----------------------------------------------------------------------------
 
-    def encode(self, decision: Decision, reply: str) -> tuple[list[int], list[int]]:
-        """Token ids of the prompt as the model reads it, and of a JSON reply with its end token.
-        Raises ``ModelError`` if the reply is not a valid action, or the prompt is too long."""
+    encodes_text = False
+    """Whether replies without a valid action can be encoded too."""
+
+    def encode(
+        self, decision: Decision, reply: str, *, adapter: str | None = None
+    ) -> tuple[list[int], list[int]]:
+        """Token ids of the prompt as the model reads it, and of a reply with its end token.
+
+        Args:
+            decision: the context.
+            reply: exactly as the model would say it.
+            adapter: the adapter that would answer, which may have a prompt format of its own.
+
+        Raises:
+            ModelError: the model cannot say this, or the prompt is too long.
+        """
         # The room for the reply that the run kept is not known; a prompt that fits stays as it is.
-        prompt = self._read(Request(decision=decision, max_tokens=1))
-        ids = self._reply(prompt, reply)
+        prompt = self._read(Request(decision=decision, adapter=adapter, max_tokens=1))
+        ids = self._spoken(prompt, reply)
         if ids is None:
             action = parse_action(reply)
             reason = action.reason if isinstance(action, Unparsed) else "no valid action"
             raise ModelError(f"cannot encode the reply {reply!r}: {reason}")
         if self._context is not None and len(prompt.ids) + len(ids) > self._context:
-            prompt = self._read(Request(decision=decision, max_tokens=len(ids)))
+            prompt = self._read(Request(decision=decision, adapter=adapter, max_tokens=len(ids)))
         return prompt.ids, ids
 
     def forward_logprobs(

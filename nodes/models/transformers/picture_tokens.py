@@ -80,7 +80,8 @@ class PictureTokens:
         self._firsts: list[int] = []
         self._by_first: dict[int, _Picture] = {}
         self._vectors: OrderedDict[int, Tensor] = OrderedDict()
-        network.register_forward_pre_hook(self._before_forward, with_kwargs=True)
+        # Not of the network: choices are computed by the body, without the head.
+        self._body.register_forward_pre_hook(self._before_forward, with_kwargs=True)
 
     def expand(self, png: bytes) -> list[int]:
         """The ids that stand for a picture. Raises ``ModelError`` if it cannot be read."""
@@ -141,7 +142,7 @@ class PictureTokens:
 
     def _shown(self, ids: Tensor) -> Iterator[tuple[_Picture, Tensor]]:
         """The pictures that ids of vectors belong to, each with the places of its own."""
-        firsts = {bisect_right(self._firsts, id_) - 1 for id_ in ids.unique().tolist()}
+        firsts = {bisect_right(self._firsts, id_) - 1 for id_ in set(ids.tolist())}
         for place in sorted(firsts):
             picture = None if place < 0 else self._by_first[self._firsts[place]]
             if picture is None:

@@ -16,8 +16,9 @@ from transformers import AutoModelForImageTextToText, AutoProcessor, PreTrainedM
 
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatMessage, Decision
-from swarm_ui.nodes.models.transformers.causal_model import CausalModel, ChatPrompt, control_marks
-from swarm_ui.nodes.models.transformers.peft_files import PlainAdapter
+from swarm_ui.nodes.models.transformers.adapters.peft_files import PlainAdapter
+from swarm_ui.nodes.models.transformers.causal_model import CausalModel
+from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens
 from swarm_ui.nodes.models.transformers.picture_tokens import PictureTokens
 from swarm_ui.prompts import picture_name, with_picture
 
@@ -36,6 +37,9 @@ class VisionModel(CausalModel):
     _network_class: Any = AutoModelForImageTextToText
     _reader_class: Any = AutoProcessor
     _what = "vision-language model"
+    # Prompts are read whole: the store of recent prompts does not carry the positions that follow a
+    # picture (``KVCache.shifts``), so a prompt could not be continued from it.
+    _prefix_bytes = 0
 
     def __init__(
         self,
@@ -45,45 +49,45 @@ class VisionModel(CausalModel):
         name: str = "",
         prompt_format: str = "json",
         prompt_tokens: int | None = None,
+        constrained: bool | None = None,
+        prefix_bytes: int = 0,
     ) -> None:
         """
         Args:
             network: of one of :data:`KINDS`.
             processor: of transformers, with a tokenizer and a chat template.
-            name, prompt_format, prompt_tokens: see ``CausalModel``. Tokens of pictures count as
-                any.
+            name, prompt_format, prompt_tokens, constrained: see ``CausalModel``. Tokens of pictures
+                count as any.
+            prefix_bytes: 0; the beginnings of prompts with pictures are not kept.
 
         Raises:
-            ConfigError: it is another kind of network or processor, or the two do not fit together.
+            ConfigError: it is another kind of network or processor, or the two do not fit together;
+                or ``prefix_bytes`` is not 0.
         """
+        if prefix_bytes:
+            raise ConfigError(
+                f"prefix_bytes must be 0 for a vision-language model, got {prefix_bytes}: the "
+                "beginnings of its prompts are not kept"
+            )
         kind = network.config.model_type
         if kind not in KINDS:
             raise ConfigError(
                 f"vision-language models of type '{kind}' were not tested here; expected one of "
                 f"{', '.join(KINDS)}. Serve others, and use them with --url"
             )
-        tokenizer = getattr(processor, "tokenizer", None)
-        if tokenizer is None or getattr(processor, "image_token", None) is None:
-            raise ConfigError(
-                f"{type(processor).__name__} is not a processor for pictures and text; expected "
-                "one with a tokenizer and an image token (AutoProcessor)"
-            )
-        template = tokenizer.chat_template or getattr(processor, "chat_template", None)
-        if template is None:
-            raise ConfigError(
-                "the processor has no chat template, which says where pictures stand; set "
-                "processor.chat_template"
-            )
-        tokenizer.chat_template = template
+        tokenizer = _tokenizer(processor)
         super().__init__(
             network,
             tokenizer,
             name=name,
             prompt_format=prompt_format,
             prompt_tokens=prompt_tokens,
+            constrained=constrained,
+            prefix_bytes=0,
         )
         self.processor = processor
-        self._marks = control_marks(tokenizer, [{"type": "text", "text": "x"}])
+        self._chats = ChatTokens(tokenizer, self.name, [{"type": "text", "text": "x"}])
+        self._marks = self._chats.marks
         self._image_id = int(tokenizer.convert_tokens_to_ids(processor.image_token))
         self._pictures = PictureTokens(network, processor, self._image_id)
 
@@ -123,7 +127,10 @@ class VisionModel(CausalModel):
     def _prompt(self, chat: Sequence[ChatMessage]) -> ChatPrompt:
         pictures = [png for turn in chat for png in turn.images]
         names = [f"[{picture_name(png)}]" for png in pictures]
-        text = self._written([(turn.role, self._parts(turn)) for turn in chat])
+        turns = [
+            ChatMessage(turn.role, self._chats.unmarked(turn.content), turn.images) for turn in chat
+        ]
+        text = self._chats.written([(turn.role, _parts(turn)) for turn in turns])
         pieces = text.split(self.processor.image_token)
         if len(pieces) != len(pictures) + 1:
             raise ModelError(
@@ -135,15 +142,37 @@ class VisionModel(CausalModel):
         for token in self._tokens(text):
             ids += self._pictures.expand(next(rest)) if token == self._image_id else [token]
         shown = pieces[0] + "".join(n + p for n, p in zip(names, pieces[1:], strict=True))
-        return ChatPrompt(ids, shown)
+        return ChatPrompt(ids, shown, turns=tuple(turns))
 
-    def _parts(self, turn: ChatMessage) -> list[dict[str, str]]:
-        """A turn as chat templates of such models read it: pictures, then the text."""
-        images = [{"type": "image"} for _ in turn.images]
-        return [*images, {"type": "text", "text": self._unmarked(turn.content)}]
+    def _can_pack(self) -> bool:
+        return False  # positions after a picture are counted along a row, which is one prompt
+
+
+def _tokenizer(processor: Any) -> Any:
+    """The tokenizer of a processor, with the processor's chat template."""
+    tokenizer = getattr(processor, "tokenizer", None)
+    if tokenizer is None or getattr(processor, "image_token", None) is None:
+        raise ConfigError(
+            f"{type(processor).__name__} is not a processor for pictures and text; expected "
+            "one with a tokenizer and an image token (AutoProcessor)"
+        )
+    template = tokenizer.chat_template or getattr(processor, "chat_template", None)
+    if template is None:
+        raise ConfigError(
+            "the processor has no chat template, which says where pictures stand; set "
+            "processor.chat_template"
+        )
+    tokenizer.chat_template = template
+    return tokenizer
+
+
+def _parts(turn: ChatMessage) -> list[dict[str, str]]:
+    """A turn as chat templates of such models read it: pictures, then the text."""
+    images = [{"type": "image"} for _ in turn.images]
+    return [*images, {"type": "text", "text": turn.content}]
 
 
 def _language_layers(network: PreTrainedModel) -> str:
     """The beginning of the names of the language part's layers."""
-    decoder = network.get_decoder()
+    decoder = network.get_decoder()  # type: ignore[no-untyped-call]
     return next(f"{name}." for name, part in network.named_modules() if part is decoder)

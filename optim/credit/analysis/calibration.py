@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple, TypeVar
 
@@ -16,6 +16,7 @@ from swarm_ui.stats import Interval, wilson
 from swarm_ui.trace.records import Episode
 
 Key = TypeVar("Key")
+Item = TypeVar("Item")
 
 Tables = Sequence[Sequence[CreditTable]]
 """``[episodes][steps]``."""
@@ -96,9 +97,8 @@ def calibration(
     known = [row for row in rows if row.right is not None]
     judged = [_bit(v) for t in _all(reference or ()) for row in t.unit().values for v in row]
     signed = any(table.signed for table in _all(tables))
-    cells = () if signed else _bins(known, bins)
-    total = sum(cell.right.n for cell in cells)
-    error = math.fsum(abs(c.score - c.right.mean) * c.right.n for c in cells) / max(1, total)
+    right = [bool(row.right) for row in known]
+    cells = () if signed else reliability([row.score for row in known], right, bins)
     by_episode = _grouped(rows, lambda row: row.episode)
     return Calibration(
         source=_source(tables),
@@ -110,7 +110,7 @@ def calibration(
             [found[0].outcome > 0.5 for found in by_episode.values()],
             range(len(by_episode)),
         ),
-        error=error if cells else None,
+        error=calibration_error(cells),
         bins=cells,
         by_round={k: part(found) for k, found in _grouped(rows, lambda row: row.round).items()},
         by_agent={k: part(found) for k, found in _grouped(rows, lambda row: row.agent).items()},
@@ -184,15 +184,30 @@ def _inside_auc(rows: Sequence[Scored]) -> Interval | None:
     return by_bootstrap(share, len(by_episode))
 
 
-def _bins(rows: Sequence[Scored], count: int) -> tuple[Bin, ...]:
-    members = _grouped(rows, lambda row: min(count - 1, int(row.score * count)))
+def reliability(scores: Sequence[float], right: Sequence[bool], bins: int = 10) -> tuple[Bin, ...]:
+    """The share that is right in each of ``bins`` intervals of equal width, without empty ones.
+
+    ``scores`` are in [0, 1].
+    """
+    pairs = list(zip(scores, right, strict=True))
+    members = _grouped(pairs, lambda pair: min(bins - 1, int(pair[0] * bins)))
     found = []
     for number, inside in sorted(members.items()):
-        share = wilson([row.right for row in inside])
+        share = wilson([label for _, label in inside])
         assert share is not None
-        low, high = number / count, (number + 1) / count
-        found.append(Bin(low=low, high=high, score=_mean_score(inside), right=share))
+        mean = math.fsum(score for score, _ in inside) / len(inside)
+        low, high = number / bins, (number + 1) / bins
+        found.append(Bin(low=low, high=high, score=mean, right=share))
     return tuple(found)
+
+
+def calibration_error(bins: Sequence[Bin]) -> float | None:
+    """Expected calibration error: mean distance between score and share right, over the bins,
+    weighted by their size. ``None`` without bins."""
+    total = sum(cell.right.n for cell in bins)
+    if not total:
+        return None
+    return math.fsum(abs(cell.score - cell.right.mean) * cell.right.n for cell in bins) / total
 
 
 def _mean_score(rows: Sequence[Scored]) -> float:
@@ -211,8 +226,8 @@ def _source(tables: Tables) -> str:
     return next((table.source for table in _all(tables)), "")
 
 
-def _grouped(rows: Sequence[Scored], key: Callable[[Scored], Key]) -> dict[Key, list[Scored]]:
-    groups: dict[Key, list[Scored]] = {}
+def _grouped(rows: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    groups: dict[Key, list[Item]] = {}
     for row in rows:
         groups.setdefault(key(row), []).append(row)
     return groups

@@ -6,6 +6,7 @@ import msgspec
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.optim.stage1.corpus.samples import LEVELS
+from swarm_ui.prompts import format_named
 
 
 def check(config: msgspec.Struct, where: str, name: str, wanted: str, fits: bool) -> None:
@@ -18,6 +19,10 @@ class CorpusConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Which samples are made from a walk, and which are kept."""
 
     levels: tuple[int, ...] = LEVELS
+    prompt_format: str = "json"
+    """How prompts and replies are written; see :mod:`swarm_ui.prompts`."""
+    reasons: bool = True
+    """Whether replies give a reason before their action."""
     seed: int = 0
     max_steps: int | None = 30
     """Most steps of a walk; the environment may end it earlier."""
@@ -59,6 +64,7 @@ class CorpusConfig(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if not self.levels or not set(self.levels) <= set(LEVELS):
             raise ConfigError(f"corpus: 'levels' must be some of 1, 2 and 3, got {self.levels}")
+        format_named(self.prompt_format)
         counts = ("questions", "instructions", "neighbours", "attempts", "repeats")
         for low, names in ((0, ("screens",)), (1, counts), (16, ("max_tokens",))):
             for name in names:

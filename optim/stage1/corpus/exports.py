@@ -165,6 +165,7 @@ _COLUMNS: dict[str, tuple[type, str]] = {
     "id": (str, "id"), "level": (int, "level"), "kind": (str, "kind"), "prompt": (str, "chat"),
     "response": (str, "response"), "rejected": (str, "rejected"), "score": (float, "score"),
     "rejected_score": (float, "rejected_score"), "heard": (int, "heard"),
+    "prompt_format": (str, "prompt_format"),
     "environment": (str, "origin.environment"), "task": (str, "origin.task"),
     "seed": (int, "origin.seed"), "step": (int, "origin.step"), "agent": (str, "origin.agent"),
     "adversary": (str, "origin.adversary"), "critic": (str, "origin.critic"),

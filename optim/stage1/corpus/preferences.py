@@ -9,7 +9,7 @@ from swarm_ui.action import Action
 from swarm_ui.message import Heard
 from swarm_ui.model import Decision
 from swarm_ui.optim.stage1.corpus.config import CorpusConfig
-from swarm_ui.optim.stage1.corpus.quality import Reason, canonical, score_fault
+from swarm_ui.optim.stage1.corpus.quality import Reason, canonical, score_fault, written
 from swarm_ui.optim.stage1.corpus.roles import Reply, Roles, WalkState
 
 NEIGHBOURS = ("agent_0", "agent_1", "agent_2", "agent_3")
@@ -47,7 +47,8 @@ async def preference(
     heard: tuple[Heard, ...] = ()
     if rng.random() < config.messages:
         heard = await _neighbours(state, chosen[1], roles, config, rng)
-    return Preference(chosen[0], *found, heard)
+    text = written(*chosen, state.observation, config)
+    return Preference(text, *found, heard)
 
 
 async def _rejected(
@@ -73,15 +74,16 @@ async def _rejected(
             reason = "always the same act"
             continue
         tried.add(action.key)
+        rejected = written(text, action, state.observation, config)
         if critic is None:
-            return text, None, None
+            return rejected, None, None
         both = [chosen[0], text]
         good, bad = await critic.score_actions(state, both, seed=rng.getrandbits(31))
         fault = score_fault(good, config)
         if fault is not None:
             return f"chosen: {fault}"
         if bad is not None and bad < config.bad_below:
-            return text, good, bad
+            return rejected, good, bad
         reason = "not judged wrong"
     return f"no negative: {reason}"
 
@@ -105,5 +107,9 @@ async def _neighbours(
             reply = await roles.agent.act(state, decision, seed=seed, temperature=warm)
         read = "nothing" if reply is None else canonical(reply.text, state.observation)
         if not isinstance(read, str):
-            heard.append(Heard(sender=sender, round=0, content=read[0], action=read[1]))
+            content, form = written(*read, state.observation, config), config.prompt_format
+            message = Heard(
+                sender=sender, round=0, content=content, action=read[1], prompt_format=form
+            )
+            heard.append(message)
     return tuple(heard)

@@ -11,7 +11,7 @@ from swarm_ui.observation import Observation, render
 from swarm_ui.optim.preferences.adversary import fits, with_label
 from swarm_ui.optim.stage1.corpus.config import CorpusConfig
 from swarm_ui.optim.stage1.corpus.samples import Sample, short_hash
-from swarm_ui.prompts import summary, utterance
+from swarm_ui.prompts import format_named, reason_of, summary, utterance
 
 _REFUSAL = re.compile(
     r"(?i)\b(?:as an? (?:ai|language model)|i(?:'m| am) (?:sorry|unable)|i (?:cannot|can't) (?:see|"
@@ -19,7 +19,7 @@ _REFUSAL = re.compile(
 )
 _NUMBERED = re.compile(r"(?i)\b(?:element|index|number|item)\s+#?(\d+)")
 _LINE = re.compile(r"^\d+: ", re.MULTILINE)
-_POINTER = re.compile(r'(?<="index":)\s*\d+')
+_POINTER = re.compile(r'(?<="index":)\s*\d+|(?<=\[)\d+(?=\])')
 
 Reason = str
 
@@ -69,6 +69,20 @@ def canonical(reply: str, observation: Observation) -> tuple[str, Action] | Reas
     if _REFUSAL.search(reason):
         return "a refusal"
     return f"Reason: {' '.join(reason.split())}\nAction: {action.json()}", action
+
+
+def written(canonical_reply: str, action: Action, screen: Observation, config: CorpusConfig) -> str:
+    """A reply in canonical form as it stands in the corpus: in its format, with or without reason.
+
+    Args:
+        canonical_reply, action: what :func:`canonical` returned.
+        screen: the screen that the reply is about.
+        config: settings.
+    """
+    if config.prompt_format == "json" and config.reasons:
+        return canonical_reply
+    reason = reason_of(canonical_reply) if config.reasons else ""
+    return format_named(config.prompt_format).write(action, screen, reason)
 
 
 def size_fault(sample: Sample, config: CorpusConfig) -> Reason | None:

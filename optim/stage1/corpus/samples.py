@@ -57,6 +57,8 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     score: float | None = None
     """The critic's, in [0, 1]; ``None``: without a critic."""
     rejected_score: float | None = None
+    prompt_format: str = "json"
+    """The format in which chat and responses are written."""
     heard: int = 0
     """Number of messages of neighbours in the prompt."""
     alike: str

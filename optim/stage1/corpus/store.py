@@ -190,6 +190,26 @@ def read_corpus(folder: Path, *, held_out: HeldOut | None = None) -> Iterator[Sa
         yield sample
 
 
+def corpus_format(corpus: Path | Sequence[Path]) -> str:
+    """The prompt format of one or several corpora.
+
+    Raises:
+        ConfigError: there is no corpus, or they have different formats.
+    """
+    folders = [corpus] if isinstance(corpus, Path) else list(corpus)
+    found = {folder: read_header(folder).config.prompt_format for folder in folders}
+    if not found:
+        raise ConfigError("no corpus: name the folder of at least one")
+    first, form = next(iter(found.items()))
+    for folder, other in found.items():
+        if other != form:
+            raise ConfigError(
+                f"the corpus '{first}' has the prompt format '{form}', and '{folder}' has "
+                f"'{other}': a model learns one format; synthesize one of them again in the other"
+            )
+    return form
+
+
 def totals(folder: Path) -> Totals:
     """Counts of the samples of a corpus, and of dropped items. Raises as ``read_corpus``."""
     read_header(folder)

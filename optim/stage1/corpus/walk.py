@@ -1,8 +1,5 @@
-"""One walk through an environment, and the samples that are made from it.
-
-Level 1 samples are questions about screens, level 2 instructions of one step, and level 3
-preferences.
-"""
+"""One walk through an environment, and its samples: questions about screens, instructions of one
+step, and preferences."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from swarm_ui.node import derive
 from swarm_ui.observation import Observation
 from swarm_ui.optim.stage1.corpus.config import CorpusConfig
 from swarm_ui.optim.stage1.corpus.preferences import preference
-from swarm_ui.optim.stage1.corpus.prompts import question_chat
+from swarm_ui.optim.stage1.corpus.prompts import answer_text, question_chat
 from swarm_ui.optim.stage1.corpus.quality import (
     DropCounts,
     Reason,
@@ -28,6 +25,7 @@ from swarm_ui.optim.stage1.corpus.quality import (
     likeness,
     score_fault,
     size_fault,
+    written,
 )
 from swarm_ui.optim.stage1.corpus.roles import Item, Items, Reply, Roles, WalkState
 from swarm_ui.optim.stage1.corpus.samples import (
@@ -40,7 +38,7 @@ from swarm_ui.optim.stage1.corpus.samples import (
     WalkResult,
     sample_id,
 )
-from swarm_ui.prompts import decision_chat
+from swarm_ui.prompts import format_named
 from swarm_ui.rollout.episodes import SOLVED, WAIT
 
 _MOST = {"complete": 2, "answer": 1}
@@ -80,6 +78,7 @@ class Walk:
         self.held_out = held_out
         self.task, self.seed = task, seed
         self.dropped = DropCounts()
+        self._format = format_named(config.prompt_format)
 
     async def run(self) -> WalkResult:
         """Walk and make the samples.
@@ -147,26 +146,24 @@ class Walk:
         return found
 
     async def _questions(self, step: WalkStep) -> list[Sample]:
-        written = await self.roles.agent.questions(
-            step.state, seed=self._seed("questions", step.index)
-        )
-        self.dropped.note(1, "malformed", written.malformed)
+        seed = self._seed("questions", step.index)
+        said = await self.roles.agent.questions(step.state, seed=seed)
+        self.dropped.note(1, "malformed", said.malformed)
         items = []
-        for item in written.items:
+        for item in said.items:
             fault = answer_fault(step.state.observation, item.asked, item.answer)
             if fault is None:
                 items.append(Item(item.asked.strip(), item.answer.strip(), item.kind))
             else:
                 self.dropped.note(1, fault)
-        return await self._judged(1, step, written, items, self.config.questions)
+        return await self._judged(1, step, said, items, self.config.questions)
 
     async def _instructions(self, step: WalkStep) -> list[Sample]:
-        written = await self.roles.agent.instructions(
-            step.state, seed=self._seed("instructions", step.index)
-        )
-        self.dropped.note(2, "malformed", written.malformed)
+        seed = self._seed("instructions", step.index)
+        said = await self.roles.agent.instructions(step.state, seed=seed)
+        self.dropped.note(2, "malformed", said.malformed)
         items, ends = [], Counter[str]()
-        for item in written.items:
+        for item in said.items:
             read = canonical(item.answer, step.state.observation)
             if isinstance(read, str) or not item.asked.strip():
                 self.dropped.note(2, read if isinstance(read, str) else "empty")
@@ -180,10 +177,10 @@ class Walk:
                 self.dropped.note(2, "goal of a held-out task")
             else:
                 items.append(Item(item.asked.strip(), text))
-        return await self._judged(2, step, written, items, self.config.instructions)
+        return await self._judged(2, step, said, items, self.config.instructions)
 
     async def _judged(
-        self, level: Level, step: WalkStep, written: Items, items: list[Item], most: int
+        self, level: Level, step: WalkStep, said: Items, items: list[Item], most: int
     ) -> list[Sample]:
         """The samples of at most ``most`` items that the critic finds right."""
         self.dropped.note(level, "more than asked for", max(0, len(items) - most))
@@ -197,7 +194,7 @@ class Walk:
         samples: list[Sample] = []
         for item, score in zip(items, scores, strict=True):
             fault = None if critic is None else score_fault(score, self.config)
-            sample = self._answered(level, step, item, score, written.prompt)
+            sample = self._answered(level, step, item, score, said.prompt)
             self._keep(samples, sample, fault)
         return samples
 
@@ -206,21 +203,27 @@ class Walk:
     ) -> Sample:
         screen = msgspec.structs.replace(step.state.observation, goal="", history=())
         kind: Kind = "instruction"
+        form = self.config.prompt_format
         if level == 1:
             kind = "element" if item.kind == "element" else "screen"
-            chat = question_chat(screen, item.asked)
+            chat = question_chat(screen, item.asked, form)
+            response = answer_text(screen, item.answer, form)
         else:
-            with_goal = msgspec.structs.replace(screen, goal=item.asked)
-            chat = decision_chat(Decision(observation=with_goal))
+            screen = msgspec.structs.replace(screen, goal=item.asked)
+            chat = self._format.chat(Decision(observation=screen))
+            action = parse_action(item.answer)
+            assert isinstance(action, Action)  # items are in canonical form
+            response = written(item.answer, action, screen, self.config)
         return Sample(
             version=CORPUS_VERSION,
-            id=sample_id(level, chat, item.answer, None),
+            id=sample_id(level, chat, response, None),
             level=level,
             kind=kind,
             chat=chat,
-            response=item.answer,
+            response=response,
             score=score,
-            alike=likeness(level, screen, [item.asked], [item.answer]),
+            prompt_format=form,
+            alike=likeness(level, screen, [item.asked], [response]),
             origin=self._origin(step, prompt),
         )
 
@@ -239,7 +242,7 @@ class Walk:
             if isinstance(made, str):
                 self.dropped.note(3, made)
                 continue
-            chat = decision_chat(Decision(observation=screen, heard=made.heard))
+            chat = self._format.chat(Decision(observation=screen, heard=made.heard))
             messages = [heard.content for heard in made.heard]
             sample = Sample(
                 version=CORPUS_VERSION,
@@ -251,6 +254,7 @@ class Walk:
                 rejected=made.rejected,
                 score=made.score,
                 rejected_score=made.rejected_score,
+                prompt_format=self.config.prompt_format,
                 heard=len(made.heard),
                 alike=likeness(3, screen, messages, [made.chosen, made.rejected]),
                 origin=self._origin(step, step.reply.prompt, self.roles.adversary.name),

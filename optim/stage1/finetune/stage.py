@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import resource
 import shutil
-import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,32 +14,18 @@ import accelerate  # type: ignore[import-untyped]
 import msgspec
 import torch
 from datasets import Dataset  # type: ignore[import-untyped]
-from peft import LoraConfig, PeftModel, get_peft_model
-from transformers import (
-    AutoModelForCausalLM,
-    AutoTokenizer,
-    PreTrainedTokenizerBase,
-    PrinterCallback,
-    TrainerCallback,
-)
-from transformers.trainer_utils import get_last_checkpoint
+from torch.optim.lr_scheduler import LambdaLR
+from transformers import PreTrainedTokenizerBase, PrinterCallback, TrainerCallback
 from trl import DPOConfig, DPOTrainer, SFTConfig, SFTTrainer  # type: ignore[attr-defined]
 
-from swarm_ui.errors import ConfigError, LearningError
-from swarm_ui.optim.stage1.corpus.exports import Row
+from swarm_ui.adapter_metadata import AdapterMetadata, fingerprint, write_metadata
+from swarm_ui.errors import LearningError
 from swarm_ui.optim.stage1.finetune.config import FinetuneConfig
+from swarm_ui.optim.stage1.finetune.encoding import Encoded
+from swarm_ui.optim.stage1.finetune.reply_scoring import score_replies_only
+from swarm_ui.optim.stage1.finetune.timing import Timer
+from swarm_ui.optim.stage1.finetune.weights import computes_bfloat16, load_network, load_weights
 from swarm_ui.storage.run_directory import write_atomic
-
-_UNLOADABLE = (OSError, ValueError, KeyError, RuntimeError, ImportError)
-_PLAIN = (
-    "{{ bos_token or '' }}{% for turn in messages %}"
-    "{% if turn['role'] == 'assistant' %}Assistant:{{ turn['content'] }}{{ eos_token }}"
-    "{% else %}{{ turn['role'] | capitalize }}: {{ turn['content'] }}{{ '\n\n' }}{% endif %}"
-    "{% endfor %}{% if add_generation_prompt %}Assistant:{% endif %}"
-)
-"""The prompt that :class:`swarm_ui.nodes.models.transformers.causal_model.CausalModel` builds for a
-tokenizer without a template, followed by the reply and the end token."""
-
 
 _CHECKPOINTING = (
     "activation_checkpointing"  # the newer name of the setting
@@ -46,19 +33,28 @@ _CHECKPOINTING = (
     else "gradient_checkpointing"
 )
 
+OnStep = Callable[[int, int, float, float], None]
+"""``(finished steps, all steps, loss, share of the stage that is done)``."""
+
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     stage: str
     samples: int
     skipped: int
     """Number of samples that were too long."""
+    tokens: int = 0
+    """Tokens of the samples; a prompt counts with each of its replies."""
+    longest: int = 0
+    """Tokens of the longest sample."""
     steps: int
     """Optimiser steps."""
     loss: float
     """Mean over the stage."""
     processes: int
     seconds: float
-    """Wall time of this stage, in the process that finished it."""
+    """Wall time of this stage, up to the last checkpoint before an interruption and after it."""
+    ran_out: bool = False
+    """Whether it was ended by ``minutes`` before its epochs were over."""
     peak_bytes: int
     """Peak resident memory of the main process."""
 
@@ -68,157 +64,132 @@ def processes() -> accelerate.PartialState:
     return accelerate.PartialState(cpu=not torch.accelerator.is_available())
 
 
-def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
-    """The model's tokenizer, with a plain chat template if it has none.
-
-    Raises:
-        ConfigError: there is none, or it has no end token.
-    """
-    if not folder.is_dir():
-        raise ConfigError(f"finetune: no model in '{folder}': there is no such folder")
-    try:
-        tokenizer: Any = AutoTokenizer.from_pretrained(str(folder))
-    except _UNLOADABLE as error:
-        raise ConfigError(f"finetune: no tokenizer in '{folder}': {error}") from error
-    if tokenizer.eos_token is None:
-        raise ConfigError(f"finetune: the tokenizer in '{folder}' has no end token (eos_token)")
-    if tokenizer.chat_template is None:
-        tokenizer.chat_template = _PLAIN
-    if tokenizer.pad_token is None:
-        tokenizer.pad_token = tokenizer.eos_token
-    return tokenizer  # type: ignore[no-any-return]
-
-
-def too_long(
-    rows: list[Row], tokenizer: PreTrainedTokenizerBase, config: FinetuneConfig, where: str
-) -> frozenset[int]:
-    """Indices of the rows that are longer than ``max_length``.
-
-    Raises:
-        ConfigError: a row is too long and ``too_long`` is ``"error"``, or the chat template renders
-            a prompt differently if a reply follows it.
-    """
-    found = []
-    for place, row in enumerate(rows):
-        sides = [row[key] for key in ("completion", "chosen", "rejected") if key in row]
-        prompt = _ids(tokenizer, row["prompt"], where, add_generation_prompt=True)
-        whole = [_ids(tokenizer, row["prompt"] + side, where) for side in sides]
-        if any(ids[: len(prompt)] != prompt for ids in whole):
-            raise ConfigError(
-                f"{where}: with the tokenizer's chat template, the text of a prompt "
-                "(add_generation_prompt=True) is not the beginning of the text of the same prompt "
-                "with its reply. The model would be trained on prompts that differ from those at "
-                "inference; use another chat template"
-            )
-        if max(map(len, whole)) > config.max_length:
-            found.append(place)
-    if found and config.too_long == "error":
-        raise ConfigError(
-            f"{where}: {len(found)} of {len(rows)} samples have more than {config.max_length} "
-            "tokens; raise 'max_length', or set too_long='skip' to skip them"
-        )
-    return frozenset(found)
-
-
+@dataclass(frozen=True, slots=True)
 class Stage:
     """Trains the model of the stage before, and saves it."""
 
-    def __init__(
-        self, name: str, model: Path, before: Path | None, out: Path, config: FinetuneConfig
-    ) -> None:
-        self.name, self.out, self._config = name, out, config
-        self._model, self._before = model, before
-        self._work = out.with_name(f".{out.name}.work")
+    name: str
+    model: Path
+    """Folder of the base model."""
+    before: Path | None
+    """Folder of the stage before; ``None``: this is the first."""
+    out: Path
+    config: FinetuneConfig
+    budget: float | None = None
+    """Seconds for this stage; ``None``: no limit."""
+    about: AdapterMetadata = field(default_factory=AdapterMetadata)
+    """What is written beside the weights; the fingerprint of the base is added to it."""
+
+    @property
+    def work(self) -> Path:
+        """Folder of the checkpoints."""
+        return self.out.with_name(f".{self.out.name}.work")
 
     def run(
         self,
-        rows: list[Row],
+        data: Encoded,
         tokenizer: PreTrainedTokenizerBase,
         group: accelerate.PartialState,
-        *,
-        skipped: int,
+        on_step: OnStep | None = None,
     ) -> Result:
         """Train, unless the stage is finished. Raises ``LearningError`` for a non-finite loss."""
-        done = self.out / "stage.json"
-        if done.exists():
-            return msgspec.json.decode(done.read_bytes(), type=Result)
-        start = time.monotonic()
-        data = Dataset.from_list(rows)
-        trainer = (self._preferring if "chosen" in rows[0] else self._supervised)(data, tokenizer)
-        trainer.remove_callback(PrinterCallback)
+        finished = self.finished()
+        if finished is not None:
+            return finished
+        timer = Timer(self.work, group, self.budget)
+        trainer = self.trainer(data, tokenizer, timer)
         trainer.add_callback(_Finite(self.name))
-        last: str | None = None
-        if self._work.exists():
-            last = get_last_checkpoint(str(self._work))  # type: ignore[no-untyped-call]
-        outcome = trainer.train(resume_from_checkpoint=last)
+        trainer.add_callback(timer)
+        if on_step is not None and group.is_main_process:
+            trainer.add_callback(_Tell(timer, on_step))
+        outcome = trainer.train(resume_from_checkpoint=timer.resume())
         self._save(trainer, group)
         result = Result(
             stage=self.name,
-            samples=len(rows),
-            skipped=skipped,
+            samples=len(data.rows),
+            skipped=data.skipped,
+            tokens=data.tokens,
+            longest=data.longest,
             steps=outcome.global_step,
             loss=outcome.training_loss,
             processes=group.num_processes,
-            seconds=time.monotonic() - start,
+            seconds=timer.seconds,
+            ran_out=timer.ran_out,
             peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         )
         if group.is_main_process:
             history = [msgspec.json.encode(line) for line in trainer.state.log_history]
             write_atomic(self.out / "metrics.jsonl", b"".join(line + b"\n" for line in history))
-            write_atomic(done, msgspec.json.format(msgspec.json.encode(result), indent=2))
-            shutil.rmtree(self._work, ignore_errors=True)
+            stated = msgspec.json.format(msgspec.json.encode(result), indent=2)
+            write_atomic(self.out / "stage.json", stated)
+            shutil.rmtree(self.work, ignore_errors=True)
         group.wait_for_everyone()
         return result
 
-    # -- trainers -----------------------------------------------------------------------------
+    def finished(self) -> Result | None:
+        """The result, if the stage was finished earlier."""
+        done = self.out / "stage.json"
+        return msgspec.json.decode(done.read_bytes(), type=Result) if done.exists() else None
 
-    def _supervised(self, data: Dataset, tokenizer: PreTrainedTokenizerBase) -> Any:
-        arguments = SFTConfig(
-            **self._arguments(self._config.learning_rate), completion_only_loss=True, packing=False
-        )
-        return SFTTrainer(
-            model=self._network(), args=arguments, train_dataset=data, processing_class=tokenizer
-        )
-
-    def _preferring(self, data: Dataset, tokenizer: PreTrainedTokenizerBase) -> Any:
-        config = self._config
-        both = config.supervised > 0
-        arguments = DPOConfig(
-            **self._arguments(config.preference_learning_rate),
-            beta=config.beta,
-            loss_type=["sigmoid", "sft"] if both else ["sigmoid"],
-            loss_weights=[1.0, config.supervised] if both else None,
-        )
-        # With an adapter, trl copies it into a frozen adapter named "ref". With full weights, trl
-        # would load the reference from the path in the model's config; passing the reference here
-        # makes it independent of this path.
-        reference = None if config.method == "lora" else self._weights()
-        return DPOTrainer(
-            model=self._network(),
-            ref_model=reference,
-            args=arguments,
-            train_dataset=data,
-            processing_class=tokenizer,
-        )
+    def trainer(
+        self, data: Encoded, tokenizer: PreTrainedTokenizerBase, timer: Timer, **other: Any
+    ) -> Any:
+        """A trainer of trl. ``other``: arguments that replace those of the configuration."""
+        config, rows = self.config, Dataset.from_list(data.rows)
+        network = load_network(self.model, self.before, config, longest=data.longest)
+        if "chosen" not in data.rows[0]:
+            order = "group_by_length" if config.by_length else "random"
+            arguments: Any = SFTConfig(
+                **self._arguments(config.learning_rate) | {"train_sampling_strategy": order} | other
+            )
+            made: Any = _SFT(
+                model=network, args=arguments, train_dataset=rows, processing_class=tokenizer
+            )
+        else:
+            both = config.supervised > 0
+            arguments = DPOConfig(
+                **self._arguments(config.preference_learning_rate) | other,
+                beta=config.beta,
+                loss_type=["sigmoid", "sft"] if both else ["sigmoid"],
+                loss_weights=[1.0, config.supervised] if both else None,
+            )
+            # With an adapter, trl copies it into a frozen adapter named "ref". With full weights,
+            # trl would load the reference from the path in the model's config; passing the
+            # reference here makes it independent of this path.
+            reference = None
+            if config.method == "full":
+                folder = self.model if self.before is None else self.before
+                reference = load_weights(folder, config, longest=data.longest)
+            made = _DPO(
+                model=network,
+                ref_model=reference,
+                args=arguments,
+                train_dataset=rows,
+                processing_class=tokenizer,
+            )
+            if reference is not None:
+                score_replies_only(reference)
+        score_replies_only(network)
+        made.timer = timer
+        made.remove_callback(PrinterCallback)
+        return made
 
     def _arguments(self, learning_rate: float) -> dict[str, Any]:
-        config = self._config
+        config = self.config
         return {
-            "output_dir": str(self._work),
+            "output_dir": str(self.work),
             "per_device_train_batch_size": config.batch_size,
             "gradient_accumulation_steps": config.accumulate,
             "num_train_epochs": config.epochs,
             "max_steps": config.max_steps,
             "learning_rate": learning_rate,
-            "lr_scheduler_type": "linear",
-            "warmup_steps": 0.1,
             "weight_decay": config.weight_decay,
             "max_length": config.max_length,
-            "bf16": config.bf16,
+            "bf16": computes_bfloat16(config),
             _CHECKPOINTING: config.checkpointing,
             "seed": config.seed,
             "save_steps": config.save_steps,
-            "save_total_limit": 1,
+            "save_total_limit": 2,
             "logging_steps": 1,
             "logging_nan_inf_filter": False,
             "disable_tqdm": True,
@@ -226,51 +197,6 @@ class Stage:
             "use_cpu": not torch.accelerator.is_available(),
             "dataloader_pin_memory": torch.accelerator.is_available(),
         }
-
-    # -- weights ------------------------------------------------------------------------------
-
-    def _network(self) -> Any:
-        config = self._config
-        network = self._weights()
-        if config.method == "full":
-            return network
-        if self._before is not None:
-            return PeftModel.from_pretrained(network, str(self._before), is_trainable=True)
-        adapter = LoraConfig(
-            r=config.rank,
-            lora_alpha=config.alpha,
-            lora_dropout=config.dropout,
-            target_modules="all-linear",
-            task_type="CAUSAL_LM",
-        )
-        with torch.random.fork_rng():
-            torch.manual_seed(config.seed)
-            return get_peft_model(network, adapter)
-
-    def _weights(self) -> Any:
-        """The base model, or for full fine-tuning the model of the stage before."""
-        config = self._config
-        full = config.method == "full"
-        folder = self._before if full and self._before is not None else self._model
-        frozen = config.bf16 and not full
-        try:
-            loaded: Any = AutoModelForCausalLM.from_pretrained(
-                str(folder),
-                dtype=torch.bfloat16 if frozen else torch.float32,
-                use_safetensors=True,
-                output_loading_info=True,
-            )
-        except _UNLOADABLE as error:
-            raise ConfigError(
-                f"finetune: no causal language model in '{folder}': {error}"
-            ) from error
-        network, found = loaded
-        lost = sorted(found["missing_keys"])
-        if lost:  # transformers would initialise them at random
-            raise ConfigError(
-                f"finetune: some weights are missing in '{folder}', such as {lost[0]}"
-            )
-        return network
 
     def _save(self, trainer: Any, group: accelerate.PartialState) -> None:
         """Save weights and tokenizer; the folder appears only when it is complete."""
@@ -285,11 +211,54 @@ class Stage:
         trainer.save_model(str(fresh))
         group.wait_for_everyone()
         if group.is_main_process:
-            (fresh / "training_args.bin").unlink(
-                missing_ok=True
-            )  # a pickle that contains local paths
+            # A pickle that contains local paths.
+            (fresh / "training_args.bin").unlink(missing_ok=True)
+            write_metadata(fresh, self._metadata(network))
             fresh.rename(self.out)
         group.wait_for_everyone()
+
+    def _metadata(self, network: Any) -> AdapterMetadata:
+        if not hasattr(network, "peft_config"):
+            return self.about
+        weights = network.get_base_model().state_dict().items()
+        base = fingerprint(weight for name, weight in weights if ".lora_" not in name)
+        return msgspec.structs.replace(self.about, base_fingerprint=base)
+
+
+class _Scheduled:
+    """A trainer whose learning rate follows a :class:`Timer`."""
+
+    timer: Timer
+
+    def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
+        trainer: Any = self
+        if trainer.lr_scheduler is None:
+            trainer.lr_scheduler = LambdaLR(
+                optimizer or trainer.optimizer,
+                lambda step: self.timer.rate(step, num_training_steps),
+            )
+        return trainer.lr_scheduler
+
+
+class _SFT(_Scheduled, SFTTrainer):
+    pass
+
+
+class _DPO(_Scheduled, DPOTrainer):
+    pass
+
+
+class _Tell(TrainerCallback):
+    """Tells the caller about each step."""
+
+    def __init__(self, timer: Timer, on_step: OnStep) -> None:
+        self._timer, self._on_step = timer, on_step
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+        loss = (logs or {}).get("loss")
+        if loss is not None:
+            done = self._timer.share(state.global_step, state.max_steps)
+            self._on_step(state.global_step, state.max_steps, float(loss), done)
 
 
 class _Finite(TrainerCallback):
@@ -305,16 +274,3 @@ class _Finite(TrainerCallback):
                 f"finetune, stage {self._stage}: the loss is {loss} at step {state.global_step}; "
                 "lower the learning rate. The earlier stages are saved"
             )
-
-
-def _ids(
-    tokenizer: Any, turns: list[dict[str, str]], where: str, *, add_generation_prompt: bool = False
-) -> list[int]:
-    try:
-        read = tokenizer.apply_chat_template(
-            turns, tokenize=True, add_generation_prompt=add_generation_prompt, return_dict=True
-        )
-    except Exception as error:  # a template may raise any exception
-        raise ConfigError(f"{where}: the tokenizer's chat template fails: {error}") from error
-    ids: list[int] = read["input_ids"]
-    return ids

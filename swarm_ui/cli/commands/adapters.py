@@ -118,7 +118,7 @@ def merge_adapter(
         raise ConfigError(f"'{model}' is not a model of this process; name a folder, or base")
     with output.busy(f"loading {model} …"):
         loaded = load_in_process(section)
-    from swarm_ui.nodes.models.transformers.merging import save_merged
+    from swarm_ui.nodes.models.transformers.adapters.merging import save_merged
 
     save_merged(loaded, SINGLE, out)
     output.say(f"wrote {out}")
@@ -129,7 +129,7 @@ def merge_adapter(
 def _files() -> Any:
     """The functions that read adapters, which need the extra."""
     try:
-        from swarm_ui.nodes.models.transformers import adapter_folders
+        from swarm_ui.nodes.models.transformers.adapters import adapter_folders
     except ImportError as error:
         raise MissingExtra("train", "reading adapters", error.name or "peft") from error
     return adapter_folders

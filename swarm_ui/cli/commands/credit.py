@@ -77,7 +77,8 @@ async def _report(
 async def _team(run: Path, stack: AsyncExitStack, trusted: bool) -> Any:
     """The team of a run of ``swarm-ui``, whose model is closed with the stack."""
     from swarm_ui.experiment.models import adapter_names, open_model
-    from swarm_ui.experiment.runs import configuration_of, expect_trust
+    from swarm_ui.experiment.permissions import expect_trust
+    from swarm_ui.experiment.runs import configuration_of
     from swarm_ui.experiment.teams import arm_of
 
     config = configuration_of(run)

@@ -1,4 +1,4 @@
-"""``swarm-ui export``: exports parts of a run to formats of other programs."""
+"""``swarm-ui export``: exports parts of a run, or a corpus, to formats of other programs."""
 
 from __future__ import annotations
 
@@ -13,24 +13,30 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.experiment import exporting
 from swarm_ui.storage.run_directory import write_atomic
 
-What = Literal["adapters", "episodes", "pairs", "edges", "mermaid", "graphviz"]
+What = Literal["adapters", "episodes", "pairs", "edges", "mermaid", "graphviz",
+               "trl", "alpaca", "sharegpt", "datasets", "counts"]  # fmt: skip
 
 
 def export(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="a run's folder")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="folder of a run, or of a corpus")],
     what: Annotated[What, typer.Argument(help="what to export")],
     out: Annotated[Path | None, typer.Option("--out", "-o", metavar="PATH",
                    help="file (for adapters: folder); default: standard output")] = None,
     solved: Annotated[
         bool, flags.declare("--solved", help="only episodes that were solved", panel="")
     ] = False,
+    prompt_format: Annotated[str | None, typer.Option("--prompt-format", metavar="NAME",
+        help="write the prompts and replies of pairs anew in this format (json, compact), to "
+             "train another model; default: exactly as they were")] = None,
     force: flags.Force = False,
     json: flags.Json = False,
 ) -> int:  # fmt: skip
-    """Export adapters, episodes, pairs, edges or a drawing of a run.
+    """Export adapters, episodes, pairs, edges or a drawing of a run, or the samples of a corpus.
 
     LoRA adapters are written in peft's format, episodes and preference pairs as JSON lines (pairs
-    in TRL's format), edges as JSON, and the team as Mermaid or Graphviz.
+    in TRL's format, with the exact prompts and replies), edges as JSON, and the team as Mermaid or
+    Graphviz. A corpus is written for TRL, LLaMA-Factory (alpaca, sharegpt) or datasets, or its
+    samples and dropped items are counted.
 
     Example: [bold]swarm-ui export runs/demo mermaid[/]
     """
@@ -43,7 +49,16 @@ def export(
         names = exporting.adapters(run, out)
         output.say(f"wrote {', '.join(names)} to {out}")
         return output.done(out=str(out), adapters=names)
-    text = exporting.text(run, what, solved)
+    if what in exporting.CORPUS_FORMATS:
+        if out is None:
+            raise ConfigError("samples are several files: name a folder with --out")
+        files = exporting.corpus(run, what, out)
+        output.say(f"wrote {', '.join(path.name for path in files)} to {out}")
+        return output.done(out=str(out), files=[str(path) for path in files])
+    if what == "counts":
+        text = exporting.counts(run)
+    else:
+        text = exporting.text(run, what, solved, prompt_format)
     if out is None:
         output.lines(text)
         return output.done(what=what, text=text)

@@ -18,14 +18,17 @@ TEMPLATE = """\
 # swarm-ui eval --config swarm-ui.toml --dry-run
 
 [environment]
-name = "phone"            # phone, miniwob, androidworld, handset, mind2web, autowebbench, web,
-                          # or "module:factory"
+name = "phone"            # phone, invented, miniwob, androidworld, handset, mind2web,
+                          # autowebbench, web, or "module:factory"
 tasks = []                # only these, such as ["contacts-add"]; empty: the suite
 suite = "core"            # phone: core (the published tasks) or extended (harder)
+devices = 32              # invented: number of devices, of 8 apps each
+wordings = "many"         # invented: few or many wordings of each kind of goal
 family = "android_world"  # androidworld, handset: or android, information_retrieval, miniwob, …
 # suite_seed = 30         # androidworld, handset: upstream's suite of this seed
 combinations = 1          # instances of each task in that suite
 split = ""                # phone: parameters, templates, apps, validation, train
+                          # invented: devices, parameters, validation, train
                           # miniwob: reference, blind, all; empty: the first of these
 episodes = 0              # how many; 0: 20, or one a named task
 seed = 0                  # of the choice of episodes; equal settings give equal episodes
@@ -44,7 +47,8 @@ adapters = ""             # RUN/adapters of a trained team; the folder of one ad
                           # "served": the endpoint has them
 prompt_format = ""        # json, compact; empty: the adapter's, or else the model's own
 # prompt_tokens = 4000    # longer prompts are shortened; default: what the context leaves
-device = "cpu"            # of a folder's model
+device = "cpu"            # of a folder's model; "auto": all devices
+quantize = ""             # "4bit": a folder's model in 4 bits, for training on one GPU
 # max_calls = 1000        # the budget: requests, and tokens
 # max_tokens_total = 1000000
 # rate_limit = 10         # requests a second
@@ -60,6 +64,7 @@ density = 0.5             # chance that two agents are joined at random
 views = "same"            # shuffle: each agent its own order; window: each its own part
 vote = "majority"         # probability: weighed by what each agent thinks (a scoring model)
 temperature = 0.0
+# temperatures = [0.2, 0.5, 0.6, 0.8]  # one for each agent, instead of temperature
 max_tokens = 256          # of a reply
 seed = 0                  # of random edges
 
@@ -70,6 +75,14 @@ concurrency = 8           # episodes at once
 max_masked = 0.2          # conclude nothing if faults masked a larger share of the episodes
 report = true             # write report.html
 
+[critic]                  # swarm-ui train: who assigns credit
+# kind = "scripted"       # knows the simulated task; llm: a model is asked; learned: a trained
+                          # critic; outcome. Default: scripted where there is one, else outcome
+# judge = "scripted"      # says which single actions are right; default: the critic
+adversary = "scripted"    # writes mistakes: scripted, llm or none
+model = ""                # llm: the model, empty: the agents' own; learned: the critic's folder
+url = ""                  # llm: the endpoint of that model
+
 [train]                   # swarm-ui train; see TeamConfig in the reference
 iterations = 3
 episodes = 64             # rollouts in each
@@ -79,6 +92,23 @@ shared_iterations = 2     # these train one adapter for all, the later ones each
 [train.update]
 method = "rft"            # likelihood of right actions; dpo, ipo: preference pairs
 steps = 35                # of the optimiser, each adapter, each iteration
+
+[synthesize]              # swarm-ui synthesize; see CorpusConfig in the reference
+levels = [1, 2, 3]        # questions, instructions of one step, preferences
+prompt_format = "json"    # compact: short, for models that are trained on it
+questions = 8             # most about a screen
+instructions = 6          # most for a screen
+stray = 0.0               # share of random actions in walks
+
+[finetune]                # swarm-ui finetune; see FinetuneConfig in the reference
+method = "lora"           # full: all weights
+rank = 16
+epochs = 1.0              # of each stage
+learning_rate = 1e-4      # of the supervised stages; SmolLM2: 1e-3
+batch_size = 4
+accumulate = 4            # batches in one step of the optimiser
+max_length = 4096         # tokens of a sample
+too_long = "error"        # skip: leave longer samples out
 """
 
 

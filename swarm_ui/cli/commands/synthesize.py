@@ -1,114 +1,175 @@
-"""``swarm-ui synthesize``: writes training data for stage 1."""
+"""``swarm-ui synthesize``: makes a corpus for stage 1."""
 
 from __future__ import annotations
 
 import asyncio
-import json as jsonlib
-import random
-from collections import Counter
-from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
 
+import msgspec
 import typer
 
-from swarm_ui.cli import flags
-from swarm_ui.cli.output import Output, table
-from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.config import EnvironmentSection
-from swarm_ui.experiment.environments import ENVIRONMENTS, environment_findings, spec_of
-from swarm_ui.experiment.progress import Bar
-from swarm_ui.experiment.runs import open_environment
-from swarm_ui.optim.preferences import chats
-from swarm_ui.storage.run_directory import write_atomic
+from swarm_ui.cli import flags, screen_samples
+from swarm_ui.cli.commands.outcome import Stopped
+from swarm_ui.cli.output import Output, facts_table, table
+from swarm_ui.errors import BudgetExceeded, ConfigError
+from swarm_ui.experiment.config import EnvironmentSection, checked
+from swarm_ui.experiment.environments import ENVIRONMENTS
+from swarm_ui.experiment.environments.sources import SOURCES
+from swarm_ui.experiment.stage1.synthesis import ROLES, SCRIPTED, Synthesis, estimate, make_corpus
 
-Level = Literal["questions", "pages", "devices", "steps"]
+_SECONDS_OF_A_CALL = 2.0
+"""For the estimate of a synthesis with models, which are not called for it."""
+_OLD = ("questions", "pages", "devices", "steps")
+_ROLE = "scripted, or a model as for --model"
 
 
-def synthesize(
-    level: Annotated[Level, typer.Argument(help="kind of samples")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE",
-                                      help="JSON lines file to write")],
-    count: Annotated[int, typer.Option("--count", "-n", metavar="N", min=1,
-                                       help="number of samples (for steps: of episodes)")] = 100,
-    env: Annotated[str, typer.Option(metavar="ENV", help="for steps: an environment with an expert",
-                                     autocompletion=flags.one_of(*ENVIRONMENTS))]
-    = "phone",
-    task: Annotated[list[str] | None, typer.Option("--task", metavar="NAME",
-                    help="for steps: only this task; repeatable")] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="equal seeds give equal samples")] = 0,
-    force: flags.Force = False,
-    json: flags.Json = False,
-    quiet: flags.Quiet = False,
-) -> int:  # fmt: skip
-    """Generate samples for stage 1, as chats in JSON lines.
+def _environments(incomplete: str) -> list[str]:
+    return flags.one_of(*ENVIRONMENTS, *SOURCES)(incomplete)
 
-    Questions about screens, one-step instructions on invented pages or devices, or the steps of
-    an environment's expert on training episodes.
 
-    Example: [bold]swarm-ui synthesize steps -n 20 -o steps.jsonl[/]
+@flags.command(
+    replace(flags.argument("env", str, "ENV", f"an environment, {', '.join(SOURCES)}",
+                           "environment.name", _environments), type=str, default=...),
+    flags.option("out", Path, "FOLDER", "folder of the corpus; an interrupted one goes on", "-o",
+                 panel=""),
+    flags.option("walks", int, "N", "number of walks (default: 100; recordings: all)", "-n",
+                 panel=""),
+    flags.option("levels", str, "N,N", "levels to make: 1 questions, 2 instructions of one step, "
+                 "3 preferences (default: 1,2,3)", panel=""),
+    flags.option("prompt_format", str, "NAME", "how prompts and replies are written: compact or "
+                 "json (default: json)", setting="synthesize.prompt_format", panel="",
+                 complete=flags.one_of("compact", "json")),
+    flags.Option("reasons", bool | None,
+                 flags.declare("--reasons/--no-reasons", panel="",
+                               help="whether replies give a reason first (default: only in json)"),
+                 "synthesize.reasons"),
+    flags.option("agent", str, "NAME", f"who acts and writes: {_ROLE}", panel=flags.WHO),
+    flags.option("adversary", str, "NAME", f"who writes wrong replies: {_ROLE}", panel=flags.WHO),
+    flags.option("critic", str, "NAME", f"who judges: {_ROLE}, or none", panel=flags.WHO),
+    flags.option("model", str, "NAME", "the model of every role that is not named", "-m",
+                 panel=flags.WHO),
+    flags.URL,
+    flags.option("max_calls", int, "N", "most calls to models, over all sessions with this folder",
+                 setting="model.max_calls"),
+    flags.option("max_tokens", int, "N", "most tokens of these calls",
+                 setting="model.max_tokens_total"),
+    flags.option("parallel", int, "N", "number of walks at the same time", "-j", panel=flags.HOW),
+    flags.TASK,
+    flags.SUITE,
+    *flags.INVENTED,
+    flags.option("data", str, "FILE", "recordings, or your copy of a data set",
+                 setting="environment.data"),
+    flags.option("stray", float, "SHARE", "share of random actions in walks, so that they also "
+                 "show the way back", setting="synthesize.stray", panel=""),
+    flags.option("seed", int, "N", "equal seeds give equal walks", setting="environment.seed"),
+    flags.CONFIG,
+    flags.SET,
+    flags.switch("dry_run", "--dry-run", help="estimate walks, calls, tokens and time, and stop"),
+    flags.Option("env_of_steps", str | None, typer.Option("--env", hidden=True)),
+    flags.Option("count", int | None, typer.Option("--count", hidden=True)),
+    flags.Option("force", bool, typer.Option("--force", hidden=True), default=False),
+    flags.JSON,
+    flags.QUIET,
+)  # fmt: skip
+def synthesize(arguments: flags.Arguments) -> int:
+    """Make a corpus of three levels by walking through an environment.
+
+    Test splits of the environment are held out. A synthesis that was interrupted goes on if the
+    command is repeated; with a larger number of walks it grows.
+
+    Example: [bold]swarm-ui synthesize phone --prompt-format compact -n 200 -o corpus[/]
     """
-    output = Output(machine=json, quiet=quiet)
-    flags.expect_new(out, force)
-    with output.progress.bar(f"synthesize {level}", count, share=False) as bar:
-        if level == "steps":
-            place = EnvironmentSection(name=env, tasks=tuple(task or ()), seed=seed)
-            for _, mistake in environment_findings(place):
-                raise ConfigError(mistake)
-            lines = asyncio.run(_steps(place, count, bar))
-        else:
-            lines = list(_invented(level, count, seed, bar))
-    text = "".join(jsonlib.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-    write_atomic(out, text)
-    levels = Counter(str(line["level"]) for line in lines)
-    made = table(f"{level}: samples by level of the method", ["level", "samples"])
-    for name, number in sorted(levels.items()):
-        made.add_row(name, str(number))
-    output.show(made)
-    output.say(f"wrote {out}, {_size(text)}")
-    return output.done(file=str(out), samples=len(lines), levels=dict(levels))
+    output, out = arguments.output, arguments["out"]
+    walks = arguments["walks"] or arguments["count"]
+    old = arguments["env"] in _OLD
+    if out is None and (old or not arguments["dry_run"]):
+        raise ConfigError("name the folder of the corpus with --out FOLDER")
+    if old:
+        place = EnvironmentSection(
+            name=arguments["env_of_steps"] or "phone",
+            tasks=tuple(arguments["task"] or ()),
+            seed=arguments["seed"] or 0,
+        )
+        force = arguments["force"]
+        return screen_samples.write(arguments["env"], out, walks or 100, place, output, force=force)
+    work = _work(arguments, walks)
+    return _show_plan(work, output) if arguments["dry_run"] else _make(work, out, output)
 
 
-def _size(text: str) -> str:
-    count = len(text.encode())
-    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.1f} kB"
+def _work(arguments: flags.Arguments, walks: int | None) -> Synthesis:
+    """The synthesis that the arguments describe. Raises ``ConfigError`` for all mistakes."""
+    from swarm_ui.optim.stage1 import CorpusConfig
 
-
-def _invented(level: Level, count: int, seed: int, bar: Bar) -> Iterator[dict[str, Any]]:
-    """Samples of one kind, on invented screens."""
-    from swarm_ui.nodes.models.tiny_agent.vocabulary import GENERAL_WORDS
-    from swarm_ui.optim.stage1.synthesis.curriculum import Mix, Stream
-    from swarm_ui.optim.stage1.synthesis.screens import QuestionSample
-
-    words = [word for word in GENERAL_WORDS if word.isalpha() and len(word) > 2]
-    mix = Mix(
-        questions=float(level == "questions"),
-        pages=float(level == "pages"),
-        devices=float(level == "devices"),
-        demonstrations=0.0,
+    draft = arguments.draft()
+    if arguments["levels"] is not None:
+        draft.put(("synthesize", "levels"), _levels(arguments["levels"]), "--levels")
+    config = checked(draft, stage1={"synthesize": CorpusConfig})
+    given = dict(config.synthesize)
+    given.setdefault("seed", config.environment.seed)
+    # Models that are trained on short prompts learn short replies.
+    given.setdefault("reasons", given.get("prompt_format", "json") == "json")
+    return Synthesis(
+        place=config.environment,
+        config=msgspec.convert(given, CorpusConfig),
+        roles={role: arguments[role] or arguments["model"] or SCRIPTED for role in ROLES},
+        model=config.model,
+        walks=walks,
+        parallel=arguments["parallel"] or 1,
     )
-    stream = Stream(seed, words, mix)
-    for number in range(count):
-        drawn = stream.draw()
-        yield chats.quiz(drawn) if isinstance(drawn, QuestionSample) else chats.lesson(drawn)
-        bar.update(number + 1)
 
 
-async def _steps(place: EnvironmentSection, count: int, bar: Bar) -> list[dict[str, Any]]:
-    """The steps of an environment's expert, episode by episode."""
-    from swarm_ui.optim.stage1.synthesis.demonstrations import demonstrate
+def _levels(text: str) -> list[int]:
+    try:
+        return [int(level) for level in text.split(",")]
+    except ValueError:
+        raise ConfigError(f"--levels {text}: expected numbers such as 1,2,3") from None
 
-    rng, spec = random.Random(place.seed), spec_of(place.name)
-    lines: list[dict[str, Any]] = []
-    async with open_environment(place) as opened:
-        names = await spec.task_names(place, opened)
-        environment = await opened.one()
-        try:
-            jobs = spec.training_jobs(place, names, count, rng)
-            for done, (task, seed) in enumerate(jobs, start=1):
-                for step in await demonstrate(environment, task=task, seed=seed, rng=rng):
-                    lines.append({**chats.lesson(step), "task": task, "seed": seed})
-                bar.update(done)
-        finally:
-            await environment.close()
-    return lines
+
+def _make(work: Synthesis, out: Path, output: Output) -> int:
+    resume = f"the same command (finished walks in {out} are kept)"
+    try:
+        with output.progress.bar(
+            f"walks in {work.place.name}", work.walks or 0, share=False
+        ) as bar:
+            totals = asyncio.run(make_corpus(work, out, bar))
+    except (KeyboardInterrupt, BudgetExceeded) as error:
+        raise Stopped(out, resume, error) from error
+    made = table(f"corpus of {totals.walks} walks", ["", "number"])
+    made.add_row("solved walks", str(totals.successes))
+    made.add_row("walks with a fault", str(totals.faults))
+    for level, number in totals.samples.items():
+        made.add_row(level, str(number))
+    made.add_row("calls to models", str(totals.calls))
+    made.add_row("their tokens", str(totals.tokens))
+    for reason, number in sorted(totals.dropped.items(), key=lambda pair: -pair[1])[:8]:
+        made.add_row(f"dropped, {reason}", str(number))
+    output.show(made)
+    output.say(f"next: swarm-ui finetune MODEL {out} OUT")
+    return output.done(corpus=str(out), **msgspec.to_builtins(totals))
+
+
+def _show_plan(work: Synthesis, output: Output) -> int:
+    size = asyncio.run(estimate(work))
+    waiting = size.calls * _SECONDS_OF_A_CALL / work.parallel
+    basis = f"{size.measured} walks with scripted roles" if size.measured else "8 steps a walk"
+    facts = {
+        "environment": work.place.name,
+        "roles": ", ".join(f"{role} {name}" for role, name in work.roles.items()),
+        "prompt format": work.config.prompt_format,
+        "walks": str(size.walks),
+        "steps": str(size.steps),
+        **{f"samples, {level}": str(number) for level, number in size.samples.items()},
+        "tokens of samples": str(size.tokens) if size.tokens else "not known",
+        "calls to models": str(size.calls),
+        "their tokens": f"{size.prompt_tokens} in prompts, {size.completion_tokens} in replies",
+        "time": f"{_time(size.seconds)} without models"
+        + (f", {_time(waiting)} for calls of 2 s each" if size.calls else ""),
+        "estimated from": basis,
+    }
+    output.show(facts_table("would be made, nothing is written", facts.items()))
+    return output.done(dry_run=True, model_seconds=waiting, **msgspec.to_builtins(size))
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

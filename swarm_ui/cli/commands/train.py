@@ -11,11 +11,12 @@ from swarm_ui.cli.output import Output, facts_table, table
 from swarm_ui.experiment import runs
 from swarm_ui.experiment.models import describe_model, learned_adapters
 from swarm_ui.experiment.teams import team_size
+from swarm_ui.experiment.training.roles import describe_credit
 
 
 @flags.command(
     flags.ENVIRONMENT, flags.TASK, flags.SUITE, flags.TRAINING_MAX_STEPS, flags.DATA,
-    *flags.TRAINING, flags.MODEL, *flags.TEAM, flags.OUT, *flags.ENDING,
+    *flags.TRAINING, flags.LEARNER, *flags.TEAM, flags.OUT, *flags.ENDING,
 )  # fmt: skip
 def train(arguments: flags.Arguments) -> int:
     """Train a team by rollouts, credit assignment, and updates of the adapters and edges.
@@ -25,12 +26,14 @@ def train(arguments: flags.Arguments) -> int:
     """
     output = arguments.output
     if arguments["resume"] is not None:
-        more = [*arguments.given("config"), *([] if arguments["critic"] else ["--no-critic"])]
+        more = [*arguments.given("config"), *(["--no-critic"] if arguments["no_critic"] else [])]
         overrides, trusted = arguments.draft(file=False), arguments["trust"]
         run = runs.resume(arguments["resume"], "train", overrides, more, trusted=trusted)
     else:
-        config = runs.check_training_config(arguments.draft())
-        run = runs.Run(config, "train", critic=arguments["critic"])
+        draft = arguments.draft()
+        if arguments["no_critic"]:  # the name of earlier versions
+            draft.put(("critic", "kind"), "outcome", "--no-critic")
+        run = runs.Run(runs.check_training_config(draft), "train")
     if arguments["dry_run"]:
         return _show_plan(run, output)
     if run.directory is None:
@@ -75,6 +78,8 @@ def _train(run: runs.Run, output: Output) -> int:
 
 
 def _show_plan(run: runs.Run, output: Output) -> int:
+    from swarm_ui.experiment.training.plan import training_facts
+
     config, folder = run.config, run.directory
     learning = runs.trainer_config(config)
     facts = {
@@ -83,9 +88,9 @@ def _show_plan(run: runs.Run, output: Output) -> int:
         "start": config.model.adapters or "new adapters",
         "team": team_size(config.team),
         "iterations": f"{learning.iterations} of {learning.episodes} episodes",
-        "update": f"{learning.update.method}, {learning.update.steps} steps an adapter",
+        **training_facts(config, learning),
         "edges": learning.edges,
-        "credit": "scripted critic" if runs.critic_of(run) else "outcome of the episode",
+        "credit": describe_credit(config),
         "out": str(folder.path) if folder is not None else config.run.out or "runs/<date>-…",
     }
     output.show(facts_table("would be trained, nothing is written", facts.items()))

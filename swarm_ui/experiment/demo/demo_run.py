@@ -30,7 +30,7 @@ from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED, is_hub_name, 
 from swarm_ui.storage.run_directory import RunDirectory
 
 if TYPE_CHECKING:
-    from swarm_ui.experiment.training import TrainedTeam, TrainingEnvironment
+    from swarm_ui.experiment.training.stage2 import TrainedTeam, TrainingEnvironment
 
 _QUICK_STEPS = 200
 """Number of steps of stage 1 with ``--quick``."""
@@ -71,7 +71,11 @@ class DemoRun:
         """With ``--from-scratch``: train the base agent by stage 1, unless that is done."""
         if not self.settings.from_scratch or self.agent.exists():
             return
-        from swarm_ui.experiment.base_agent import BaseAgentConfig, Stage1Bar, make_base_agent
+        from swarm_ui.experiment.stage1.base_agent import (
+            BaseAgentConfig,
+            Stage1Bar,
+            make_base_agent,
+        )
 
         config = BaseAgentConfig(processes=self.settings.processes, seed=self.settings.seed)
         if self.settings.quick:
@@ -85,7 +89,7 @@ class DemoRun:
 
     async def train(self, model: Any, environment: TrainingEnvironment) -> TrainedTeam:
         """Stage 2: train the team and record the cost."""
-        from swarm_ui.experiment.training import rollout_cost, train_team
+        from swarm_ui.experiment.training.stage2 import rollout_cost, train_team
 
         settings, run = self.settings, self.directory
         label = f"stage 2 ({settings.method}, {settings.edges} edges)"

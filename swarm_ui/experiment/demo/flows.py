@@ -30,7 +30,7 @@ from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
 from swarm_ui.rollout.pool import Job, MakeEnvironment
 
 if TYPE_CHECKING:
-    from swarm_ui.experiment.training import TrainedTeam
+    from swarm_ui.experiment.training.stage2 import TrainedTeam
 
 _EVERYWHERE = frozenset({"base-greedy", "base-vote", "trained-greedy", "trained-vote"})
 """Arms that are measured on new templates and apps too; the DAG costs twice the vote."""
@@ -44,7 +44,7 @@ _EPISODES_AT_ONCE = 8
 
 async def learn_on_phone(run: DemoRun) -> Path:
     """Train on the embedded phone; test there and on real pages. Returns the report's path."""
-    from swarm_ui.experiment.training import TrainingEnvironment
+    from swarm_ui.experiment.training.stage2 import TrainingEnvironment
     from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 
     settings, critic = run.settings, phone.scripted_critic(run.settings)
@@ -71,7 +71,7 @@ async def learn_on_phone(run: DemoRun) -> Path:
 
 async def learn_on_pages(run: DemoRun) -> Path:
     """Train on real web pages, with credit by outcome; test on other seeds."""
-    from swarm_ui.experiment.training import TrainingEnvironment
+    from swarm_ui.experiment.training.stage2 import TrainingEnvironment
     from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
 
     settings, binary = run.settings, miniwob.checked_browser()
@@ -143,7 +143,7 @@ def _phone_trials(settings: Settings, arms: list[Arm], adapters: str | None = No
 
 def _curve_trials(run: DemoRun) -> list[Trial]:
     """One agent after each iteration, for the learning curve."""
-    from swarm_ui.experiment.training import adapters_after
+    from swarm_ui.experiment.training.stage2 import adapters_after
 
     if not run.settings.episodes_validation:
         return []

@@ -9,14 +9,21 @@ from typing import cast
 
 from swarm_ui.environment import Environment
 from swarm_ui.experiment.config import EnvironmentSection, Finding
-from swarm_ui.experiment.environments import androidworld, miniwob, phone, recorded, web
+from swarm_ui.experiment.environments import (
+    androidworld,
+    invented,
+    miniwob,
+    phone,
+    recorded,
+    web,
+)
 from swarm_ui.experiment.environments.spec import EnvironmentSpec, OpenEnvironment, Opening
 from swarm_ui.experiment.models import make_from_code
 
 ENVIRONMENTS: dict[str, EnvironmentSpec] = {
     spec.name: spec
-    for spec in (phone.SPEC, miniwob.SPEC, androidworld.EMULATOR, androidworld.HANDSET,
-                 recorded.MIND2WEB, recorded.AUTOWEBBENCH, web.SPEC)
+    for spec in (phone.SPEC, invented.SPEC, miniwob.SPEC, androidworld.EMULATOR,
+                 androidworld.HANDSET, recorded.MIND2WEB, recorded.AUTOWEBBENCH, web.SPEC)
 }  # fmt: skip
 
 

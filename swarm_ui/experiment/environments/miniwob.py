@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from swarm_ui.environments.miniwob import (
     REFERENCE_TASKS,
@@ -18,7 +19,7 @@ from swarm_ui.environments.miniwob import (
 )
 from swarm_ui.environments.miniwob.browser import INSTALL_HINT
 from swarm_ui.environments.miniwob.environment import UPSTREAM
-from swarm_ui.environments.miniwob.splits import TEST_SEEDS
+from swarm_ui.environments.miniwob.splits import TEST_SEEDS, VALIDATION_SEEDS
 from swarm_ui.environments.miniwob.tasks import split_of
 from swarm_ui.environments.recorded.benchmark_scores import (
     RESAMPLES,
@@ -40,6 +41,9 @@ from swarm_ui.rollout.episodes import rollout_many
 from swarm_ui.rollout.policy import Policy
 from swarm_ui.rollout.pool import Job
 from swarm_ui.trace.records import Episode
+
+if TYPE_CHECKING:
+    from swarm_ui.optim.stage1 import HeldOut
 
 PAGES = 8
 LINGER = 0.004
@@ -93,6 +97,13 @@ def _findings(section: EnvironmentSection) -> Iterator[Finding]:
         yield ("environment", "name"), str(error)
 
 
+def _held_out() -> HeldOut:
+    """The blind tasks, and the seeds of validation and tests."""
+    from swarm_ui.optim.stage1 import HeldOut
+
+    return HeldOut.of(tasks=blind_tasks(), seeds=[VALIDATION_SEEDS, TEST_SEEDS])
+
+
 SPEC = EnvironmentSpec(
     name="miniwob",
     label="Real web pages in a real browser",
@@ -102,6 +113,7 @@ SPEC = EnvironmentSpec(
     split_of=split_of,
     known_tasks=all_html_tasks,
     findings=_findings,
+    held_out=_held_out,
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from swarm_ui.credit import CreditAssigner
 from swarm_ui.errors import ConfigError
@@ -19,6 +19,9 @@ from swarm_ui.experiment.environments.spec import (
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.node import derive
 from swarm_ui.rollout.pool import Job
+
+if TYPE_CHECKING:
+    from swarm_ui.optim.stage1 import HeldOut
 
 SUITES = ("core", "extended")
 TEST_DRAW = 1
@@ -76,6 +79,16 @@ def _training_jobs(
     return draw_jobs(tuple(chosen), count, rng.getrandbits(32), seeds=TRAIN_SEEDS)
 
 
+def held_out() -> HeldOut:
+    """Every template that is not for training, and the seeds of validation and tests."""
+    from swarm_ui.environments.phone import TEST_SEEDS, VALIDATION_SEEDS, tasks
+    from swarm_ui.optim.stage1 import HeldOut
+
+    trained = {*tasks("train"), *tasks("extended_train")}
+    others = [name for name in _tasks() if name not in trained]
+    return HeldOut.of(tasks=others, seeds=[VALIDATION_SEEDS, TEST_SEEDS])
+
+
 def _critic(seed: int, flips: float = 0.0) -> CreditAssigner:
     from swarm_ui.environments.phone import PhoneEnvironment
     from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
@@ -93,6 +106,7 @@ SPEC = EnvironmentSpec(
     findings=_findings,
     test_jobs=_test_jobs,
     training_jobs=_training_jobs,
+    held_out=held_out,
     critic=_critic,
 )
 

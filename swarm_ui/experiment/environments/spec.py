@@ -8,18 +8,21 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequen
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec.structs import replace
 
 from swarm_ui.credit import CreditAssigner
-from swarm_ui.environments.miniwob.splits import TEST_SEEDS, TRAIN_SEEDS
+from swarm_ui.environments.miniwob.splits import TEST_SEEDS, TRAIN_SEEDS, VALIDATION_SEEDS
 from swarm_ui.environments.recorded.benchmark_scores import Measure
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import EnvironmentSection, Finding
 from swarm_ui.node import derive
 from swarm_ui.rollout.pool import Job, MakeEnvironment
 from swarm_ui.trace.records import Episode
+
+if TYPE_CHECKING:
+    from swarm_ui.optim.stage1 import HeldOut
 
 DEFAULT_EPISODES = 20
 
@@ -86,6 +89,8 @@ class EnvironmentSpec:
     test_jobs: Callable[[EnvironmentSection], list[Job]] | None = None
     """Chooses the test episodes; ``None``: each task in turn, with random test seeds."""
     training_jobs: TrainingJobs = random_training_jobs
+    held_out: Callable[[], HeldOut] | None = None
+    """Tasks and seeds that training must not use; ``None``: the validation and test seeds."""
     critic: Callable[[int], CreditAssigner] | None = None
     """Creates, from a seed, a critic that knows the environment; ``None``: credit by outcome."""
 
@@ -108,6 +113,14 @@ class EnvironmentSpec:
         for task in section.tasks:
             if mistake := self.unknown_task(task):
                 yield ("environment", "tasks"), mistake
+
+    def held_out_rule(self) -> HeldOut:
+        """What training must not use."""
+        from swarm_ui.optim.stage1 import HeldOut
+
+        if self.held_out is not None:
+            return self.held_out()
+        return HeldOut.of(seeds=[VALIDATION_SEEDS, TEST_SEEDS])
 
     def unknown_task(self, task: str) -> str:
         """The error text for an unknown task; empty if it exists or if that cannot be told."""

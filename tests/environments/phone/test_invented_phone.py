@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
+import msgspec
 import pytest
 
 from swarm_ui.environments.phone import (
@@ -16,9 +18,11 @@ from swarm_ui.environments.phone import (
 )
 from swarm_ui.environments.phone.apps import APPS
 from swarm_ui.environments.phone.apps.app import App
-from swarm_ui.environments.phone.invented import InventedPhone
+from swarm_ui.environments.phone.invented import UNSEEN, InventedPhone, Wordings
+from swarm_ui.environments.phone.invented.clauses import FEW, IT, MANY
+from swarm_ui.environments.phone.invented.grammar import expansions
 from swarm_ui.environments.phone.invented.invented_apps import invent
-from swarm_ui.environments.phone.invented.wordings import FEW, MANY
+from swarm_ui.environments.phone.invented.wordings import with_state
 from swarm_ui.environments.phone.parameters import owner
 from swarm_ui.environments.phone.splits import EXTENDED_TEST_APPS
 from swarm_ui.environments.phone.tasks import TEMPLATES
@@ -36,11 +40,27 @@ def play(phone: PhoneEnvironment) -> tuple[float, int]:
             return step.reward, done
 
 
+SOLVED = [("many", TRAIN_SEEDS, 60), ("few", VALIDATION_SEEDS, 61), ("many", TEST_SEEDS, UNSEEN)]
+"""Wordings, seeds and first device: all tasks of one device for each."""
+
+
+@pytest.mark.parametrize(("wordings", "seeds", "first"), SOLVED)
+def test_solver_solves_every_task_within_its_steps(
+    wordings: Wordings, seeds: range, first: int
+) -> None:
+    phone = InventedPhone(devices=1, first=first, wordings=wordings)
+    solve_all(phone, draw_jobs(tuple(phone.tasks), len(phone.tasks), 1, seeds=seeds))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("wordings", ["few", "many"])
-@pytest.mark.parametrize("seeds", [TRAIN_SEEDS, VALIDATION_SEEDS, TEST_SEEDS])
-def test_solver_solves_every_task_within_its_steps(wordings: str, seeds: range) -> None:
-    phone = InventedPhone(devices=3, wordings=wordings)  # type: ignore[arg-type]
-    for task, seed in draw_jobs(tuple(phone.tasks), len(phone.tasks), 1, seeds=seeds):
+def test_solver_solves_20_000_episodes_of_64_devices(wordings: Wordings) -> None:
+    phone = InventedPhone(devices=64, wordings=wordings)
+    solve_all(phone, draw_jobs(tuple(phone.tasks), 20_000, 1, seeds=TRAIN_SEEDS))
+
+
+def solve_all(phone: InventedPhone, jobs: Iterable[tuple[str, int]]) -> None:
+    for task, seed in jobs:
         phone.begin(task, seed)
         distance, most = phone.distance(), phone.assign(task, seed).template.steps
         reward, done = play(phone)
@@ -55,6 +75,38 @@ def test_equal_numbers_give_equal_devices_and_others_do_not() -> None:
     assert a.begin(task, 7) == b.begin(task, 7)
     names = [tuple(app.name for app in invent(k, 8).apps) for k in range(20)]
     assert len(set(names)) == 20
+
+
+DIGESTS = {
+    "few": "60c9a3c41d8a8e0c32a141f0b71f2eed9d8516d4c1d8fd320ac7b6906eac3c0a",
+    "many": "a17e62f748179cca7259044094c83ce7c879b731565c90aa15bbb32a5e1ede16",
+}
+"""Of every observation, action and reward along the reference solutions of 120 episodes."""
+
+
+@pytest.mark.parametrize("wordings", ["few", "many"])
+def test_episodes_are_what_they_were(wordings: Wordings) -> None:
+    """Results of studies depend on the devices behind the numbers and on the wordings."""
+    phone, encoder = InventedPhone(devices=12, wordings=wordings), msgspec.json.Encoder()
+    digest = hashlib.sha256(encoder.encode(phone.tasks))
+    for task, seed in draw_jobs(tuple(phone.tasks), 120, 1):
+        digest.update(encoder.encode(phone.begin(task, seed)))
+        while True:
+            action = phone.expert()
+            step = phone.act(action)
+            digest.update(action.json().encode() + encoder.encode(step))
+            if step.ended:
+                break
+    assert digest.hexdigest() == DIGESTS[wordings]
+
+
+def test_a_device_without_an_unused_switch_still_lacks_one() -> None:
+    phone = InventedPhone(devices=1, apps=40)
+    absent = [task for task in phone.tasks if "-absent-" in task]
+    assert len(absent) > 5
+    for task in absent:
+        phone.begin(task, 3)
+        assert play(phone)[0] == 1.0
 
 
 def test_other_wordings_change_the_text_and_nothing_else() -> None:
@@ -147,3 +199,61 @@ def bare(text: str) -> list[str]:
 def goal_words(splits: Collection[str]) -> set[str]:
     found = (goal for t in TEMPLATES.values() if t.split in splits for goal in t.goals)
     return {word for goal in found for word in bare(goal)}
+
+
+def masked(goal: str, words: Collection[str]) -> str:
+    """A goal text with parameters and words of apps left out, runs of them as one ``_``."""
+    text = re.sub(r"\{\w+\}", "_", goal.casefold())
+    parts = re.sub(r"[^a-z_]+", " ", text).split()
+    shown = ["_" if part in words or part == "_" else part for part in parts]
+    return re.sub(r"_( _)+", "_", " ".join(shown))
+
+
+SMALL = frozenset("_ a an the in of to and for on off at with from is".split())  # noqa: SIM905
+WORDS = words_of(APPS.values()) - SMALL
+
+
+def says(pattern: str) -> bool:
+    """Whether anything but small words is left."""
+    return not set(pattern.split()) <= SMALL
+
+
+def phrasings(splits: Collection[str]) -> set[str]:
+    """The masked goal texts of the phone's own templates."""
+    goals = (goal for t in TEMPLATES.values() if t.split in splits for goal in t.goals)
+    return set(filter(says, (masked(goal, WORDS) for goal in goals)))
+
+
+TEST_SPLITS = ("new_templates", "new_apps", "extended_templates", "extended_apps", "twins",
+               "extended_twins", "validation", "extended_validation")  # fmt: skip
+
+
+def clauses() -> Iterator[str]:
+    """All clauses of the wordings, with one to three fields."""
+    for text in (text for texts in [*FEW.values(), *MANY.values()] for text in texts):
+        plain = text.removeprefix("?").replace("@it", IT)
+        slots: list[dict[str, str]] = [{"title": "", "state": "on"}]
+        if "@" in plain:
+            slots = [{**about, "state": s} for about in ({}, {"title": ""}) for s in ("on", "off")]
+        lists = ("_", "_ and _") if "{fields}" in plain or "{titles}" in plain else ("_",)
+        for about in slots:
+            for clause in expansions(with_state(plain, about)):
+                for fields in lists:
+                    yield clause.replace("{fields}", fields).replace("{titles}", fields)
+
+
+def without_app(pattern: str) -> Iterator[str]:
+    """A pattern, and what is left of it without the mention of an app before and after it."""
+    before, after = r"^(in|in the) _ ", r" (in|in the|from) _$"
+    yield from {
+        re.sub(one, "", re.sub(two, "", pattern)) for one in (before, "^$") for two in (after, "^$")
+    }
+
+
+def test_no_goal_is_worded_like_one_of_a_test() -> None:
+    test = phrasings(TEST_SPLITS) - phrasings(("train", "extended_train"))
+    assert len(test) > 40
+    found = {masked(clause, WORDS) for clause in clauses()}
+    known = {bare for goal in phrasings(("train", "extended_train")) for bare in without_app(goal)}
+    same = {goal for goal in test if not found.isdisjoint({*without_app(goal)} - known)}
+    assert same == set()

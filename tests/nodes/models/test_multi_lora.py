@@ -14,7 +14,7 @@ from peft import PeftModel
 
 from swarm_ui.model import Request
 from swarm_ui.nodes import LocalModel
-from swarm_ui.nodes.models.transformers import decoding
+from swarm_ui.nodes.models.transformers.decoding import decoding, prefill
 
 NAMES = [None, "agent_0", "agent_1", "agent_2"]
 
@@ -35,7 +35,8 @@ def test_a_greedy_answer_is_the_same_in_any_company(
     screens = requests(40)
     asked = [msgspec.structs.replace(screens[k], adapter=NAMES[n]) for k, n in picked]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decoding, "_FORWARD_COST", worth)  # prompts read in many pieces, or one
+        # Prompts are read in many pieces, or in one.
+        patch.setattr(prefill, "forward_cost", lambda network: worth)
         together = answers(model, asked)
     for request, got in zip(asked, together, strict=True):
         [alone] = answers(model, [request])
@@ -49,13 +50,14 @@ def test_prompts_of_many_lengths_are_read_in_pieces_and_decoded_together(
     model: LocalModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shapes: list[tuple[int, int]] = []
-    forward = decoding._forward
+    forward = prefill.forward
 
     def seen(network, ids, *rest):  # type: ignore[no-untyped-def]
         shapes.append(tuple(ids.shape))
         return forward(network, ids, *rest)
 
-    monkeypatch.setattr(decoding, "_forward", seen)
+    for module in (prefill, decoding):
+        monkeypatch.setattr(module, "forward", seen)
     asked = requests(40)
     answers(model, asked)
     prompts = [shape for shape in shapes if shape[1] > 1]

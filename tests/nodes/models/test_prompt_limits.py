@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -65,7 +66,7 @@ def test_a_declared_limit_holds_for_prompts_of_any_length() -> None:
 
 def test_few_prompts_are_tokenized() -> None:
     model, calls = causal(prompt_format="compact"), list[str]()
-    model._tokens = lambda text, **_: calls.append(text) or [1] * (len(text) // 3)  # type: ignore[method-assign,func-returns-value]
+    model._chats.tokens = lambda text, **_: calls.append(text) or [1] * (len(text) // 3)  # type: ignore[method-assign,func-returns-value]
     prompt = model._read(Request(decision=page(900), max_tokens=256))
     assert CONTEXT - 300 < len(prompt.ids) <= CONTEXT - 256
     assert len(calls) <= 6
@@ -101,6 +102,22 @@ def test_a_prompt_that_was_used_whole_is_encoded_whole() -> None:
     assert len(ids) == size
     ids, reply = model.encode(page(links), "answer " + "very long " * 60)
     assert len(ids) < size and len(ids) + len(reply) <= CONTEXT
+
+
+def test_a_prompt_is_encoded_in_the_format_of_the_adapter_that_answers(tmp_path: Path) -> None:
+    trained = causal(prompt_format="compact")
+    trained.add_adapter("agent_0", rank=2)
+    trained.save_adapters(tmp_path)
+    model = causal(prompt_format="json")
+    model.load_adapters(tmp_path)
+    for links in (3, 300):
+        ids, reply = model.encode(page(links), "wait", adapter="agent_0")
+        assert (ids, reply) == trained.encode(page(links), "wait", adapter="agent_0")
+        assert ids != model.encode(page(links), "wait")[0]
+    ids, reply = model.encode(page(), "answer " + "very long " * 60, adapter="agent_0")
+    text = model.tokenizer.decode(ids)
+    assert "elements are left out" in text and len(ids) + len(reply) <= CONTEXT
+    assert model.prompt(Request(decision=page(3), adapter="agent_0")).text.startswith(text[:60])
 
 
 def test_a_chat_is_not_shortened() -> None:

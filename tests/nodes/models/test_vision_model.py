@@ -17,16 +17,17 @@ from tiny_causal import network as causal_network
 from tiny_causal import tokenizer
 from tiny_vision import picture
 
-from swarm_ui.action import Action
+from swarm_ui.action import Action, Unparsed
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.model import ChatMessage, Decision, Request
 from swarm_ui.nodes import CausalModel, VisionModel
 from swarm_ui.nodes.models.transformers import picture_tokens
-from swarm_ui.nodes.models.transformers.kv_cache import KVCache
+from swarm_ui.nodes.models.transformers.decoding.kv_cache import KVCache
 from swarm_ui.observation import Element, Observation
 from swarm_ui.optim.preferences.pairs import PreferencePair
 from swarm_ui.optim.protocols import Trainable
 from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, UpdateConfig
+from swarm_ui.prompts import format_named
 
 every = pytest.mark.parametrize("kind", tiny_vision.KINDS)
 
@@ -137,6 +138,30 @@ async def test_it_learns_from_screenshots(kind: str) -> None:
     assert sums.tolist() == pytest.approx(await model.score(asked, [action] * 3), abs=1e-3)
 
 
+@every
+async def test_replies_with_a_screenshot_can_be_weighed(kind: str) -> None:
+    model = with_adapters(opened(kind))
+    asked = asking("agent_0", [Request(chat=chat) for chat in CHATS])
+    options = ["yes", "no"]
+    found = await model.probabilities(asked, options)
+    for request, weights in zip(asked, found, strict=True):
+        ids = torch.tensor([model._read(request).ids])
+        wanted = [model._tokens(option)[0] for option in options]
+        with model.routed([request.adapter]) as network, torch.inference_mode():
+            logits = network(input_ids=ids, use_cache=False).logits[0, -1, wanted]
+        assert list(weights) == pytest.approx(logits.double().softmax(0).tolist(), abs=1e-4)
+
+
+@every
+async def test_a_reply_in_the_compact_format_is_an_action_of_the_screen(kind: str) -> None:
+    model = with_adapters(opened(kind, prompt_format="compact"))
+    asked = [Request(decision=shown(k), adapter="agent_1", max_tokens=24) for k in range(2)]
+    form = format_named("compact")
+    for request, said in zip(asked, answers(model, asked), strict=True):
+        assert request.decision is not None
+        assert not isinstance(form.parse(said.text, request.decision.observation), Unparsed)
+
+
 def encoded(model: VisionModel, decision: Decision, reply: str) -> tuple[list[int], list[int]]:
     prompt, said = model.encode(decision, reply)
     assert max(prompt) >= model._pictures.vocabulary > max(said)
@@ -228,6 +253,8 @@ def test_what_does_not_fit_is_refused() -> None:
     network = tiny_vision.network("llava", reader)
     with pytest.raises(ConfigError, match="is not a processor for pictures and text"):
         VisionModel(network, words)
+    with pytest.raises(ConfigError, match="prefix_bytes must be 0 for a vision-language model"):
+        VisionModel(network, reader, prefix_bytes=1)
     model = VisionModel(network, reader)
     broken = ChatMessage("user", "what?", (picture()[:60],))
     with pytest.raises(ModelError, match="a picture of 60 bytes cannot be read"):

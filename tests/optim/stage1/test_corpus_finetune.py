@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 import torch
 from corpus_fakes import jobs, scripted_corpus, tiny_llama
-from datasets import Dataset
 from peft import PeftModel
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
@@ -31,14 +30,15 @@ from swarm_ui.optim.stage1 import (
     read_corpus,
 )
 from swarm_ui.optim.stage1.__main__ import main
-from swarm_ui.optim.stage1.corpus.exports import conversational
 from swarm_ui.optim.stage1.finetune import stage as stage_module
+from swarm_ui.optim.stage1.finetune.encoding import encode, load_tokenizer
 from swarm_ui.optim.stage1.finetune.finetune import STAGES
-from swarm_ui.optim.stage1.finetune.stage import Stage, _Finite, load_tokenizer
+from swarm_ui.optim.stage1.finetune.stage import Stage, _Finite, processes
+from swarm_ui.optim.stage1.finetune.timing import Timer
 
 ROOT = Path(__file__).resolve().parents[3]
-QUICK = {"max_steps": 2, "batch_size": 2, "accumulate": 1, "max_length": 2048,
-         "learning_rate": 1e-2, "preference_learning_rate": 1e-2}  # fmt: skip
+QUICK = {"max_steps": 2, "batch_size": 2, "accumulate": 1, "max_length": 2048, "bf16": False,
+         "learning_rate": 1e-2, "preference_learning_rate": 1e-2, "by_length": False}  # fmt: skip
 SMALL = CorpusConfig(questions=2, instructions=2, screens=2, messages=1.0)
 
 
@@ -125,9 +125,11 @@ def logprob(folder: Path, sample: Sample) -> float:
 def test_the_loss_is_taken_on_responses_alone(model: Path, questions: Path, tmp_path: Path) -> None:
     tokenizer = load_tokenizer(model)
     samples = list(read_corpus(questions))
-    rows = Dataset.from_list([conversational(sample, pair=False) for sample in samples])
-    stage = Stage("1-questions", model, None, tmp_path / "s", quick(method="full"))
-    trainer = stage._supervised(rows, tokenizer)
+    config = quick(method="full")
+    data = encode(samples, False, tokenizer, config, "here")
+    stage = Stage("1-questions", model, None, tmp_path / "s", config)
+    timer = Timer(stage.work, processes(), None)
+    trainer = stage.trainer(data, tokenizer, timer)
     for row, sample in zip(trainer.train_dataset, samples, strict=True):
         marked = [t for t, label in zip(row["input_ids"], row["labels"], strict=True) if label >= 0]
         assert tokenizer.decode(marked) == f"{sample.response}</s>"
@@ -186,8 +188,8 @@ def test_stages_done_are_not_done_again(
     model: Path, corpus: Path, tuned: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
-    monkeypatch.setattr(stage_module, "SFTTrainer", None)
-    monkeypatch.setattr(stage_module, "DPOTrainer", None)
+    monkeypatch.setattr(stage_module, "_SFT", None)
+    monkeypatch.setattr(stage_module, "_DPO", None)
     results = finetune(model, corpus, tuned, config=quick(method="full"))
     assert [result.steps for result in results] == [2, 2, 2, 2]
     with pytest.raises(ConfigError, match="created with another 'config'"):
@@ -240,7 +242,7 @@ def test_a_loss_that_is_no_number_stops(model: Path, questions: Path, tmp_path: 
 
 
 def test_long_samples_are_an_error_or_counted(model: Path, questions: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="more than 300 tokens; raise 'max_length'"):
+    with pytest.raises(ConfigError, match="more than 300 tokens, the longest 323"):
         finetune(model, questions, tmp_path / "a", config=quick(max_length=300))
     tokenizer = load_tokenizer(model)
     lengths = sorted(
@@ -313,15 +315,15 @@ def test_two_processes_are_one(model: Path, corpus: Path, tmp_path: Path, method
     words = [
         word
         for name, value in {**settings, "batch_size": 1}.items()
-        for word in ("--set", f"{name}={value}")
+        for word in ("--set", f"finetune.{name}={str(value).lower()}")
     ]
     done = subprocess.run(
         [
             sys.executable, "-m", "accelerate.commands.launch", "--multi_gpu",
             "--num_processes", "2", "--num_machines", "1", "--mixed_precision", "no",
             "--dynamo_backend", "no", "--main_process_port", "0",
-            "-m", "swarm_ui.optim.stage1", "finetune",
-            str(model), str(corpus), str(tmp_path / "two"), *words,
+            "-m", "swarm_ui", "finetune",
+            str(model), str(corpus), str(tmp_path / "two"), "--json", *words,
         ],
         env={**os.environ, "PYTHONPATH": str(ROOT), "CUDA_VISIBLE_DEVICES": ""},
         capture_output=True,
@@ -329,7 +331,7 @@ def test_two_processes_are_one(model: Path, corpus: Path, tmp_path: Path, method
         timeout=170,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    said = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    assert [line["processes"] for line in said] == [2, 2, 2, 2]
+    (said,) = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert [stage["processes"] for stage in said["stages"]] == [2, 2, 2, 2]
     for stage in STAGES:
         assert distance(tmp_path / "one" / stage, tmp_path / "two" / stage) < 1e-4

@@ -1,0 +1,1 @@
+"""A critic that a language model learns, where nobody knows the solution."""

@@ -1,0 +1,115 @@
+"""How well a critic adapter tells right from wrong where it has not seen the solution.
+
+    python -m benchmarks.studies.critic --model MODEL --out runs/critic
+    python -m benchmarks.studies.critic --out runs/critic --summarise
+    python -m benchmarks.studies.critic --quick
+
+``MODEL``: a causal language model in this process, such as the folder of SmolLM2. The base agent's
+team plays training tasks (the phone's training templates, phones with invented apps, training seeds
+of MiniWoB++ pages), and an adapter learns which of its replies, the solver's and an adversary's are
+right. Then it judges replies to test tasks, against the majority of the agents, the probability of
+the reply, the model without training, and the outcome alone. No test template, app or seed is
+trained on. A file, critic or figure that is there is not made again, so the same command goes on
+after an interruption. The critics are in OUT/critics, as ``learned_critic`` reads them. MiniWoB++
+pages need a Chromium; ``--no-web`` leaves them out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.studies.critic.sizes import ARMS, PHONE_TESTS, QUICK, TESTS, Sizes
+from swarm_ui.experiment.demo.demo_run import check_learning
+from swarm_ui.experiment.progress import ProgressDisplay
+from swarm_ui.experiment.script_runner import check_study, script
+from swarm_ui.experiment.settings import Settings
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    normal = Sizes(model="")
+    parser.add_argument("--out", type=Path, help="folder of the study")
+    parser.add_argument("--model", help="causal language model: its folder or name")
+    parser.add_argument("--agent", help="base agent that acts (default: the one that ships)")
+    parser.add_argument("--arms", nargs="+", choices=list(ARMS), default=["all"])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1], help="of the training")
+    parser.add_argument(
+        "--minutes", type=float, default=normal.minutes, help="most of one training; 0: no limit"
+    )
+    for name in ("phone", "invented", "web_each", "validation", "test", "web_test_each"):
+        parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=getattr(normal, name))
+    parser.add_argument("--learning-rate", type=float, default=normal.learning_rate)
+    parser.add_argument("--no-web", action="store_true", help="without MiniWoB++ pages")
+    parser.add_argument("--quick", action="store_true", help="under 60 s; figures mean nothing")
+    parser.add_argument("--summarise", action="store_true", help="print what is there as Markdown")
+    given = parser.parse_args()
+    if not given.quick and (given.out is None or not (given.model or given.summarise)):
+        parser.error("--out FOLDER and --model MODEL are needed (or --quick)")
+    return given
+
+
+@script
+def main() -> int:
+    given = _arguments()
+    with tempfile.TemporaryDirectory() as beside:
+        folder = given.out or Path(beside) / "quick"
+        if not given.summarise:
+            _study(given, folder, _sizes(given, folder))
+        from benchmarks.studies.critic.report import record, summary
+
+        print(summary(folder))
+        print(json.dumps(record(folder)))
+    return 0
+
+
+def _sizes(given: argparse.Namespace, folder: Path) -> Sizes:
+    if given.quick:
+        return msgspec.structs.replace(QUICK, model=str(folder / "tiny"))
+    web = {} if not given.no_web else {"web_each": 0, "web_test_each": 0, "pages": 0}
+    return Sizes(
+        **{
+            "model": given.model, "agent": given.agent, "phone": given.phone,
+            "invented": given.invented, "web_each": given.web_each,
+            "validation": given.validation, "test": given.test,
+            "web_test_each": given.web_test_each, "minutes": given.minutes or None,
+            "learning_rate": given.learning_rate, **web,
+        }
+    )  # fmt: skip
+
+
+def _study(given: argparse.Namespace, folder: Path, sizes: Sizes) -> None:
+    """Every file, critic and figure that is not there yet."""
+    check_learning(Settings(agent=sizes.agent))
+    check_study(folder / "settings.json", sizes)
+    from benchmarks.studies.critic.collecting import Collection
+    from benchmarks.studies.critic.critics import Critics
+    from benchmarks.studies.critic.tiny_model import write_tiny_model
+
+    if sizes.quick:
+        write_tiny_model(Path(sizes.model))
+    display = ProgressDisplay()
+    collection = Collection(folder / "judged", sizes, display)
+    critics = Critics(folder, sizes, collection, display)
+    splits = list(TESTS if sizes.web_test_each else PHONE_TESTS)
+    for source in dict.fromkeys(s for arm in given.arms for s in critics.sources(arm)):
+        collection.training(source)
+    collection.validation()
+    for split in splits:
+        collection.test(split)
+    for seed in given.seeds:
+        for arm in given.arms:
+            critics.train(arm, seed)
+            critics.measure(arm, seed, splits)
+    critics.baselines(splits)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""The figures of the study, as tables and as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from benchmarks.studies.critic.critics import BASELINES, UNTRAINED, cards
+from benchmarks.studies.critic.sizes import TESTS
+from swarm_ui.errors import ConfigError
+from swarm_ui.optim.credit.analysis.judging import JudgingFigures
+from swarm_ui.stats import Interval
+from swarm_ui.storage.run_directory import write_atomic
+
+_LABEL = (
+    "The phone is simulated. Its labels are those of its solver; labels of MiniWoB++ pages are "
+    "outcomes of episodes, so right steps of failed episodes count as wrong."
+)
+_LABELS = {
+    UNTRAINED: "the model without training", "majority": "majority of agents",
+    "likelihood": "probability of the reply", "outcome": "outcome of the episode",
+}  # fmt: skip
+
+
+def summary(folder: Path) -> str:
+    """All tables as Markdown. Writes them, and ``summary.json``, into the folder."""
+    figures = _load(folder)
+    text = "\n\n".join([_ranking(figures), _kinds(figures), _curves(figures), _LABEL])
+    write_atomic(folder / "summary.md", text + "\n")
+    write_atomic(folder / "summary.json", json.dumps(record(folder), indent=1) + "\n")
+    return text
+
+
+def record(folder: Path) -> dict[str, Any]:
+    """The same as JSON values: ``rows``, and the ``critics`` with their training."""
+    trained = cards(folder)
+    rows = [
+        {
+            "name": f.scorer, "split": f.split, "labels": f.labels, "replies": f.replies,
+            "right": f.right, "auc": _numbers(f.auc), "inside": _numbers(f.inside),
+            "beside_solver": _numbers(f.beside_solver),
+            "auc_by_mistake": {kind: _numbers(value) for kind, value in f.kinds.items()},
+            "mistakes": f.mistakes, "calibration_error": f.error,
+            "reliability": [[c.score, c.right.mean, c.right.n] for c in f.bins],
+        }
+        for f in _load(folder)
+    ]  # fmt: skip
+    return {
+        "rows": rows,
+        "critics": {name: msgspec.to_builtins(card) for name, card in trained.items()},
+    }
+
+
+def _ranking(figures: list[JudgingFigures]) -> str:
+    lines = [
+        "| score | replies of | agents' replies, right % | AUC | where agents disagree | "
+        "solver's reply above theirs | calibration error |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for f in figures:
+        share = "–" if f.right is None else f"{f.replies}, {100 * f.right:.0f}"
+        error = "–" if f.error is None else f"{f.error:.3f}"
+        lines.append(
+            f"| {_title(f)} | {TESTS.get(f.split, f.split)} | {share} | {_shown(f.auc)} | "
+            f"{_shown(f.inside)} | {_shown(f.beside_solver)} | {error} |"
+        )
+    return "\n".join(lines)
+
+
+def _kinds(figures: list[JudgingFigures]) -> str:
+    lines = [
+        "| score | replies of | own mistakes | of colleagues | of the adversary |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for f in figures:
+        shown = " | ".join(
+            f"{_shown(f.kinds.get(kind))} ({f.mistakes.get(kind, 0)})"
+            for kind in ("own", "colleague", "adversary")
+        )
+        lines.append(f"| {_title(f)} | {TESTS.get(f.split, f.split)} | {shown} |")
+    return "AUC by the kind of mistake, and how many there are:\n\n" + "\n".join(lines)
+
+
+def _curves(figures: list[JudgingFigures]) -> str:
+    lines = ["| critic | replies of | score → share right (replies) |", "| --- | --- | --- |"]
+    for f in figures:
+        if f.scorer not in BASELINES:
+            curve = ", ".join(f"{c.score:.2f} → {c.right.mean:.2f} ({c.right.n})" for c in f.bins)
+            lines.append(f"| {_title(f)} | {TESTS.get(f.split, f.split)} | {curve} |")
+    return "Reliability on the agents' replies:\n\n" + "\n".join(lines)
+
+
+def _title(figures: JudgingFigures) -> str:
+    return _LABELS.get(figures.scorer, f"learned critic {figures.scorer}")
+
+
+def _shown(interval: Interval | None) -> str:
+    if interval is None:
+        return "–"
+    return f"{interval.mean:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
+
+
+def _numbers(interval: Interval | None) -> list[float] | None:
+    return None if interval is None else [interval.mean, interval.low, interval.high]
+
+
+def _load(folder: Path) -> list[JudgingFigures]:
+    """All figures, by split; critics first, then the baselines."""
+    found = []
+    for path in sorted((folder / "figures").glob("*.json")):
+        try:
+            found.append(msgspec.json.decode(path.read_bytes(), type=JudgingFigures))
+        except (OSError, msgspec.DecodeError) as error:
+            raise ConfigError(f"'{path}' is not a file of this study: {error}") from error
+    order = {split: k for k, split in enumerate(TESTS)}
+    last = {name: k for k, name in enumerate((UNTRAINED, *BASELINES), start=1)}
+    return sorted(found, key=lambda f: (order.get(f.split, 99), last.get(f.scorer, 0), f.scorer))

@@ -1,0 +1,1 @@
+"""A real language model through both stages, by the commands that users have."""

@@ -1,0 +1,102 @@
+"""Doing the cells of the study, each in a process of its own, and keeping a record of each."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.studies.real_model.plan import Cell
+from swarm_ui.errors import ConfigError
+from swarm_ui.storage.run_directory import write_atomic
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a cell that is done."""
+
+    name: str
+    command: str
+    commit: str
+    dirty: bool
+    """Whether files differed from the commit."""
+    cpu_s: float
+    """CPU time of all sessions that worked on it, user and system."""
+    seconds: float
+    threads: str
+
+
+def record_of(out: Path, cell: Cell) -> Record | None:
+    """The record of a cell; ``None``: it is not done."""
+    path = out / "records" / f"{cell.name}.json"
+    return msgspec.json.decode(path.read_bytes(), type=Record) if path.exists() else None
+
+
+def perform(out: Path, cell: Cell) -> Record:
+    """Do a cell, or go on with it.
+
+    Raises:
+        ConfigError: the command failed; the end of its output is in the message.
+    """
+    folder, log = out / cell.name, out / "logs" / f"{cell.name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "swarm_ui", *_words(cell, folder)]
+    used, begun = _children_cpu(), time.monotonic()
+    spent = out / "records" / f"{cell.name}.spent"
+    try:
+        with log.open("ab") as file:
+            code = subprocess.run(command, stdout=file, stderr=file, check=False).returncode
+    finally:  # also of a session that is interrupted
+        before = _read_spent(spent)
+        now = (before[0] + _children_cpu() - used, before[1] + time.monotonic() - begun)
+        write_atomic(spent, f"{now[0]:.1f} {now[1]:.1f}\n")
+    if code:
+        tail = log.read_text(encoding="utf-8", errors="replace")[-600:]
+        raise ConfigError(f"cell '{cell.name}' ended with {code}; its output is in '{log}': {tail}")
+    cpu, seconds = _read_spent(spent)
+    record = Record(
+        name=cell.name,
+        command=shlex.join(["swarm-ui", *cell.words]),
+        commit=_git("rev-parse", "HEAD"),
+        dirty=bool(_git("status", "--porcelain")),
+        cpu_s=cpu,
+        seconds=seconds,
+        threads=os.environ.get("OMP_NUM_THREADS", "default"),
+    )
+    place = out / "records" / f"{cell.name}.json"
+    write_atomic(place, msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
+    return record
+
+
+def _words(cell: Cell, folder: Path) -> list[str]:
+    """The command with its output, or the one that goes on with it."""
+    kind = cell.words[0]
+    if cell.resume and (folder / "config.json").exists():
+        return [kind, "--resume", str(folder), "--quiet"]
+    if kind == "finetune":  # it names its folder itself
+        return [*cell.words, "--quiet"]
+    if kind == "adapters":
+        return [*cell.words, str(folder)]
+    return [*cell.words, "--out", str(folder), "--quiet"]
+
+
+def _children_cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _read_spent(path: Path) -> tuple[float, float]:
+    if not path.exists():
+        return 0.0, 0.0
+    cpu, seconds = path.read_text(encoding="utf-8").split()
+    return float(cpu), float(seconds)
+
+
+def _git(*words: str) -> str:
+    done = subprocess.run(["git", *words], capture_output=True, text=True, check=False)
+    return done.stdout.strip()

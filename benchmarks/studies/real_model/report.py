@@ -1,0 +1,96 @@
+"""The table of the study, from its records and the results of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import msgspec
+
+from benchmarks.studies.real_model.cells import record_of
+from benchmarks.studies.real_model.plan import Cell
+from swarm_ui.experiment.results import ArmResult, existing_results
+from swarm_ui.stats import Interval, Outcome, clustered_mean
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """A row on one split. Episodes are the same for all seeds, so they are averaged over seeds."""
+
+    name: str
+    split: str
+    success: float | None
+    low: float | None
+    high: float | None
+    """95 % interval, clustered by template."""
+    seeds: int
+    by_seed: tuple[float, ...]
+    episodes: int
+    calls: int
+    cpu_s: float
+
+
+def rows(out: Path, cells: Sequence[Cell]) -> list[Row]:
+    """A row for each evaluation that is done, in the order of the plan."""
+    found: dict[tuple[str, str], list[tuple[ArmResult, float]]] = {}
+    for cell in cells:
+        record = record_of(out, cell) if cell.row else None
+        if record is not None:
+            (arm,) = existing_results(out / cell.name).arms
+            found.setdefault((cell.row, cell.split), []).append((arm, record.cpu_s))
+    return [_row(name, split, done) for (name, split), done in found.items()]
+
+
+def _row(name: str, split: str, done: Sequence[tuple[ArmResult, float]]) -> Row:
+    arms = [arm for arm, _ in done]
+    interval = over_seeds(arms)
+    each = [arm.success for arm in arms]
+    return Row(
+        name=name,
+        split=split,
+        success=interval.mean if interval else None,
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+        seeds=len(arms),
+        by_seed=tuple(round(found.mean, 4) for found in each if found is not None),
+        episodes=len(arms[0].jobs),
+        calls=sum(arm.work.calls for arm in arms),
+        cpu_s=round(sum(cpu for _, cpu in done), 1),
+    )
+
+
+def over_seeds(arms: Sequence[ArmResult]) -> Interval | None:
+    """Success over training seeds on the same episodes: each episode counts once, with its mean."""
+    outcomes = []
+    for place, (task, seed) in enumerate(arms[0].jobs):
+        values = [arm.outcomes[place] for arm in arms]
+        known = [value for value in values if value is not None]
+        outcomes.append(Outcome(task, seed, fmean(known) if known else None))
+    return clustered_mean(outcomes)
+
+
+def markdown(found: Sequence[Row], splits: Sequence[str]) -> str:
+    """One line for each row, one column for each split."""
+    names = list(dict.fromkeys(row.name for row in found))
+    by_key = {(row.name, row.split): row for row in found}
+    head = ["row", *(f"{split} %" for split in splits), "seeds", "calls", "CPU-s"]
+    lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
+    for name in names:
+        own = [row for row in found if row.name == name]
+        cells = [_shown(by_key.get((name, split))) for split in splits]
+        seeds = str(max(row.seeds for row in own))
+        calls, cpu = sum(row.calls for row in own), sum(row.cpu_s for row in own)
+        lines.append("| " + " | ".join([name, *cells, seeds, f"{calls:,}", f"{cpu:,.0f}"]) + " |")
+    return "\n".join(lines)
+
+
+def _shown(row: Row | None) -> str:
+    if row is None or row.success is None or row.low is None or row.high is None:
+        return "–"
+    return f"{100 * row.success:.1f} [{100 * row.low:.0f}, {100 * row.high:.0f}]"
+
+
+def document(found: Sequence[Row]) -> dict[str, Any]:
+    """The figures as JSON."""
+    return {"rows": msgspec.to_builtins(list(found))}

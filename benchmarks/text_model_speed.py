@@ -1,0 +1,258 @@
+"""Decisions per second of a language model in this process, beside other ways to run it.
+
+Used by ``benchmarks/local_model.py --model FOLDER``. A decision is one action of the environment.
+The screens are those of solver walks on the simulated phone, the same for every way, in order, so
+a prompt may go on from what was read in the step before. Prompts and replies are compact.
+
+- ``decisions_per_s``: of one agent (``solo``), four agents without talk (``team``), and four agents
+  on a DAG in three rounds (``talk``), by the number of episodes at once. All agents use one
+  adapter and see the screen in one order; ``team_shuffled`` sees it in an own order each, and
+  ``team_adapters`` has an adapter each: both share less of their prompts;
+- ``team_cost``: time of a team's decision over that of a single agent;
+- ``vs_generate``, ``vs_generate_batched``: one agent against ``generate`` of transformers with the
+  adapter merged, on the same prompts, one by one and in batches of 16. ``generate`` may write as
+  many tokens as our reply has (in a batch, as the longest), and its prompts are tokenised before;
+- ``vs_vllm``: 16 episodes of one agent against a server, or null;
+- ``merged_vs_routed``: time of 16 episodes of one agent with the adapter added row by row, over
+  that with the adapter merged into the weights.
+
+Torch uses as many threads as ``OMP_NUM_THREADS`` says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from peft import PeftModel
+
+from swarm_ui.environments.phone import TRAIN_SEEDS, PhoneEnvironment, draw_jobs
+from swarm_ui.environments.phone.tasks import CORE
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.nodes import CausalModel, OpenAIModel
+from swarm_ui.nodes.models.openai.settings import ChatOptions
+from swarm_ui.observation import Observation
+from swarm_ui.trace.records import Trace
+
+AGENTS, ROUNDS = 4, 3
+BATCH = 16
+MAX_TOKENS = 12
+"""A trained reply has 3 to 10; an untrained model goes on wherever text is free."""
+TEMPERATURES = (0.2, 0.5, 0.6, 0.8)
+"""Those of the paper."""
+NOISE = 0.01
+Walk = list[Observation]
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True)
+class TextFigures:
+    """Rows of the table, and fields of the JSON line."""
+
+    rows: dict[str, str]
+    figures: dict[str, object]
+
+
+def walks(count: int, steps: int, seed: int) -> list[Walk]:
+    """The screens of a solver, one walk per episode."""
+    phone, found = PhoneEnvironment(), list[Walk]()
+    for task, number in draw_jobs(tuple(CORE), count, seed=seed, seeds=TRAIN_SEEDS):
+        walk = [phone.begin(task, number)]
+        while len(walk) < steps:
+            step = phone.act(phone.expert())
+            if step.ended:
+                break
+            walk.append(step.observation)
+        found.append(walk)
+    return found
+
+
+def teams(model: Any, names: Sequence[str | None]) -> dict[str, CollabGraph]:
+    """The graphs that decide."""
+    options: dict[str, Any] = {
+        "model": model, "temperatures": TEMPERATURES, "max_tokens": MAX_TOKENS, "seed": 0,
+    }  # fmt: skip
+    shared = [names[0]] * AGENTS
+    return {
+        "solo": CollabGraph.solo(model, adapter=names[0], max_tokens=MAX_TOKENS),
+        "team": CollabGraph.collaborative(AGENTS, 1, edges=[], adapters=shared, **options),
+        "talk": CollabGraph.collaborative(AGENTS, ROUNDS, adapters=shared, **options),
+        "team_shuffled": CollabGraph.collaborative(
+            AGENTS, 1, edges=[], adapters=shared, views="shuffle", **options
+        ),
+        "team_adapters": CollabGraph.collaborative(AGENTS, 1, edges=[], adapters=names, **options),
+    }
+
+
+async def decide(graph: CollabGraph, walks: Sequence[Walk], at_once: int) -> list[Trace]:
+    """Decide on every screen, as many walks at once as said."""
+    waiting, traces = list(reversed(walks)), list[Trace]()
+
+    async def play() -> None:
+        while waiting:
+            for number, screen in enumerate(waiting.pop()):
+                traces.append(await graph.run(screen, seed=number))
+
+    await asyncio.gather(*(play() for _ in range(at_once)))
+    return traces
+
+
+class Generate:
+    """transformers' own loop, with the adapter merged."""
+
+    def __init__(self, model: CausalModel, merged: Any) -> None:
+        self.network, self.tokenizer, self.pad = merged, model.tokenizer, model.pad_id
+
+    def seconds(
+        self, prompts: Sequence[str], lengths: Sequence[int], batch: int, clock: Clock
+    ) -> float:
+        """Time to continue all prompts greedily."""
+        read = [self.tokenizer(p, add_special_tokens=False)["input_ids"] for p in prompts]
+        began = clock()
+        for first in range(0, len(read), batch):
+            part = read[first : first + batch]
+            longest = max(map(len, part))
+            ids = torch.tensor([[self.pad] * (longest - len(p)) + p for p in part])
+            mask = torch.tensor([[0] * (longest - len(p)) + [1] * len(p) for p in part])
+            with torch.inference_mode():
+                self.network.generate(
+                    input_ids=ids, attention_mask=mask, do_sample=False, pad_token_id=self.pad,
+                    max_new_tokens=max(lengths[first : first + batch]),
+                )  # fmt: skip
+        return clock() - began
+
+
+def with_adapters(folder: Path, adapter: str | None) -> tuple[CausalModel, list[str]]:
+    """The model, and the names of four adapters: a given one four times, or noise."""
+    model = CausalModel.from_pretrained(folder, prompt_format="compact")
+    names = [f"agent_{k}" for k in range(AGENTS)]
+    generator = torch.Generator().manual_seed(0)
+    for name in names:
+        if adapter is not None:
+            model.load_adapter(Path(adapter), name)
+            continue
+        model.add_adapter(name)
+        with model.activate(name), torch.no_grad():
+            for weight in model.adapter_parameters(name):
+                weight.add_(NOISE * torch.randn(weight.shape, generator=generator))
+    return model, names
+
+
+def merged(model: CausalModel, name: str) -> Any:
+    """A copy of the network with an adapter in its weights."""
+    network = copy.deepcopy(model.module)
+    assert isinstance(network, PeftModel)
+    network.set_adapter(name)
+    whole = network.merge_and_unload(adapter_names=[name])
+    whole.train(False)
+    return whole
+
+
+class _Rates:
+    """Decisions per second, by way and episodes at once."""
+
+    def __init__(self) -> None:
+        self._all: dict[tuple[str, int], list[float]] = {}
+
+    def add(self, name: str, at_once: int, decisions: int, seconds: float) -> None:
+        self._all.setdefault((name, at_once), []).append(decisions / seconds)
+
+    def median(self, name: str, at_once: int) -> float:
+        return statistics.median(self._all[name, at_once])
+
+    def table(self) -> dict[str, dict[str, float]]:
+        out: dict[str, dict[str, float]] = {}
+        for name, at_once in self._all:
+            out.setdefault(name, {})[str(at_once)] = round(self.median(name, at_once), 2)
+        return out
+
+
+def measure_text_model(
+    folder: Path,
+    adapter: str | None,
+    url: str | None,
+    *,
+    quick: bool,
+    clock: Clock = time.perf_counter,
+) -> TextFigures:
+    """Run all ways in turn, several times; ``url``: of a vLLM server that serves the model."""
+    model, names = with_adapters(folder, adapter)
+    plain = merged(model, names[0])
+    generate = Generate(model, plain)
+    bare = CausalModel(plain, model.tokenizer, prompt_format="compact")
+    served = None
+    if url is not None:
+        options = ChatOptions(prompt_format="compact")
+        served = OpenAIModel(folder.name, url, api_key="none", options=options)
+    graphs, rates, others = teams(model, names), _Rates(), _Rates()
+    alone = CollabGraph.solo(bare, max_tokens=MAX_TOKENS)
+    for graph in (graphs["solo"], alone):  # warms up
+        [warm] = asyncio.run(decide(graph, walks(1, 1, seed=1), 1))
+    generate.seconds([warm.calls[0].prompt], [2], 1, clock)
+    for repeat in range(1 if quick else 5):
+        for at_once, count, steps in ((1, 1 if quick else 2, 2), (BATCH, BATCH, 1 if quick else 2)):
+            screens = walks(count, steps, seed=100 * repeat + at_once)
+            traces: dict[str, list[Trace]] = {}
+            for name, graph in graphs.items():
+                model.forget_prompts()
+                seconds, traces[name] = _timed(graph, screens, at_once, clock)
+                rates.add(name, at_once, len(traces[name]), seconds)
+            calls = [trace.calls[0] for trace in traces["solo"]]
+            lengths = [call.usage.completion_tokens for call in calls]
+            prompts = [call.prompt for call in calls]
+            seconds = generate.seconds(prompts, lengths, at_once, clock)
+            others.add("generate", at_once, len(calls), seconds)
+            if at_once > 1:
+                bare.forget_prompts()
+                seconds, done = _timed(alone, screens, at_once, clock)
+                others.add("merged", at_once, len(done), seconds)
+                if served is not None:
+                    asked = CollabGraph.solo(served, max_tokens=MAX_TOKENS)
+                    seconds, done = _timed(asked, screens, at_once, time.perf_counter)
+                    others.add("vllm", at_once, len(done), seconds)
+    return _figures(rates, others, served is not None)
+
+
+def _timed(
+    graph: CollabGraph, walks: Sequence[Walk], at_once: int, clock: Clock
+) -> tuple[float, list[Trace]]:
+    began = clock()
+    traces = asyncio.run(decide(graph, walks, at_once))
+    return clock() - began, traces
+
+
+def _figures(rates: _Rates, others: _Rates, served: bool) -> TextFigures:
+    rows = {
+        f"{name}, {at_once} at once, decisions/s": f"{value:.2f}"
+        for table in (rates.table(), others.table())
+        for name, by in table.items()
+        for at_once, value in by.items()
+    }
+    cost = {
+        name: {
+            str(n): round(rates.median("solo", n) / rates.median(name, n), 2) for n in (1, BATCH)
+        }
+        for name in ("team", "talk", "team_shuffled", "team_adapters")
+    }
+    solo, many = rates.median("solo", 1), rates.median("solo", BATCH)
+    figures: dict[str, object] = {
+        "decisions_per_s": rates.table(),
+        "team_cost": cost,
+        "vs_generate": round(solo / others.median("generate", 1), 2),
+        "vs_generate_batched": round(many / others.median("generate", BATCH), 2),
+        "vs_vllm": round(many / others.median("vllm", BATCH), 2) if served else None,
+        "merged_vs_routed": round(others.median("merged", BATCH) / many, 2),
+    }
+    rows |= {
+        f"{name}: a decision's time / solo": f"{by['1']}, {by[str(BATCH)]}"
+        for name, by in cost.items()
+    }
+    rows["torch threads of the language model"] = f"{torch.get_num_threads()}"
+    return TextFigures(rows, figures)

@@ -1,0 +1,101 @@
+"""What an invented task is about: an app, a table of it, and how its goal is worded."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from swarm_ui.environments.phone.device.device import Device
+from swarm_ui.environments.phone.device.schema import Table
+from swarm_ui.environments.phone.invented.invented_apps import InventedApp
+from swarm_ui.environments.phone.invented.wordings import Wordings, both, phrase
+from swarm_ui.environments.phone.invented.words import VALUE_OF
+from swarm_ui.environments.phone.parameters import Sampler
+from swarm_ui.environments.phone.tasks.goal import Goal
+
+_FORMS = {"time": "at {}", "date": "on {}", "amount": "for {}", "mass": "weighing {}"}
+"""Kind of value -> how it is given without the name of its field."""
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """An app, a table of it if the task is about one, and how goals are worded."""
+
+    app: InventedApp
+    table: Table | None
+    wordings: Wordings
+    part: bool = False
+    """Whether its goals are parts of a longer one."""
+
+    @property
+    def records(self) -> Table:
+        """The table; only for tasks about one."""
+        assert self.table is not None
+        return self.table
+
+    @property
+    def mention(self) -> bool:
+        """Whether a goal must name the app, because nothing else tells where to look."""
+        table = self.table
+        return not (self.app.named and table is not None and table is self.app.app.tables[0])
+
+    def slots(self, **words: str) -> dict[str, str]:
+        """Words for a goal text."""
+        found = {"app": self.app.name, **words}
+        table = self.table
+        if table is not None:
+            found |= {"record": table.name, "delete": table.delete, "add": table.add}
+            found |= {"edit": table.edit or "change", "add_verb": table.add.split()[0]}
+        if found.get("add_verb") == "new":
+            found["add_verb"] = "add"
+        return found
+
+    def text(self, kind: str, rng: random.Random, **words: str) -> str:
+        """A goal of this kind in words; see :func:`.wordings.phrase`."""
+        slots = self.slots(**words)
+        return phrase(
+            kind, slots, rng, wordings=self.wordings, mention=self.mention, part=self.part
+        )
+
+    def half(self) -> Owner:
+        """The same for goals that are parts of a longer one."""
+        return msgspec.structs.replace(self, part=True)
+
+
+Make = Callable[[Owner, Sampler, Device], Goal]
+
+
+def record(sampler: Sampler, table: Table) -> dict[str, str]:
+    """Random values for all fields."""
+    return {field.name: field.random_value(sampler) for field in table.fields}
+
+
+def random_row(sampler: Sampler, device: Device, table: Table) -> tuple[int, Mapping[str, str]]:
+    """Identity and values of any record of the table."""
+    rows = device.tables[table.name]
+    key = sampler.pick(list(rows))
+    return key, rows[key]
+
+
+def goal(text: str, **end: object) -> Goal:
+    """A goal with this text; ``end``: other fields of :class:`Goal`."""
+    return msgspec.structs.replace(Goal(words={"goal": text}), **end)
+
+
+def free_fields(table: Table) -> tuple[str, ...]:
+    """The fields of its form that take any text."""
+    return tuple(field.name for field in table.form if field.kind == "text")
+
+
+def self_telling(table: Table) -> dict[str, str]:
+    """Fields whose values tell which field is meant, and how they are given without its name."""
+    forms = {f.name: _FORMS[VALUE_OF[f.name]] for f in table.form if VALUE_OF.get(f.name) in _FORMS}
+    return forms | {f.name: "{}" for f in table.form if f.kind == "choice"}
+
+
+def joined(first: Goal, second: Goal, owner: Owner, sampler: Sampler) -> Goal:
+    """One goal with the conditions of both."""
+    texts = first.words["goal"], second.words["goal"]
+    text = both(*texts, sampler.rng, wordings=owner.wordings)
+    return goal(text, wants=(*first.wants, *second.wants))

@@ -1,0 +1,239 @@
+"""Demonstrations on Android devices, as records in the style of AndroidControl.
+
+The records are JSON lines, one episode a line; get and convert the data yourself. These fields are
+read, all others are ignored (screenshots too):
+
+- ``goal``: text.
+- ``episode_id``: a number or text; by default the number of the line.
+- ``split``: only episodes with ``"train"``, or without the field, are read.
+- ``actions``: objects of AndroidWorld's actions. ``click`` and ``long_press`` have ``x`` and ``y``
+  in pixels of the screen; ``input_text`` has ``text``, ``scroll`` ``direction``, ``open_app``
+  ``app_name``; ``navigate_back``, ``navigate_home`` and ``wait`` have nothing.
+- ``accessibility_trees``: the screen before each action, and optionally the last one. A screen is
+  an ``AndroidAccessibilityForest`` as protobuf writes it to JSON
+  (``MessageToDict(forest, preserving_proto_field_name=True)``): ``windows``, each with
+  ``tree.nodes``. Of a node: ``text``, ``content_description``, ``hint_text``, ``class_name``,
+  ``package_name``, ``bounds_in_screen`` (``left``, ``top``, ``right``, ``bottom``), ``depth`` and
+  the ``is_…`` flags ``visible_to_user``, ``clickable``, ``checkable``, ``checked``, ``editable``,
+  ``enabled``, ``focused``, ``scrollable``, ``selected``.
+
+The element of an action is the smallest one at its point; that of ``input_text`` is the focused
+field, else the only field. An action for which there is no such element is left out, together with
+its screen. With a last screen, the episode ends with ``status complete``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from swarm_ui.action import Action, Direction
+from swarm_ui.environments.androidworld.upstream_screen import on_screen, to_element
+from swarm_ui.environments.recorded.demonstrations import DemonstratedStep, Job, Recordings
+from swarm_ui.environments.recorded.record_file import RecordFile
+from swarm_ui.errors import ConfigError
+from swarm_ui.observation import Element, Observation, Past
+
+NAME = "android records (offline)"
+_POINTING = ("click", "long_press", "double_tap")
+_DONE = Action(action_type="status", goal_status="complete")
+_EVERYWHERE = (0, 0, 10**6, 10**6)
+
+
+class _Box(msgspec.Struct, frozen=True):
+    left: int = 0
+    top: int = 0
+    right: int = 0
+    bottom: int = 0
+
+
+class _Pixels(NamedTuple):
+    """A box with the field names of AndroidWorld."""
+
+    x_min: int
+    y_min: int
+    x_max: int
+    y_max: int
+
+
+class _Node(msgspec.Struct, frozen=True):
+    """A node with the field names of AndroidWorld's ``UIElement``."""
+
+    text: str = ""
+    content_description: str = ""
+    hint_text: str = ""
+    class_name: str = ""
+    package_name: str = ""
+    bounds_in_screen: _Box = _Box()
+    depth: int = 0
+    is_visible: bool = msgspec.field(default=True, name="is_visible_to_user")
+    is_clickable: bool = False
+    is_checkable: bool = False
+    is_checked: bool = False
+    is_editable: bool = False
+    is_enabled: bool = True
+    is_focused: bool = False
+    is_scrollable: bool = False
+    is_selected: bool = False
+
+    @property
+    def bbox_pixels(self) -> _Pixels:
+        box = self.bounds_in_screen
+        return _Pixels(box.left, box.top, box.right, box.bottom)
+
+    @property
+    def tells(self) -> bool:
+        """Whether an agent can read it or act on it."""
+        said = self.text or self.content_description or self.hint_text
+        acts = self.is_clickable or self.is_editable or self.is_checkable or self.is_scrollable
+        return bool(said) or acts
+
+
+class _Tree(msgspec.Struct, frozen=True):
+    nodes: list[_Node] = []
+
+
+class _Window(msgspec.Struct, frozen=True):
+    tree: _Tree = _Tree()
+
+
+class _Forest(msgspec.Struct, frozen=True):
+    windows: list[_Window] = []
+
+
+class _Act(msgspec.Struct, frozen=True):
+    action_type: str
+    x: float | None = None
+    y: float | None = None
+    text: str | None = None
+    direction: Direction | None = None
+    app_name: str | None = None
+
+
+class _Record(msgspec.Struct, frozen=True):
+    goal: str
+    actions: list[_Act]
+    accessibility_trees: list[_Forest]
+    episode_id: int | str | None = None
+    split: str = "train"
+
+
+class AndroidRecords(NamedTuple):
+    """What a file of records holds."""
+
+    recordings: Recordings
+    other_splits: int
+    """Episodes that were left out because they are not for training."""
+    unusable: int
+    """Actions that were left out because their element was not found."""
+
+
+def read_android_records(path: Path) -> AndroidRecords:
+    """Read a file of records.
+
+    Raises:
+        ConfigError: it cannot be read, a record is wrong (the message names it), or it has no
+            usable episode for training.
+    """
+    file = RecordFile(path)
+    found: list[tuple[Job, Sequence[DemonstratedStep]]] = []
+    other = unusable = 0
+    for index in range(len(file)):
+        record = file.read(index, _Record)
+        if record.split != "train":
+            other += 1
+            continue
+        steps, lost = _steps(record, file.where(index))
+        unusable += lost
+        if steps:
+            name = index if record.episode_id is None else record.episode_id
+            found.append(((f"episode-{name}", 0), steps))
+    if not found:
+        raise ConfigError(
+            f"'{path}' has no usable episode: {other} of {len(file)} are not of the split 'train', "
+            f"and {unusable} actions have no element; see the module android_records"
+        )
+    return AndroidRecords(Recordings(NAME, found), other, unusable)
+
+
+def _steps(record: _Record, where: str) -> tuple[list[DemonstratedStep], int]:
+    """The steps, and how many actions have no element on their screen."""
+    acts, screens = record.actions, record.accessibility_trees
+    if len(screens) not in (len(acts), len(acts) + 1) or not acts:
+        raise ConfigError(
+            f"{where}: {len(acts)} actions and {len(screens)} accessibility_trees; expected a "
+            "screen for each action, and at most one after the last"
+        )
+    history: list[Past] = []
+    steps: list[DemonstratedStep] = []
+    for act, forest in zip(acts, screens, strict=False):
+        screen = _observation(record.goal, forest, history)
+        action = _action(act, screen, where)
+        if action is not None:
+            steps.append(DemonstratedStep(screen, action))
+            history.append(screen.past(action))
+    lost = len(acts) - len(steps)
+    if len(screens) > len(acts) and steps:
+        steps.append(DemonstratedStep(_observation(record.goal, screens[-1], history), _DONE))
+    return steps, lost
+
+
+def _observation(goal: str, forest: _Forest, history: Iterable[Past]) -> Observation:
+    nodes = [node for window in forest.windows for node in window.tree.nodes]
+    shown = [n for n in nodes if n.tells and on_screen(n, _EVERYWHERE[2:])]
+    elements = tuple(to_element(index, node) for index, node in enumerate(shown))
+    package = next((node.package_name for node in nodes if node.package_name), "")
+    return Observation(
+        goal=goal, elements=elements, app=package.rpartition(".")[2], history=tuple(history)
+    )
+
+
+def _action(act: _Act, screen: Observation, where: str) -> Action | None:
+    """The action on an element of the screen; ``None``: there is no such element."""
+    kind = act.action_type
+    element: Element | None = None
+    if kind in _POINTING:
+        if act.x is None or act.y is None:
+            raise ConfigError(f"{where}: {kind} has no 'x' and 'y'")
+        element = _at(screen, act.x, act.y)
+    elif kind == "input_text":
+        element = _field(screen)
+    if element is None and (kind in _POINTING or kind == "input_text"):
+        return None
+    fields = {
+        "action_type": kind,
+        "text": act.text,
+        "direction": act.direction,
+        "app_name": act.app_name,
+        "index": None if element is None else element.index,
+        "target": None if element is None else element.label or None,
+    }
+    try:
+        return msgspec.convert({k: v for k, v in fields.items() if v is not None}, Action)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{where}: action {kind!r}: {error}") from error
+
+
+def _at(screen: Observation, x: float, y: float) -> Element | None:
+    """The smallest element at a point, one that can be acted on if there is any."""
+
+    def size(element: Element) -> tuple[bool, int]:
+        left, top, right, bottom = element.bounds or (0, 0, 0, 0)
+        return not (element.clickable or element.editable), (right - left) * (bottom - top)
+
+    hit = []
+    for element in screen.elements:
+        left, top, right, bottom = element.bounds or (0, 0, 0, 0)
+        if left <= x < right and top <= y < bottom:
+            hit.append(element)
+    return min(hit, key=size, default=None)
+
+
+def _field(screen: Observation) -> Element | None:
+    fields = [element for element in screen.elements if element.editable]
+    focused = [element for element in fields if element.focused]
+    chosen = focused or fields
+    return chosen[0] if len(chosen) == 1 else None

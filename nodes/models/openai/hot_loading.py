@@ -1,0 +1,145 @@
+"""Loads adapters on a running server, as vLLM allows, and loads them again after it restarted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+
+from swarm_ui.errors import ModelError
+from swarm_ui.nodes.models.openai.endpoint import Endpoint, ServedModel
+from swarm_ui.nodes.models.openai.failures import RequestRejected
+from swarm_ui.nodes.models.openai.served_adapters import served_name
+
+LIST_SECONDS = 30.0
+"""A server that is busy with a batch lists its models late."""
+_NO_ROUTE = "start it with VLLM_ALLOW_RUNTIME_LORA_UPDATING=True and --enable-lora"
+
+
+class HotAdapters:
+    """Versions of adapters that this client loaded on a server.
+
+    The name of a version on the server is that of :func:`served_name`, and its folder is new for
+    each version: prefix caches of servers are keyed by the name, newer ones also by the folder.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._folders: dict[str, Path] = {}
+        self._salts: dict[str, str] = {}
+        self._locks: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a served name was loaded by this client."""
+        return name in self._folders
+
+    def extra_fields(self, name: str) -> Mapping[str, object]:
+        """Fields of the body of a request to a served name.
+
+        Prefix caches that are keyed by the name alone must not mix two versions of one name, which
+        an earlier training run may have loaded: the salt keeps them apart.
+        """
+        salt = self._salts.get(name)
+        return {} if salt is None else {"cache_salt": salt}
+
+    async def load(self, version: str, folder: Path) -> None:
+        """Load a version, which the server reads from ``folder`` itself.
+
+        Raises:
+            ModelUnavailable: the server does not answer.
+            ModelError: the server refuses the adapter, cannot load adapters while it runs, or has
+                other weights under this name.
+        """
+        name = served_name(version)
+        async with self._lock():
+            await self._load(name, folder.resolve())
+            self._folders[name] = folder.resolve()
+            self._salts[name] = _digest(folder)
+
+    async def unload(self, version: str) -> None:
+        """Remove a version from the server; no error if the server does not have it. Raises
+        ``ModelUnavailable`` if the server does not answer."""
+        name = served_name(version)
+        async with self._lock():
+            self._folders.pop(name, None)
+            self._salts.pop(name, None)
+            try:
+                await self._post("unload_lora_adapter", {"lora_name": name}, f"to unload '{name}'")
+            except RequestRejected as rejection:
+                if rejection.status != 404:  # a restarted server has forgotten it
+                    raise
+
+    async def restore(self, name: str) -> None:
+        """Load a version again if the server does not have it any more, as after a restart.
+
+        Many requests may notice a restart at the same time; the first one loads the adapter.
+        """
+        async with self._lock():
+            folder = self._folders.get(name)
+            if folder is not None and name not in {model.name for model in await self._listed()}:
+                await self._load(name, folder)
+
+    async def _load(self, name: str, folder: Path) -> None:
+        body: dict[str, object] = {"lora_name": name, "lora_path": str(folder)}
+        try:
+            await self._post("load_lora_adapter", body, f"to load '{name}'")
+        except RequestRejected as rejection:
+            if rejection.status == 404:
+                # Also the answer to a folder that it cannot read, which its words tell.
+                raise ModelError(f"{rejection}; {_NO_ROUTE}") from rejection
+            held = {model.name: model.root for model in await self._listed()}
+            if name not in held:
+                raise
+            await self._replace(name, held[name], folder)
+
+    async def _replace(self, name: str, held: str | None, folder: Path) -> None:
+        """Settle that the server has this name already: from the same folder, or from a folder
+        beside it, which an earlier process of the same run left behind."""
+        if held == str(folder):
+            return
+        if held is None or Path(held).parent != folder.parent:
+            raise ModelError(
+                f"{self._endpoint.where}: '{name}' is there already, from {held or 'elsewhere'}; "
+                f"expected that nobody else uses this name, to load {folder}. To do: wait for the "
+                "other run to end, or restart the server"
+            )
+        body = {"lora_name": name, "lora_path": str(folder), "load_inplace": True}
+        await self._post("load_lora_adapter", body, f"to replace '{name}'")
+
+    async def _listed(self) -> tuple[ServedModel, ...]:
+        return await self._endpoint.listed(LIST_SECONDS) or ()
+
+    async def _post(self, route: str, body: Mapping[str, object], what: str) -> None:
+        await self._endpoint.post(route, body, what)
+
+    def _lock(self) -> asyncio.Lock:
+        """The lock of this event loop. One change at a time, so that the server's list is true."""
+        loop = asyncio.get_running_loop()
+        for other in [each for each in self._locks if each.is_closed()]:
+            del self._locks[other]
+        return self._locks.setdefault(loop, asyncio.Lock())
+
+
+def _digest(folder: Path) -> str:
+    """Tells the weights of a folder from others; those of a folder of another machine by its
+    name."""
+    file = folder / "adapter_model.safetensors"
+    content = file.read_bytes() if file.is_file() else str(folder).encode()
+    return sha256(content).hexdigest()[:32]
+
+
+async def tokenized(endpoint: Endpoint, model: str, messages: list[dict[str, object]]) -> list[int]:
+    """The tokens of a chat as the server's model reads them (a route of vLLM).
+
+    Raises:
+        ModelError: the server does not answer, or has no such route.
+    """
+    body = {"model": model, "messages": messages, "add_generation_prompt": True}
+    text = await endpoint.post("//tokenize", body, "the tokens of a chat")
+    with suppress(msgspec.DecodeError, KeyError, TypeError, ValueError):
+        return [int(token) for token in msgspec.json.decode(text)["tokens"]]
+    raise ModelError(f"{endpoint.where}: expected the tokens of a chat, got {text[:80]!r}")

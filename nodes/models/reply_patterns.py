@@ -1,0 +1,39 @@
+"""The replies that are possible on a screen, as a regular expression for constrained decoding."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from swarm_ui.prompts import FreeText, Reply
+
+
+def reply_pattern(replies: Iterable[Reply]) -> str:
+    """An expression that matches these replies.
+
+    A part that the model writes freely begins with a visible character, after a space if a word or
+    a colon is before it; its length is left to the token limit of the request.
+    """
+    return "|".join("".join(_parts(reply)) for reply in replies)
+
+
+def _parts(reply: Reply) -> Iterator[str]:
+    before = ""
+    for part in reply:
+        if isinstance(part, FreeText):
+            space = " " if before.endswith(":") or before[-1:].isalnum() else ""
+            barred = "".join(map(_in_class, part.without))
+            yield f"{space}[^ {barred}][^{barred}]*"
+            before = ""
+        else:
+            yield "".join(map(_literal, part))
+            before = part
+
+
+def _literal(letter: str) -> str:
+    """Only what has a meaning is escaped: not every engine knows an escape of a space."""
+    return "\\n" if letter == "\n" else f"\\{letter}" if letter in r"\.^$*+?{}[]()|/" else letter
+
+
+def _in_class(letter: str) -> str:
+    return "\\n" if letter == "\n" else re.escape(letter)

@@ -1,0 +1,52 @@
+"""Restricts the embedded agent to the actions on the screen, and to words of its prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from swarm_ui.nodes.models.tiny_agent.tokenizer import Trie
+from swarm_ui.nodes.models.transformers.decoding.selection import Allowed
+
+MAX_FREE_WORDS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class WordGrammar:
+    """The replies that are possible on one screen."""
+
+    trie: Trie
+    free: tuple[int, ...]
+    """Ids of the tokens that free text may use, where the trie allows free text."""
+    stops: Sequence[int]
+
+    def begin(self, room: int) -> WordCursor:
+        """The position before the first token."""
+        return WordCursor(self)
+
+
+class WordCursor:
+    """A position in a reply."""
+
+    __slots__ = ("_grammar", "_position", "_words")
+
+    def __init__(self, grammar: WordGrammar) -> None:
+        self._grammar = grammar
+        self._position: Trie | None = grammar.trie  # None: in free text
+        self._words = 0  # of free text so far
+
+    def allowed(self) -> Allowed:
+        """See :class:`~swarm_ui.nodes.models.transformers.decoding.selection.Cursor`."""
+        free, stops = self._grammar.free, self._grammar.stops
+        if self._position is not None:
+            return Allowed(list(self._position))
+        if self._words == 0:
+            return Allowed(list(free or stops))
+        return Allowed([*free, *stops] if self._words < MAX_FREE_WORDS else list(stops))
+
+    def take(self, token: int) -> None:
+        """See :class:`~swarm_ui.nodes.models.transformers.decoding.selection.Cursor`."""
+        if self._position is None:
+            self._words += 1
+        else:
+            self._position = self._position[token]

@@ -1,0 +1,1 @@
+"""LoRA adapters of models in this process: weights, versions, files."""

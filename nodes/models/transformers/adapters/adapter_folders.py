@@ -1,0 +1,158 @@
+"""Folders of adapters: what they hold, and one adapter made the start of a team."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from safetensors import SafetensorError, safe_open
+
+from swarm_ui.adapter_metadata import (
+    AdapterMetadata,
+    fingerprint,
+    read_metadata,
+    write_metadata,
+)
+from swarm_ui.errors import ConfigError
+from swarm_ui.nodes.models.transformers.adapters.peft_files import (
+    ADAPTER_FILES,
+    VERSIONS_FILE,
+    read_adapter,
+    read_versions,
+)
+from swarm_ui.storage.durable import replacing_folder
+
+
+@dataclass(frozen=True, slots=True)
+class AdapterFacts:
+    """What a folder says about an adapter."""
+
+    name: str
+    folder: Path
+    version: int | None
+    """``None``: the folder holds this adapter alone, without a version."""
+    rank: int
+    alpha: float
+    parameters: int
+    size: int
+    """Bytes of its weights on disk."""
+    metadata: AdapterMetadata
+
+
+def adapters_in(folder: Path) -> list[AdapterFacts]:
+    """The adapters of a run, of a folder of several, or of one adapter's folder.
+
+    Raises:
+        ConfigError: there is none, or one is damaged or not plain LoRA.
+    """
+    if (folder / ADAPTER_FILES[0]).is_file():
+        return [_facts(folder, folder.absolute().name, None)]
+    inner = folder / "adapters"
+    if not (folder / VERSIONS_FILE).is_file() and (inner / VERSIONS_FILE).is_file():
+        folder = inner
+    if not (folder / VERSIONS_FILE).is_file():
+        raise ConfigError(
+            f"no adapters in '{folder}': expected a run of swarm-ui train, its folder 'adapters', "
+            f"or the folder of one adapter ({', '.join(ADAPTER_FILES)})"
+        )
+    numbers = read_versions(folder)
+    return [_facts(folder / name, name, number) for name, number in sorted(numbers.items())]
+
+
+def one_adapter(folder: Path) -> AdapterFacts:
+    """The adapter in a folder. Raises ``ConfigError`` if there is none, or there are several."""
+    found = adapters_in(folder)
+    if len(found) > 1:
+        names = ", ".join(str(facts.folder) for facts in found)
+        raise ConfigError(f"'{folder}' holds {len(found)} adapters; name one of them: {names}")
+    return found[0]
+
+
+def import_adapter(folder: Path, out: Path, names: Sequence[str], about: AdapterMetadata) -> None:
+    """Write a folder as training does, in which each agent has a copy of one adapter.
+
+    Args:
+        folder: the adapter, in peft's format.
+        out: is written as a whole, or not at all; an older folder there is replaced.
+        names: the agents.
+        about: the metadata of the copies.
+
+    Raises:
+        ConfigError: the folder holds no plain LoRA adapter, or ``out`` cannot be written.
+    """
+    source = one_adapter(folder).folder
+    try:
+        with replacing_folder(out) as made:
+            for name in names:
+                (made / name).mkdir()
+                for file in ADAPTER_FILES:
+                    shutil.copyfile(source / file, made / name / file)
+                write_metadata(made / name, about)
+            text = json.dumps(dict.fromkeys(names, 0))
+            (made / VERSIONS_FILE).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write '{out}': {error}; nothing of it was kept") from error
+
+
+def described(
+    facts: AdapterFacts, *, prompt_format: str = "", base: tuple[str, Path] | None = None
+) -> AdapterMetadata:
+    """The metadata of an adapter, with what the user adds.
+
+    Args:
+        facts: the adapter.
+        prompt_format: the format it was trained with, if its folder does not say so.
+        base: name and folder of the model it was trained on.
+
+    Raises:
+        ConfigError: the folder says something else.
+    """
+    known = facts.metadata
+    known.expect_format(facts.folder, prompt_format)
+    if base is not None:
+        name, place = base
+        weights = folder_fingerprint(place)
+        known.expect_base(facts.folder, name, weights)
+        known = msgspec.structs.replace(known, base_model=name, base_fingerprint=weights)
+    return msgspec.structs.replace(
+        known,
+        prompt_format=known.prompt_format or prompt_format,
+        made_by=known.made_by or "swarm-ui adapters import",
+    )
+
+
+def folder_fingerprint(folder: Path) -> str:
+    """The :func:`~swarm_ui.adapter_metadata.fingerprint` of a model's saved weights.
+
+    Raises:
+        ConfigError: there are none, or they cannot be read.
+    """
+    files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        raise ConfigError(f"no weights in '{folder}': expected safetensors files")
+    tensors = []
+    try:
+        for path in files:
+            with safe_open(path, framework="pt") as file:
+                tensors += [file.get_tensor(key) for key in file.keys()]  # noqa: SIM118
+    except (OSError, ValueError, SafetensorError) as error:
+        raise ConfigError(f"the weights in '{folder}' cannot be read: {error}") from error
+    return fingerprint(tensors)
+
+
+def _facts(folder: Path, name: str, version: int | None) -> AdapterFacts:
+    adapter = read_adapter(folder)
+    return AdapterFacts(
+        name=name,
+        folder=folder,
+        version=version,
+        rank=adapter.fields["r"],
+        alpha=adapter.fields["lora_alpha"],
+        parameters=sum(weight.numel() for weight in adapter.weights.values()),
+        size=(folder / ADAPTER_FILES[1]).stat().st_size,
+        metadata=read_metadata(folder),
+    )

@@ -1,0 +1,84 @@
+"""Version numbers of adapters, and which versions are leased."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from swarm_ui.errors import ConfigError, ModelError
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+
+
+class AdapterLeases:
+    """The current version of each adapter, and the leases of all versions.
+
+    It holds no weights. A name never gets the same number twice, also if the adapter was unloaded
+    in between.
+    """
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+        """Current number by name."""
+        self._highest: dict[str, int] = {}
+        self._leases: Counter[str] = Counter()
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.numbers
+
+    def check_new(self, name: str) -> None:
+        """Check the name of a new adapter, which is part of versions, files and modules. Raises
+        ``ConfigError`` if it has other characters, or exists."""
+        if not _NAME.fullmatch(name):
+            raise ConfigError(
+                f"an adapter cannot be named {name!r}; use letters, digits, '_' and '-', "
+                "and begin with a letter"
+            )
+        if name in self:
+            raise ConfigError(f"adapter '{name}' exists already; choose another name")
+
+    def next(self, name: str) -> int:
+        """The number of the next version of a name."""
+        return self._highest.get(name, -1) + 1
+
+    def set(self, name: str, number: int) -> str:
+        """Set the number of a name; return the version."""
+        self.numbers[name] = number
+        self._highest[name] = max(number, self._highest.get(name, -1))
+        return self.current(name)
+
+    def current(self, name: str) -> str:
+        """The current version of a name, such as ``"agent_2@7"``."""
+        return f"{name}@{self.numbers[name]}"
+
+    def answers(self, version: str) -> bool:
+        """Whether a version may be asked: it is current, or leased."""
+        return self.leased(version) or version in map(self.current, self.numbers)
+
+    def lease(self, adapter: str) -> str:
+        """Lease the version that ``"agent_2"`` or ``"agent_2@7"`` means now. Raises ``ModelError``
+        if there is no such adapter or version."""
+        version = self.current(adapter) if adapter in self else adapter
+        if not self.answers(version):
+            raise ModelError(f"no adapter '{adapter}'; this model has: {self.listing()}")
+        self._leases[version] += 1
+        return version
+
+    def leased(self, version: str) -> bool:
+        return self._leases[version] > 0
+
+    def release(self, version: str) -> bool:
+        """Give up one lease; return whether it was the last one. Raises ``ModelError`` if the
+        version is not leased."""
+        if not self.leased(version):
+            raise ModelError(
+                f"'{version}' is not leased; release what lease() returned, and only once"
+            )
+        self._leases[version] -= 1
+        return not self.leased(version)
+
+    def listing(self) -> str:
+        """All versions, for error messages."""
+        current = [self.current(name) for name in self.numbers]
+        older = [f"{version} (leased)" for version in +self._leases if version not in current]
+        return ", ".join([*current, *older]) or "none"

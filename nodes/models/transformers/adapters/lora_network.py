@@ -1,0 +1,498 @@
+"""A transformers model with named LoRA adapters, each with a version, through peft."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model, set_peft_model_state_dict
+from peft.tuners.lora import LoraLayer
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
+
+from swarm_ui.adapter_metadata import (
+    AdapterMetadata,
+    fingerprint,
+    read_metadata,
+    write_metadata,
+)
+from swarm_ui.errors import ConfigError, ModelError
+from swarm_ui.nodes.models.transformers.adapters.adapter_leases import AdapterLeases
+from swarm_ui.nodes.models.transformers.adapters.multi_lora import (
+    AdapterWeights,
+    LoraRouting,
+    LoraWeights,
+    copied,
+    equal,
+)
+from swarm_ui.nodes.models.transformers.adapters.peft_files import (
+    VERSIONS_FILE,
+    PlainAdapter,
+    read_adapter,
+    read_versions,
+    write_adapter,
+)
+
+PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+_TRIAL = "on-trial"
+
+
+class LoraNetwork:
+    """A network and its adapters; every row of a batch can use another adapter.
+
+    **Versions.** ``"agent_2@7"`` always refers to the same weights. Weights change in place, and
+    only inside :meth:`activate`. It makes a copy when it is entered. The copy answers as version 7,
+    and under the plain name, until the training ends. If the weights have changed by then, they are
+    version 8 from then on, and the copy is deleted unless it is leased. Loading and unloading keep
+    a leased version in the same way.
+
+    **Metadata.** Each adapter has an :class:`~swarm_ui.adapter_metadata.AdapterMetadata`, which is
+    saved and loaded with it. One that was trained on other weights than these is not loaded.
+    """
+
+    name: str = ""
+    """Name of the model, in metadata and errors."""
+    prompt_format: str = ""
+    """The prompt format of requests without an adapter, and of adapters that are added."""
+
+    def __init__(self, network: PreTrainedModel, targets: Sequence[str] | str) -> None:
+        """``targets``: the layers that get an adapter, as peft's ``target_modules``."""
+        network.train(False)
+        self._network: PreTrainedModel | PeftModel = network
+        self._targets = targets if isinstance(targets, str) else list(targets)
+        self._versions = AdapterLeases()
+        self._layers: dict[str, nn.Module] = {}
+        self._weights: dict[str, AdapterWeights] = {}
+        """Adapters as peft holds them."""
+        self._metadata: dict[str, AdapterMetadata] = {}
+        """By the adapter's name, and by version where a leased one was replaced."""
+        self._copies: dict[str, AdapterWeights] = {}
+        """Older versions that are leased, and copies of adapters in training, by version."""
+        self._training: set[str] = set()
+        self._numbered: set[str] = set()
+        """Adapters that got a new version when training ended, and were not bumped since."""
+
+    @property
+    def adapters(self) -> tuple[str, ...]:
+        """The names of the adapters."""
+        return tuple(self._versions.numbers)
+
+    @property
+    def module(self) -> nn.Module:
+        """The network with its adapters: peft's model, or the plain one while there are none.
+
+        It is in evaluation mode outside :meth:`activate`.
+        """
+        return self._network
+
+    @property
+    def network(self) -> PreTrainedModel:
+        """The transformers model, with the adapter layers that peft put into it."""
+        network = self._network
+        return network.get_base_model() if isinstance(network, PeftModel) else network  # type: ignore[return-value]
+
+    def base_weights(self) -> dict[str, Tensor]:
+        """The model's own weights under their own names, without those of adapters."""
+        return {
+            key.replace(".base_layer.", "."): weight
+            for key, weight in self.network.state_dict().items()
+            if ".lora_" not in key
+        }
+
+    def metadata(self, adapter: str) -> AdapterMetadata:
+        """What is known about an adapter, by its name or a version (``"agent_2@7"``); of a leased
+        version also after another was loaded. Raises ``ConfigError`` if there is none."""
+        if adapter in self._metadata:
+            return self._metadata[adapter]
+        name = adapter.partition("@")[0]
+        self._check_known(name)
+        return self._metadata[name]
+
+    def format_of(self, adapter: str | None) -> str:
+        """The prompt format of requests to an adapter: its own, or else the model's. Raises
+        ``ConfigError`` as :meth:`metadata` does."""
+        own = "" if adapter is None else self.metadata(adapter).prompt_format
+        return own or self.prompt_format
+
+    def base_fingerprint(self) -> str:
+        """See :func:`swarm_ui.adapter_metadata.fingerprint`."""
+        return fingerprint(self.base_weights().values())
+
+    # -- adding, loading, saving --------------------------------------------------------------
+
+    def add_adapter(
+        self,
+        name: str,
+        rank: int = 16,
+        alpha: float = 32,
+        copy_from: str | None = None,
+        layers: Sequence[int] | None = None,
+    ) -> None:
+        """A new LoRA adapter; it changes nothing at first, or is a copy of another one.
+
+        Args:
+            name: its name.
+            rank, alpha: of LoRA.
+            copy_from: an adapter of the same rank and layers.
+            layers: the numbers of the transformer layers that it changes, from 0; ``None``: all.
+                The backward pass ends at the lowest one.
+
+        Raises:
+            ConfigError: the name exists or cannot be used, ``copy_from`` does not exist, or the
+                network has no such layers.
+        """
+        self._check_not_training()
+        self._check_new(name)
+        self._check_layers(layers)
+        config = LoraConfig(
+            r=rank,
+            lora_alpha=alpha,  # type: ignore[arg-type]
+            target_modules=self._targets if layers is None else self._names_in_layers(),
+            layers_to_transform=None if layers is None else list(layers),
+        )
+        if copy_from is not None:
+            self._check_known(copy_from)
+        if isinstance(self._network, PeftModel):
+            self._network.add_adapter(name, config)
+        else:
+            self._network = get_peft_model(self._network, config, adapter_name=name)
+        self._register(name, self._versions.next(name))
+        self._metadata[name] = AdapterMetadata(prompt_format=self.prompt_format)
+        if copy_from is not None:
+            self._metadata[name] = self._metadata[copy_from]
+            with torch.no_grad():
+                sources, targets = map(self.adapter_parameters, (copy_from, name))
+                for source, target in zip(sources, targets, strict=True):
+                    target.copy_(source)
+
+    def load_adapters(self, folder: Path) -> None:
+        """Load what :meth:`save_adapters` wrote, with the versions; existing names are replaced.
+
+        Raises:
+            ConfigError: the folder holds no saved adapters, or one does not fit, or other weights
+                are leased under a saved version.
+        """
+        numbers = read_versions(folder)
+        for name, number in numbers.items():
+            if self._versions.leased(f"{name}@{number}"):
+                raise ConfigError(
+                    f"'{folder}' holds {name}@{number}, and runs still use other weights of that "
+                    "version; load it when they have ended, or with load_adapter"
+                )
+        read = {name: read_adapter(folder / name) for name in numbers}
+        for name in numbers:  # before the first is replaced
+            self._fitting(folder / name)
+        for name, number in numbers.items():
+            self._replace(folder / name, read[name], name, number)
+
+    def load_adapter(self, folder: Path, name: str) -> str:
+        """Load one adapter in peft's own format, also while requests are in flight.
+
+        Returns:
+            Its version; the next one if the name exists. An older version that is leased is kept.
+
+        Raises:
+            ConfigError: the folder holds no plain LoRA adapter that fits this model.
+        """
+        return self._replace(folder, read_adapter(folder), name, self._versions.next(name))
+
+    def unload_adapter(self, name: str) -> None:
+        """Remove an adapter; leased versions, and requests in flight, are not affected. Raises
+        ``ConfigError`` if there is no such adapter, or one is in training."""
+        self._check_known(name)
+        self._check_not_training()
+        self._remove(name)
+
+    def save_adapters(self, folder: Path) -> None:
+        """One sub-folder per adapter, in peft's own format with metadata, and their versions."""
+        folder.mkdir(parents=True, exist_ok=True)
+        if isinstance(self._network, PeftModel):
+            self._network.save_pretrained(str(folder), selected_adapters=list(self.adapters))
+            base = self.base_fingerprint()
+            for name in self.adapters:
+                write_metadata(folder / name, self._metadata[name].saved_with(self.name, base))
+        text = json.dumps(self._versions.numbers)
+        (folder / VERSIONS_FILE).write_text(text, encoding="utf-8")
+
+    def save_version(self, version: str, folder: Path) -> None:
+        """Write the weights of one version, such as ``"agent_2@7"``, in peft's own format, as a
+        server loads them. Raises ``ConfigError`` if the version is neither current nor leased."""
+        if not self.has_version(version):
+            raise ConfigError(f"no version '{version}'; this model has: {self._versions.listing()}")
+        name = version.rpartition("@")[0]
+        weights = self._copies.get(version) or self._weights[name]
+        write_adapter(folder, weights, str(self.network.name_or_path))
+
+    def has_version(self, version: str) -> bool:
+        """Whether a version may be asked: it is current, or leased."""
+        return self._versions.answers(version)
+
+    def _replace(self, folder: Path, adapter: PlainAdapter, name: str, number: int) -> str:
+        self._check_not_training()
+        if name not in self._versions:
+            self._check_new(name)
+        metadata = self._fitting(folder)
+        # Loaded under a temporary name first, so that a folder that does not fit changes nothing.
+        with torch.random.fork_rng(devices=[]):
+            try:
+                self._load(folder, adapter, _TRIAL)
+                if name in self._versions:
+                    self._remove(name)
+                self._load(folder, adapter, name)
+            finally:
+                self._delete(_TRIAL)
+        self._metadata[name] = metadata
+        return self._register(name, number)
+
+    def _fitting(self, folder: Path) -> AdapterMetadata:
+        """The metadata of an adapter. Raises ``ConfigError`` if its base was another one."""
+        metadata = read_metadata(folder)
+        if metadata.base_fingerprint:
+            metadata.expect_base(folder, self.name, self.base_fingerprint())
+        return metadata
+
+    def _load(self, folder: Path, adapter: PlainAdapter, name: str) -> None:
+        """Add what was read from a folder, and check that it is plain LoRA that fits."""
+        try:
+            if isinstance(self._network, PeftModel):
+                self._network.add_adapter(name, adapter.config())
+            else:
+                self._network = get_peft_model(self._network, adapter.config(), adapter_name=name)
+            found: Any = set_peft_model_state_dict(
+                self._network, adapter.weights, adapter_name=name
+            )
+            wrong = [key for key in found.missing_keys if ".lora_" in key and f".{name}." in key]
+            wrong += found.unexpected_keys
+        except (RuntimeError, ValueError, KeyError) as error:
+            raise ConfigError(
+                f"the adapter in '{folder}' does not fit this model: {error}"
+            ) from error
+        parts = self.network.named_modules()
+        wrong += [k for k, part in parts if isinstance(part, LoraLayer) and not _plain(part, name)]
+        if wrong:
+            raise ConfigError(
+                f"the adapter in '{folder}' does not fit this model, which accepts plain LoRA on "
+                "linear layers. These weights or layers are missing, unexpected or of another "
+                f"kind: {', '.join(wrong[:3])}"
+            )
+
+    def _register(self, name: str, number: int) -> str:
+        self._network.train(False)
+        self._layers = self._adapted_layers()
+        self._weights[name] = {
+            key: LoraWeights(
+                layer.lora_A[name].weight,  # type: ignore[arg-type]
+                layer.lora_B[name].weight,  # type: ignore[arg-type]
+                layer.scaling[name],
+            )
+            for key, layer in self._layers.items()
+            if isinstance(layer, LoraLayer) and name in layer.lora_A
+        }
+        self._numbered.discard(name)
+        return self._versions.set(name, number)
+
+    def _remove(self, name: str) -> None:
+        version, weights = self._versions.current(name), self._weights.pop(name)
+        if self._versions.leased(version):
+            self._copies[version], self._metadata[version] = weights, self._metadata[name]
+        del self._versions.numbers[name], self._metadata[name]
+        self._delete(name)
+
+    def _delete(self, name: str) -> None:
+        network = self._network
+        if not isinstance(network, PeftModel) or name not in network.peft_config:
+            return
+        others = [other for other in network.peft_config if other != name]
+        if others:
+            network.set_adapter(others[0])  # peft warns if the active adapter is deleted
+            network.delete_adapter(name)
+        else:
+            self._network = network.unload()  # a peft model needs at least one adapter
+        self._layers = self._adapted_layers()
+
+    def _check_new(self, name: str) -> None:
+        self._versions.check_new(name)
+        if any(name in key.split(".") for key, _ in self.network.named_modules()):
+            raise ConfigError(
+                f"an adapter cannot be named '{name}': a layer of the network has that name"
+            )
+
+    def _check_layers(self, layers: Sequence[int] | None) -> None:
+        if layers is None:
+            return
+        count = self.network.config.get_text_config().num_hidden_layers
+        if not layers or any(not 0 <= layer < count for layer in layers):
+            raise ConfigError(
+                f"an adapter's layers must be numbers from 0 to {count - 1} of this network, got "
+                f"{list(layers)}"
+            )
+
+    def _names_in_layers(self) -> list[str]:
+        """The names of the linear parts of a layer, which peft wants beside numbers of layers."""
+        if not isinstance(self._targets, str):
+            return self._targets
+        found = {
+            key.rpartition(".")[2]
+            for key, part in self.network.named_modules()
+            if isinstance(part, nn.Linear | Conv1D | LoraLayer) and re.search(r"\.\d+\.", key)
+        }
+        return sorted(name for name in found if name != "base_layer")
+
+    def _check_known(self, name: str) -> None:
+        if name not in self._versions:
+            raise ConfigError(f"no adapter '{name}'; there are: {self._versions.listing()}")
+
+    def _check_not_training(self) -> None:
+        if self._training:
+            raise ConfigError(
+                f"'{', '.join(sorted(self._training))}' is in training; add, load or unload "
+                "adapters before or after it"
+            )
+
+    def _adapted_layers(self) -> dict[str, nn.Module]:
+        """The layers that an adapter adds to. They are peft's layers, or plain ones if the adapter
+        was removed from peft and a leased version remains."""
+        copied = {key for weights in self._copies.values() for key in weights}
+        return {
+            key: part
+            for key, part in self.network.named_modules()
+            if isinstance(part, LoraLayer) or key in copied
+        }
+
+    # -- versions -----------------------------------------------------------------------------
+
+    def adapter_parameters(self, name: str) -> list[nn.Parameter]:
+        """The weights of one adapter, in an order that is the same for all of one rank.
+
+        Change them only inside :meth:`activate`, else runs that lease the old version see the
+        change.
+        """
+        self._check_known(name)
+        return [p for weights in self._weights[name].values() for p in weights[:2]]  # type: ignore[misc]
+
+    def lease(self, adapter: str) -> str:
+        """The exact version that answers under a name now, kept until :meth:`release`. Leases are
+        counted; a request may name the version (``"agent_2@7"``) as its adapter. Raises
+        ``ModelError`` if there is no such adapter or version."""
+        return self._versions.lease(adapter)
+
+    def release(self, version: str) -> None:
+        """Give up one lease; with the last one, weights that are no longer current are deleted.
+        Raises ``ModelError`` if it is not leased."""
+        if self._versions.release(version):
+            self._drop(version)
+
+    def bump(self, name: str) -> str:
+        """Give the current weights a new version; return it.
+
+        After a training, this is the version that the weights got when the training ended.
+        """
+        self._check_known(name)
+        old = self._versions.current(name)
+        if name in self._numbered:
+            self._numbered.discard(name)
+            return old
+        if name not in self._training and self._versions.leased(old):
+            self._copies[old] = copied(self._weights[name])
+        new = self._versions.set(name, self._versions.next(name))
+        if name in self._training:
+            self._copies[new] = copied(self._weights[name])
+            self._drop(old)
+        return new
+
+    def _drop(self, version: str) -> None:
+        """Delete a copy, unless it is leased or answers for an adapter in training."""
+        in_training = map(self._versions.current, self._training)
+        if not self._versions.leased(version) and version not in in_training:
+            self._copies.pop(version, None)
+            self._metadata.pop(version, None)
+
+    # -- in use -------------------------------------------------------------------------------
+
+    @contextmanager
+    def activate(self, name: str) -> Iterator[nn.Module]:
+        """Training mode: one adapter is active, and only its weights are trainable.
+
+        Requests are answered by the weights as they were on entering.
+        """
+        if not isinstance(self._network, PeftModel):
+            raise ModelError("this model has no adapters yet; call add_adapter first")
+        network = self._network
+        parameters = self.adapter_parameters(name)
+        network.set_adapter(name)
+        network.requires_grad_(False)
+        for parameter in parameters:
+            parameter.requires_grad_(True)
+        outermost = name not in self._training
+        if outermost:
+            self._training.add(name)
+            self._copies[self._versions.current(name)] = copied(self._weights[name])
+        network.train()
+        try:
+            yield network
+        finally:
+            network.train(False)
+            if outermost:
+                self._end_training(name)
+
+    def _end_training(self, name: str) -> None:
+        self._training.discard(name)
+        version = self._versions.current(name)
+        if equal(self._weights[name], self._copies[version]):
+            del self._copies[version]
+        else:
+            self._versions.set(name, self._versions.next(name))
+            self._numbered.add(name)
+            self._drop(version)
+
+    @contextmanager
+    def reference(self) -> Iterator[nn.Module]:
+        """The base model: no adapter is active, and there are no gradients."""
+        if not isinstance(self._network, PeftModel):
+            with torch.no_grad():
+                yield self._network
+            return
+        with self._network.disable_adapter(), torch.no_grad():
+            yield self._network
+
+    @contextmanager
+    def routed(self, versions: Sequence[str | None]) -> Iterator[PreTrainedModel]:
+        """The network; inside, its forwards send each row of a batch through its own adapter.
+
+        Args:
+            versions: one per row, from :meth:`lease`; ``None``: the base model. Equal ones should
+                be adjacent.
+        """
+        with self._routing(versions):
+            yield self.network
+
+    @contextmanager
+    def _routing(self, versions: Sequence[str | None]) -> Iterator[LoraRouting]:
+        current = {self._versions.current(name): w for name, w in self._weights.items()}
+        weights: dict[str, AdapterWeights] = {**current, **self._copies}
+        training = self.network.training
+        if training:
+            self.network.train(False)
+        try:
+            rows = [None if v is None else weights[v] for v in versions]
+            with LoraRouting(self._layers, rows) as routing:
+                yield routing
+        finally:
+            if training:
+                self.network.train(True)
+
+
+def _plain(layer: LoraLayer, name: str) -> bool:
+    """Whether :class:`LoraWeights` can describe what an adapter adds to a layer, if anything."""
+    if name in layer.lora_embedding_A or name in layer.lora_variant:
+        return False
+    if name not in layer.lora_A:
+        return True
+    down, up = layer.lora_A[name], layer.lora_B[name]
+    return isinstance(down, nn.Linear) and isinstance(up, nn.Linear) and up.bias is None

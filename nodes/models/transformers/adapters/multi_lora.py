@@ -1,0 +1,164 @@
+"""Sends every row of a batch through its own LoRA adapter, at little more than the base's cost.
+
+peft's own mixed forward (``adapter_names``) sets a hook on every module before each new token, and
+makes one sub-batch per adapter in every layer. Here the weights stay in peft's layers, but the
+forwards are replaced once per batch, and the rows are sorted by adapter:
+
+- a prompt (many tokens per row) is computed in slices, one per adapter, which are views;
+- a new token (one per row) is computed in one product with the concatenated matrices of all
+  adapters, and each row keeps only the columns of its own adapter. That is more arithmetic and far
+  fewer calls.
+
+It supports plain LoRA on linear layers only;
+:class:`~swarm_ui.nodes.models.transformers.adapters.lora_network.LoraNetwork` refuses all other
+kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
+from typing import NamedTuple, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+_FEW_TOKENS = 2
+"""Up to this many tokens per row, one product for all adapters is cheaper than one for each."""
+
+
+class LoraWeights(NamedTuple):
+    """What an adapter adds to one layer: ``scale * up @ down @ x``."""
+
+    down: Tensor
+    """``[rank, in]``."""
+    up: Tensor
+    """``[out, rank]``."""
+    scale: float
+
+
+AdapterWeights = Mapping[str, LoraWeights]
+"""The weights of one adapter, by the layer's name."""
+
+
+@torch.no_grad()
+def copied(weights: AdapterWeights) -> AdapterWeights:
+    """A copy that does not change when the weights are trained."""
+    return {key: LoraWeights(w.down.clone(), w.up.clone(), w.scale) for key, w in weights.items()}
+
+
+def equal(one: AdapterWeights, other: AdapterWeights) -> bool:
+    """Whether two adapters hold the same numbers in the same layers."""
+    return all(
+        torch.equal(weights.down, other[key].down) and torch.equal(weights.up, other[key].up)
+        for key, weights in one.items()
+    )
+
+
+class LoraRouting:
+    """Which adapter each row of a batch uses, while the forwards of the layers are replaced.
+
+    A context manager: inside, forwards of a batch add each row's own adapter, whatever is active
+    in peft.
+    """
+
+    def __init__(
+        self, layers: Mapping[str, nn.Module], rows: Sequence[AdapterWeights | None]
+    ) -> None:
+        """
+        Args:
+            layers: every layer that some adapter may add to, by name; of peft's layers, only the
+                ``base_layer`` is used.
+            rows: one per row; ``None``: nothing is added. Rows of one adapter should be adjacent.
+        """
+        self._layers = layers
+        adapters = list({id(row): row for row in rows if row is not None}.values())
+        number = {id(weights): k for k, weights in enumerate(adapters)}
+        self._adapter_of_row = [-1 if row is None else number[id(row)] for row in rows]
+        self.select_rows(range(len(rows)))
+        for name, layer in layers.items():
+            base = getattr(layer, "base_layer", layer.forward)
+            added = {k: w[name] for k, w in enumerate(adapters) if name in w}
+            # An attribute of the instance replaces the method, without the cost of a hook.
+            layer.__dict__["forward"] = _RoutedForward(base, added, self) if added else base
+
+    def select_rows(self, rows: Sequence[int]) -> None:
+        """Say which rows of the batch the next forwards hold."""
+        self._selected = [self._adapter_of_row[k] for k in rows]
+        self.groups = _groups(self._selected)
+        self._masks: dict[object, Tensor] = {}
+
+    def scaled_mask(self, adapters: Mapping[int, LoraWeights]) -> Tensor:
+        """For each row, the scale in the columns of its own adapter and 0 in the others,
+        ``[rows, 1, ranks]``."""
+        ranks = tuple(weights.down.shape[0] for weights in adapters.values())
+        scales = tuple(weights.scale for weights in adapters.values())
+        key = (ranks, scales, tuple(adapters))  # usually the same for all layers
+        mask = self._masks.get(key)
+        if mask is None:
+            repeats = torch.tensor(ranks)
+            owner = torch.tensor(list(adapters)).repeat_interleave(repeats)
+            own = torch.tensor(self._selected)[:, None, None] == owner
+            scale = torch.tensor(scales).repeat_interleave(repeats)
+            mask = (own * scale).to(next(iter(adapters.values())).down)
+            self._masks[key] = mask
+        return mask
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        for layer in self._layers.values():
+            layer.__dict__.pop("forward", None)
+
+
+class _RoutedForward:
+    """The forward method of a layer: the base layer's output plus the outputs of the adapters."""
+
+    __slots__ = ("_adapters", "_base", "_concatenated", "_routing")
+
+    def __init__(
+        self,
+        base: Callable[[Tensor], Tensor],
+        adapters: Mapping[int, LoraWeights],
+        routing: LoraRouting,
+    ) -> None:
+        self._base, self._adapters, self._routing = base, adapters, routing
+        self._concatenated: tuple[Tensor, Tensor] | None = None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        result = self._base(x)
+        groups = self._routing.groups
+        if x.shape[1] <= _FEW_TOKENS and not (len(groups) == 1 and groups[0][1] == len(x)):
+            return self._add_at_once(x, result)
+        for first, end, number in groups:
+            weights = self._adapters.get(number)
+            if weights is not None:
+                down, up, scale = weights
+                added = linear(linear(x[first:end].to(down.dtype), down), up)
+                result[first:end].add_(added.to(result.dtype), alpha=scale)
+        return result
+
+    def _add_at_once(self, x: Tensor, result: Tensor) -> Tensor:
+        if self._concatenated is None:
+            adapters = self._adapters.values()
+            self._concatenated = (
+                torch.cat([weights.down for weights in adapters]),
+                torch.cat([weights.up for weights in adapters], dim=1).T.contiguous(),
+            )
+        down, up = self._concatenated
+        mask = self._routing.scaled_mask(self._adapters)
+        added = (linear(x.to(down.dtype), down) * mask) @ up
+        return result.add_(added.to(result.dtype))
+
+
+def _groups(numbers: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Adjacent rows that share an adapter: the first row, the end, and the adapter's number."""
+    groups, first = [], 0
+    for number, rows in groupby(numbers):
+        end = first + len(list(rows))
+        if number >= 0:
+            groups.append((first, end, number))
+        first = end
+    return groups

@@ -1,0 +1,203 @@
+"""Reads and writes adapters in peft's format; reading refuses more than plain LoRA.
+
+The folder may be a stranger's. Only the numbers that plain LoRA needs are taken from it. peft never
+sees the rest, which could make it initialise the adapter from the shared base and rewrite that
+(PiSSA, OLoRA, CorDA and others), write weights of the base that are in the file, look for a model
+on the network, or match regular expressions of any cost.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
+from msgspec import Meta
+from peft import LoraConfig
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+from torch.nn.functional import pad
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.nodes.models.transformers.adapters.multi_lora import AdapterWeights
+from swarm_ui.storage.durable import write_atomic
+
+ADAPTER_FILES = ("adapter_config.json", "adapter_model.safetensors")
+"""The files of one adapter."""
+VERSIONS_FILE = "versions.json"
+"""Lists the adapters in a folder of several, with their versions."""
+_CONFIG, _WEIGHTS = ADAPTER_FILES
+_PREFIX = "base_model.model."
+_KEY = re.compile(r"base_model\.model\.(?:\w+\.)+lora_[AB]\.weight")
+_LARGEST = 1e6
+
+Rank = Annotated[int, Meta(ge=1)]
+Alpha = Annotated[float, Meta(ge=-_LARGEST, le=_LARGEST)]
+Layer = Annotated[str, Meta(pattern=r"^[\w.\-]+$", max_length=200)]
+
+
+class _Config(msgspec.Struct):
+    """The fields of ``adapter_config.json`` that describe plain LoRA."""
+
+    peft_type: Literal["LORA"]
+    r: Rank = 8
+    lora_alpha: Alpha = 8
+    lora_dropout: Annotated[float, Meta(ge=0, lt=1)] = 0.0
+    target_modules: str | Annotated[list[str], Meta(max_length=2000)] | None = None
+    rank_pattern: dict[Layer, Rank] | None = None
+    alpha_pattern: dict[Layer, Alpha] | None = None
+    use_rslora: bool = False
+    fan_in_fan_out: bool = False
+    bias: Literal["none"] = "none"
+    init_lora_weights: bool | Literal["gaussian", "eva", "orthogonal"] = True
+    """How the training began; no other beginning leaves the base as it is."""
+
+
+_UNUSED = frozenset({
+    "task_type", "base_model_name_or_path", "revision", "inference_mode", "auto_mapping",
+    "peft_version", "runtime_config", "eva_config", "megatron_core", "megatron_config",
+})  # fmt: skip
+_CHOOSING = frozenset({"layers_to_transform", "layers_pattern", "exclude_modules"})
+"""Fields that choose layers, partly by regular expressions. The names of the weights tell too."""
+
+
+class PlainAdapter(NamedTuple):
+    """An adapter that was read."""
+
+    fields: Mapping[str, Any]
+    weights: dict[str, Tensor]
+
+    def config(self) -> LoraConfig:
+        """A new configuration for peft, which changes it in use."""
+        return LoraConfig(**self.fields, inference_mode=True)
+
+
+def read_adapter(folder: Path) -> PlainAdapter:
+    """The adapter in a folder; peft is not asked, since it looks for missing files on the network.
+
+    Raises:
+        ConfigError: the folder holds no adapter, a damaged one, or not plain LoRA.
+    """
+    missing = [name for name in (_CONFIG, _WEIGHTS) if not (folder / name).is_file()]
+    if missing:
+        raise ConfigError(
+            f"no adapter in '{folder}': expected {_CONFIG} and {_WEIGHTS}, as peft writes them; "
+            f"missing: {', '.join(missing)}"
+        )
+    given = _decoded(folder / _CONFIG, dict[str, Any])
+    known = {field: given[field] for field in _Config.__struct_fields__ if field in given}
+    normal = LoraConfig()
+    more = [
+        key
+        for key in given.keys() - known.keys() - _UNUSED - _CHOOSING
+        if given[key] and given[key] != getattr(normal, key, None)
+    ]
+    try:
+        config = msgspec.convert(known, _Config)
+    except msgspec.ValidationError as error:
+        shown = {key: known.get(key) for key in ("peft_type", "bias", "init_lora_weights")}
+        raise _more_than_lora(folder, f"{error}, in a configuration with {shown}") from error
+    if more:
+        raise _more_than_lora(folder, ", ".join(sorted(more)))
+    weights = _weights(folder / _WEIGHTS)
+    rank = max([w.shape[0] for key, w in weights.items() if ".lora_A." in key], default=0)
+    if max(config.r, *(config.rank_pattern or {}).values(), 0) > rank:
+        raise ConfigError(
+            f"the adapter in '{folder}' does not fit its configuration: that has ranks above {rank}"
+        )
+    named = isinstance(config.target_modules, list) or config.target_modules == "all-linear"
+    if not named or any(given.get(key) for key in _CHOOSING):
+        config.target_modules = sorted({key.split(".lora_")[0] for key in weights})
+        config.target_modules = [name.removeprefix(_PREFIX) for name in config.target_modules]
+    fields = msgspec.structs.asdict(config) | {"init_lora_weights": True}
+    return PlainAdapter({k: v for k, v in fields.items() if v is not None}, weights)
+
+
+def read_versions(folder: Path) -> dict[str, int]:
+    """The adapters in a folder of several, with their versions.
+
+    Raises:
+        ConfigError: there are none, or the file that lists them is damaged.
+    """
+    if not (folder / VERSIONS_FILE).is_file():
+        raise ConfigError(f"no adapters in '{folder}': expected {VERSIONS_FILE} there")
+    numbers: dict[str, int] = _decoded(
+        folder / VERSIONS_FILE, dict[str, Annotated[int, Meta(ge=0)]]
+    )
+    return numbers
+
+
+def _weights(path: Path) -> dict[str, Tensor]:
+    """The weights of a file, which must all be those of plain LoRA."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            weights = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    except (OSError, ValueError, SafetensorError) as error:
+        raise ConfigError(f"'{path}' is not a readable safetensors file: {error}") from error
+    wrong = [
+        key
+        for key, weight in weights.items()
+        if not _KEY.fullmatch(key)
+        or key.count(".lora_") > 1
+        or weight.ndim != 2
+        or not weight.is_floating_point()
+    ]
+    if wrong or not weights:
+        raise ConfigError(
+            f"'{path}' must hold weights of plain LoRA alone, such as "
+            f"{_PREFIX}layer.lora_A.weight, got {', '.join(wrong[:3]) or 'none'}"
+        )
+    broken = next((key for key, weight in weights.items() if not weight.isfinite().all()), None)
+    if broken is not None:
+        raise ConfigError(f"'{path}': {broken} holds numbers that are not finite")
+    return weights
+
+
+def _decoded(path: Path, kind: Any) -> Any:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise ConfigError(f"'{path}' is not JSON of the expected form: {error}") from error
+
+
+def _more_than_lora(folder: Path, found: str) -> ConfigError:
+    return ConfigError(
+        f"the adapter in '{folder}' is not plain LoRA ({found}); only plain LoRA on linear "
+        "layers, which leaves the shared base as it is, can be mixed in one batch. Save it again "
+        "as plain LoRA: peft's save_pretrained has path_initial_model_for_weight_conversion"
+    )
+
+
+def write_adapter(folder: Path, weights: AdapterWeights, base: str = "") -> None:
+    """Write one adapter in peft's format, with one rank and one scale for all layers.
+
+    Servers read them so. Smaller ranks are filled up with zeros, and what a layer's scale is more
+    than that of the first layer is multiplied into its weights.
+
+    Args:
+        folder: an empty folder, or one that is made.
+        weights: the adapter, by layer.
+        base: folder or name of the model that it belongs to.
+    """
+    rank = max(each.down.shape[0] for each in weights.values())
+    scale = next(iter(weights.values())).scale
+    tensors: dict[str, Tensor] = {}
+    for layer, (down, up, own) in weights.items():
+        missing = rank - down.shape[0]
+        up = up.detach() * (own / scale) if own != scale else up.detach()
+        tensors[f"{_PREFIX}{layer}.lora_A.weight"] = pad(down.detach(), (0, 0, 0, missing))
+        tensors[f"{_PREFIX}{layer}.lora_B.weight"] = pad(up, (0, missing))
+    config = {
+        "peft_type": "LORA", "task_type": "CAUSAL_LM", "base_model_name_or_path": base,
+        "r": rank, "lora_alpha": scale * rank, "lora_dropout": 0.0, "bias": "none",
+        "target_modules": sorted({layer.rpartition(".")[2] for layer in weights}),
+        "inference_mode": True,
+    }  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    stored = {key: tensor.cpu().contiguous() for key, tensor in tensors.items()}
+    save_file(stored, folder / _WEIGHTS, metadata={"format": "pt"})
+    write_atomic(folder / _CONFIG, json.dumps(config, indent=1) + "\n")

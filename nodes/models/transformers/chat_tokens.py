@@ -1,0 +1,108 @@
+"""Chats as tokens: the chat template of a tokenizer, and control tokens that lose their meaning."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from swarm_ui.errors import ModelError
+from swarm_ui.model import ChatMessage, Decision
+
+_LIKE_A_MARK = re.compile(r"<[^<>\s]{1,60}>|\[[^\[\]\s]{1,60}\]")
+_HEADING = re.compile(r"^\\*(?:system|user|assistant):", re.IGNORECASE | re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatPrompt:
+    """A chat as tokens and as text."""
+
+    ids: list[int]
+    text: str
+    turns: tuple[ChatMessage, ...] = ()
+    """The turns as the chat template gets them: nothing in them is a control token."""
+    prompt_format: str = "json"
+    decision: Decision | None = None
+    """What the chat is about; ``None``: the request was a chat."""
+
+
+class ChatTokens:
+    """Turns chats into prompts for one tokenizer, and texts into tokens."""
+
+    def __init__(self, tokenizer: Any, name: str, content: Any = "x") -> None:
+        """
+        Args:
+            tokenizer: of transformers, with a chat template or without.
+            name: of the model, for errors.
+            content: an example of the content of a turn, in the form that the template reads.
+        """
+        self._tokenizer, self._name = tokenizer, name
+        self.marks = _control_marks(tokenizer, content)
+        """Finds control tokens in a text."""
+
+    def prompt(self, chat: Sequence[ChatMessage]) -> ChatPrompt:
+        """The prompt of a chat of texts. Raises ``ModelError`` if the chat template refuses it."""
+        turns = [(turn.role, self.unmarked(turn.content)) for turn in chat]
+        text = self.written(turns)
+        shown = [ChatMessage(role=role, content=content) for role, content in turns]
+        return ChatPrompt(self.tokens(text), text, turns=tuple(shown))
+
+    def unmarked(self, text: str) -> str:
+        """The content of a turn without what ends a turn or begins another."""
+        return self.marks.sub(_broken, text)
+
+    def written(self, turns: Sequence[tuple[str, Any]]) -> str:
+        """The turns (role, content) in the chat template. Raises ``ModelError`` if the template
+        refuses them."""
+        tokenizer = self._tokenizer
+        if tokenizer.chat_template is None:
+            return (tokenizer.bos_token or "") + _plain(turns)
+        try:
+            return _templated(tokenizer, turns)
+        except Exception as error:  # a template is a program that may raise anything
+            raise ModelError(
+                f"the chat template of '{self._name}' refuses this chat "
+                f"({', '.join(role for role, _ in turns)}): {error}"
+            ) from error
+
+    def tokens(self, text: str, *, literal: bool = False) -> list[int]:
+        """The tokens of a text; if ``literal``, none of them is a special one."""
+        options = {"split_special_tokens": True} if literal else {}
+        return list(self._tokenizer(text, add_special_tokens=False, **options)["input_ids"])
+
+
+def _plain(turns: Sequence[tuple[str, str]]) -> str:
+    lines = [f"{role.capitalize()}: {_HEADING.sub(_escaped, content)}" for role, content in turns]
+    return "\n\n".join([*lines, "Assistant:"])
+
+
+def _templated(tokenizer: Any, turns: Sequence[tuple[str, Any]]) -> str:
+    chat = [{"role": role, "content": content} for role, content in turns]
+    return str(tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True))
+
+
+def _control_marks(tokenizer: Any, content: Any) -> re.Pattern[str]:
+    """Finds the control tokens of a tokenizer, and what its chat template puts around turns with
+    this content."""
+    added = tokenizer.added_tokens_decoder.values()
+    marks = {t.content for t in added if t.special or _LIKE_A_MARK.fullmatch(t.content)}
+    if tokenizer.chat_template is not None:
+        for roles in (("system", "user", "assistant", "user"), ("user", "assistant", "user")):
+            try:
+                shown = _templated(tokenizer, [(role, content) for role in roles])
+            except Exception:  # it accepts no such chat, so it has no such marks
+                continue
+            marks.update(_LIKE_A_MARK.findall(shown))
+    listed = sorted((mark for mark in marks if mark.strip()), key=len, reverse=True)
+    return re.compile("|".join(map(re.escape, listed)) or r"(?!)", re.IGNORECASE)
+
+
+def _broken(mark: re.Match[str]) -> str:
+    """A mark as harmless text."""
+    text = mark[0]
+    return f"‹{text[1:]}" if text[0] == "<" else f"{text[0]} {text[1:]}"
+
+
+def _escaped(heading: re.Match[str]) -> str:
+    return f"\\{heading[0]}"

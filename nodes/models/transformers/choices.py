@@ -1,0 +1,175 @@
+"""Probabilities of a few one-word replies, for many prompts that begin alike.
+
+The questions of a critic about one screen differ only at their ends. They are packed into one row
+of tokens: the common beginning once, then the end of each prompt. A token attends to the beginning
+and to its own prompt only, and its position is that in its own prompt, so the results are those of
+single prompts, up to floating point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+from transformers import PreTrainedModel
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.nodes.models.transformers.decoding.kv_cache import KVCache
+
+MOST_PROMPTS = 16
+"""Prompts in one row. The cost of attention grows with the square of a row's length."""
+_SHARED = 0.5
+"""Prompts are packed if they share at least this part of the shorter one."""
+_PROBE = (5, 3)
+"""Tokens of the common beginning and of an end, in the test whether a network can be packed."""
+_TOLERANCE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class PackedPrompts:
+    """Prompts with a common beginning, in one row of tokens."""
+
+    ids: list[int]
+    positions: list[int]
+    """Position of each token in its own prompt."""
+    parts: list[int]
+    """0 for the common beginning, ``k + 1`` for the rest of prompt ``k``."""
+    ends: list[int]
+    """Place in ``ids`` of the last token of each prompt."""
+
+
+def pack(prompts: Sequence[list[int]]) -> PackedPrompts:
+    """All prompts in one row. Each is of at least one token."""
+    first = min(prompts, key=len)
+    common = len(first) - 1  # every prompt keeps a token of its own, where its reply begins
+    for prompt in prompts:
+        common = _shared(first, prompt, common)
+    ids, positions, parts = first[:common], list(range(common)), [0] * common
+    ends: list[int] = []
+    for k, prompt in enumerate(prompts, start=1):
+        ids = ids + prompt[common:]
+        positions += range(common, len(prompt))
+        parts += [k] * (len(prompt) - common)
+        ends.append(len(ids) - 1)
+    return PackedPrompts(ids, positions, parts, ends)
+
+
+def grouped(prompts: Sequence[list[int]], packing: bool) -> Iterator[list[int]]:
+    """Numbers of the prompts that go into one row together; neighbours that begin alike."""
+    group: list[int] = []
+    for k, prompt in enumerate(prompts):
+        if group:
+            before = prompts[group[0]]
+            shortest = min(len(before), len(prompt))
+            alike = _shared(before, prompt, shortest) >= _SHARED * shortest
+            if not (packing and alike and len(group) < MOST_PROMPTS):
+                yield group
+                group = []
+        group.append(k)
+    if group:
+        yield group
+
+
+def option_ids(options: Sequence[str], first_tokens: Sequence[int]) -> list[int]:
+    """The tokens by which options are known. Raises ``ConfigError`` if they are not distinct."""
+    if len(options) < 2 or len(set(first_tokens)) < len(options):
+        raise ConfigError(
+            f"probabilities: expected two or more options with different first tokens, got "
+            f"{', '.join(map(repr, options)) or 'none'} with the tokens {list(first_tokens)}"
+        )
+    return list(first_tokens)
+
+
+def option_logits(
+    network: PreTrainedModel, rows: Sequence[PackedPrompts], options: Sequence[int], pad_id: int
+) -> list[Tensor]:
+    """Logits of the options after each prompt, ``[prompts, options]`` in float32 for each row.
+
+    All rows are computed in one forward. Gradients flow if they are enabled. An architecture's
+    final scaling or capping of logits is left out.
+    """
+    longest = max(len(row.ids) for row in rows)
+    ids = torch.full((len(rows), longest), pad_id)
+    for k, row in enumerate(rows):
+        ids[k, : len(row.ids)] = torch.tensor(row.ids)
+    inner: Any = network.base_model
+    # A causal network needs no mask for padding on the right, only for packed prompts.
+    single = all(len(row.ends) == 1 for row in rows)
+    more = {} if single else _packing(rows, longest, network)
+    hidden = inner(input_ids=ids.to(network.device), use_cache=False, **more).last_hidden_state
+    last = torch.cat([hidden[k, torch.tensor(row.ends)] for k, row in enumerate(rows)])
+    head: Any = network.get_output_embeddings()  # type: ignore[no-untyped-call]
+    some = torch.tensor(options, device=last.device)
+    bias = None if head.bias is None else head.bias[some].float()
+    # In float32, and for the options alone: logits in bfloat16 are multiples of 1/8 or so.
+    with torch.autocast(last.device.type, enabled=False):
+        logits = linear(last.float(), head.weight[some].float(), bias)
+    sizes = [len(row.ends) for row in rows]
+    return list(torch.split(logits, sizes))
+
+
+def can_pack(network: PreTrainedModel) -> bool:
+    """Whether a network gives the same results for packed prompts; found by a small trial.
+
+    It does not if it has no position input, forgets early tokens, or makes its own use of the
+    attention mask.
+    """
+    inner: Any = network.base_model
+    known = signature(type(inner).forward).parameters
+    if "position_ids" not in known or not KVCache(network.config).joinable:
+        return False
+    embeddings: Any = network.get_input_embeddings()
+    words: int = embeddings.weight.shape[0]
+    start, end = _PROBE
+    ids = [k * 7 % words for k in range(1, start + 2 * end + 1)]
+    prompts = [ids[: start + end], ids[:start] + ids[start + end :]]
+    options = list(range(min(words, 8)))
+    with torch.inference_mode():
+        single = [pack([prompt]) for prompt in prompts]
+        alone = torch.cat(option_logits(network, single, options, pad_id=0))
+        try:
+            (together,) = option_logits(network, [pack(prompts)], options, pad_id=0)
+        except (RuntimeError, ValueError, TypeError):  # it wants another form of mask
+            return False
+    size = alone.abs().max().clamp_min(1.0)
+    return bool((together - alone).abs().max() <= _TOLERANCE * size)
+
+
+def _packing(
+    rows: Sequence[PackedPrompts], longest: int, network: PreTrainedModel
+) -> dict[str, Tensor]:
+    """Positions and mask of packed rows."""
+    positions = torch.zeros((len(rows), longest), dtype=torch.long)
+    parts = torch.full((len(rows), longest), -1)
+    for k, row in enumerate(rows):
+        positions[k, : len(row.ids)] = torch.tensor(row.positions)
+        parts[k, : len(row.ids)] = torch.tensor(row.parts)
+    device = network.device
+    mask = _mask(parts, network).to(device)
+    return {"position_ids": positions.to(device), "attention_mask": mask}
+
+
+def _mask(parts: Tensor, network: PreTrainedModel) -> Tensor:
+    """What is added to attention scores, ``[rows, 1, tokens, tokens]``: 0, or very low.
+
+    Padding (part -1) attends to padding only.
+    """
+    kind = network.device.type
+    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else network.dtype
+    of_query, of_key = parts[:, :, None], parts[:, None, :]
+    seen = (of_query == of_key) | ((of_key == 0) & (of_query > 0))
+    places = torch.arange(parts.shape[1])
+    seen &= places[:, None] >= places[None, :]
+    mask = torch.zeros(seen.shape, dtype=dtype).masked_fill_(~seen, torch.finfo(dtype).min)
+    return mask[:, None]
+
+
+def _shared(one: list[int], other: list[int], most: int) -> int:
+    """Number of equal tokens at the beginning, up to ``most``."""
+    most = min(most, len(one), len(other))
+    return next((k for k in range(most) if one[k] != other[k]), most)

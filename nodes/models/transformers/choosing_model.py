@@ -1,0 +1,130 @@
+"""An in-process model that weighs a few short replies, and learns to.
+
+It is what a critic asks (:class:`swarm_ui.model.ChoosingModel`) and trains: all questions about one
+screen are one row of a batch (:mod:`swarm_ui.nodes.models.transformers.choices`).
+"""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from swarm_ui.model import ChatMessage, Request
+from swarm_ui.nodes.models.batcher import Batcher
+from swarm_ui.nodes.models.transformers.choices import (
+    PackedPrompts,
+    can_pack,
+    grouped,
+    option_ids,
+    option_logits,
+    pack,
+)
+from swarm_ui.nodes.models.transformers.in_process_model import InProcessModel, P
+
+_BATCH_ROWS = 32
+_BATCH_TOKENS = 8_192
+"""Tokens in one forward, padding included. Attention needs the square of a row's length."""
+
+
+class _Question(NamedTuple):
+    """One packed row, the adapter version that answers it, and the tokens to choose from."""
+
+    row: PackedPrompts
+    version: str | None
+    options: tuple[int, ...]
+
+
+class ChoosingInProcessModel(InProcessModel[P]):
+    """Adds :class:`swarm_ui.model.ChoosingModel`."""
+
+    def __init__(self, network: PreTrainedModel, **options: Any) -> None:
+        """See :class:`~swarm_ui.nodes.models.transformers.in_process_model.InProcessModel` for all
+        arguments."""
+        super().__init__(network, **options)
+        self._packing: bool | None = None  # not tried yet
+        self._choices: Batcher[_Question, list[tuple[float, ...]]] = Batcher(
+            self._choose, max_batch=4 * _BATCH_ROWS
+        )
+
+    @abstractmethod
+    def _first_token(self, option: str) -> int:
+        """The first token of a reply."""
+
+    async def probabilities(
+        self, requests: Sequence[Request], options: Sequence[str]
+    ) -> list[tuple[float, ...]]:
+        """See :class:`swarm_ui.model.ChoosingModel`."""
+        wanted = tuple(option_ids(options, [self._first_token(option) for option in options]))
+        with self._leased(requests) as versions:
+            jobs = self._jobs(requests, versions)
+            groups: list[list[int]] = []
+            for version in dict.fromkeys(versions):
+                own = [k for k, job in enumerate(jobs) if job.version == version]
+                parts = grouped([jobs[k].prompt.ids for k in own], self._can_pack())
+                groups += [[own[k] for k in part] for part in parts]
+            questions = [
+                _Question(pack([jobs[k].prompt.ids for k in group]), jobs[group[0]].version, wanted)
+                for group in groups
+            ]
+            run = (requests[0].run or None) if requests else None
+            answers = await self._choices.ask(questions, run)
+        found = {k: p for group, a in zip(groups, answers, strict=True) for k, p in zip(group, a)}  # noqa: B905
+        self.counters.scored += len(requests)
+        return [found[k] for k in range(len(requests))]
+
+    def _choose(self, questions: Sequence[_Question]) -> list[list[tuple[float, ...]]]:
+        begun = time.perf_counter()
+        found: dict[int, list[tuple[float, ...]]] = {}
+        for options in dict.fromkeys(question.options for question in questions):
+            own = [k for k, question in enumerate(questions) if question.options == options]
+            for chunk in self._question_chunks(own, questions):
+                with (
+                    self.routed([questions[k].version for k in chunk]) as network,
+                    torch.inference_mode(),
+                ):
+                    rows = [questions[k].row for k in chunk]
+                    logits = option_logits(network, rows, options, self.pad_id)
+                for k, values in zip(chunk, logits, strict=True):
+                    found[k] = [tuple(row) for row in values.double().softmax(1).tolist()]
+        self.counters.seconds += time.perf_counter() - begun
+        return [found[k] for k in range(len(questions))]
+
+    def _question_chunks(
+        self, own: Sequence[int], questions: Sequence[_Question]
+    ) -> list[list[int]]:
+        """Rows for one forward each, of similar length; rows of one version are adjacent."""
+        chunks: list[list[int]] = []
+        for k in sorted(own, key=lambda k: len(questions[k].row.ids)):
+            size = len(questions[k].row.ids)
+            if not chunks or len(chunks[-1]) >= min(_BATCH_ROWS, max(1, _BATCH_TOKENS // size)):
+                chunks.append([])
+            chunks[-1].append(k)
+        self.counters.batches += len(chunks)
+        return [sorted(chunk, key=lambda k: questions[k].version or "") for chunk in chunks]
+
+    # -- training -----------------------------------------------------------------------------
+
+    def packed(self, chats: Sequence[Sequence[ChatMessage]]) -> list[PackedPrompts]:
+        """Chats that begin alike as rows of tokens: one row, or one for each chat if the network
+        cannot read packed prompts. Raises ``ModelError`` if a chat is too long."""
+        prompts = [self._read(Request(chat=tuple(chat))).ids for chat in chats]
+        parts = grouped(prompts, self._can_pack())
+        return [pack([prompts[k] for k in part]) for part in parts]
+
+    def option_logits(self, rows: Sequence[PackedPrompts], options: Sequence[str]) -> list[Tensor]:
+        """Logits of the options after each prompt, ``[prompts, options]`` for each row, under the
+        active adapter; with gradients inside :meth:`activate`."""
+        wanted = option_ids(options, [self._first_token(option) for option in options])
+        return option_logits(self.network, rows, wanted, self.pad_id)
+
+    def _can_pack(self) -> bool:
+        if self._packing is None:
+            with self.routed([None]) as network:
+                self._packing = can_pack(network)
+        return self._packing

@@ -1,0 +1,1 @@
+"""Batched decoding of models in this process, with grammars and shared prefixes."""

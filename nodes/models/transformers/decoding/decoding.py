@@ -1,0 +1,240 @@
+"""Batched decoding with a cache and an optional grammar, sampled with a seed per row.
+
+transformers' ``generate`` is not used: each row has its own temperature, seed and grammar; a row's
+sample must not depend on the others; and with a tiny model most of its time is overhead.
+
+Logits stay on the device of the network. Of each step, only the chosen tokens and their
+log-probabilities are copied to the host.
+
+**Tokens without an alternative.** Where a grammar allows one token only, it is not decided by the
+network. Such tokens (the rest of a label, an index, the end) are read together with the one before
+them in one forward, which also gives their log-probabilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from swarm_ui.nodes.models.transformers.adapters.multi_lora import LoraRouting
+from swarm_ui.nodes.models.transformers.decoding.prefill import (
+    Sharing,
+    forward,
+    forward_cost,
+    prefill,
+)
+from swarm_ui.nodes.models.transformers.decoding.selection import Allowed, Choice, Grammar, choose
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One sequence to continue."""
+
+    prompt: list[int]
+    temperature: float
+    """0 is greedy."""
+    seed: int
+    max_tokens: int
+    grammar: Grammar | None = None
+    """``None``: any token."""
+    sparse: bool = True
+    """Whether tokens without an alternative are read several at a time, and noise is drawn for the
+    listed tokens only: right for large vocabularies, and the samples differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """The new tokens of a row."""
+
+    ids: list[int]
+    """Without the end token."""
+    logprob: float
+    """Sum over the new tokens (end token included) under the unconstrained model at
+    temperature 1, nats."""
+    ended: bool
+    """Whether an end token came, which is one more token; else the row was cut off."""
+    end: int | None = None
+    """That token."""
+
+
+class _State:
+    """A row while it is decoded.
+
+    ``feed`` are tokens that are known and not yet read by the network. All but the first were
+    allowed without an alternative, and their log-probabilities come when the one before is read.
+    """
+
+    __slots__ = (
+        "_allowed", "_cursor", "_final", "_stops", "end", "ended", "feed", "ids", "logprob",
+        "noise", "row",
+    )  # fmt: skip
+
+    def __init__(self, row: Row, stops: Collection[int], device: torch.device) -> None:
+        self.row = row
+        sampled = row.temperature > 0
+        self.noise = torch.Generator(device).manual_seed(row.seed) if sampled else None
+        self.ids: list[int] = []
+        self.logprob = 0.0
+        self.ended = False
+        self.end: int | None = None
+        self._stops = stops
+        self._cursor = None if row.grammar is None else row.grammar.begin(row.max_tokens)
+        self._allowed: Allowed | None = None
+        self._final = False  # whether nothing is to be chosen any more
+        self.feed = [row.prompt[-1]]  # which the network reads with the prompt
+        self._look_ahead()
+
+    @property
+    def done(self) -> bool:
+        """Whether all tokens are known, with their log-probabilities."""
+        return self._final and len(self.feed) <= 1
+
+    @property
+    def readable(self) -> int:
+        """How many tokens of ``feed`` have to be read; nothing follows the last of a reply."""
+        return len(self.feed) - self._final
+
+    def read(self, count: int) -> list[int]:
+        """The tokens that follow the first ``count`` of ``feed``, which have been read.
+
+        If it is ``count - 1`` of them, one more has to be chosen.
+        """
+        following = self.feed[1 : count + 1]
+        self.feed = self.feed[count:]
+        return following
+
+    def choice(self) -> Choice:
+        """How the next token is chosen."""
+        return Choice(self.row.temperature, self.noise, self._allowed, self.row.sparse)
+
+    def take(self, token: int) -> None:
+        """Go on with a chosen token."""
+        self._append(token)
+        if self._cursor is not None and not self._final:
+            self._cursor.take(token)
+        self._look_ahead()
+
+    def _append(self, token: int) -> None:
+        self.feed.append(token)
+        self.ended = token in self._stops
+        if self.ended:
+            self.end = token
+        else:
+            self.ids.append(token)
+        self._final = self.ended or len(self.ids) >= self.row.max_tokens
+
+    def _look_ahead(self) -> None:
+        while self._cursor is not None and not self._final:
+            self._allowed = self._cursor.allowed()
+            ids, mask = self._allowed
+            if not self.row.sparse or mask is not None or len(ids) != 1:
+                return
+            self._append(ids[0])
+            if not self._final:
+                self._cursor.take(ids[0])
+
+
+@torch.inference_mode()
+def generate(
+    network: PreTrainedModel,
+    rows: Sequence[Row],
+    pad_id: int,
+    stops: Collection[int],
+    routing: LoraRouting | None = None,
+    sharing: Sharing | None = None,
+) -> list[Continuation]:
+    """Continue every row; usually one forward per new token for the whole batch.
+
+    The network is in eval mode. Rows have any lengths and are padded on the left with ``pad_id``;
+    ``stops`` end a row; ``routing`` follows the rows that a forward holds; with ``sharing``, what
+    prompts have in common is read once.
+    """
+    cost = forward_cost(network)
+    states = [_State(row, stops, network.device) for row in rows]
+    prompts = [row.prompt for row in rows]
+    here, logits, cache, attention = prefill(network, prompts, pad_id, routing, sharing)
+    read = [1] * len(rows)
+    lengths = attention.sum(1).tolist()
+    while True:
+        _advance(logits, [states[k] for k in here], read)
+        unfinished = [at for at, k in enumerate(here) if not states[k].done]
+        if not unfinished:
+            return [Continuation(s.ids, s.logprob, s.ended, s.end) for s in states]
+        if 2 * len(unfinished) <= len(here):  # removing fewer rows saves less than the copy costs
+            kept = torch.tensor(unfinished, device=network.device)
+            cache.batch_select_indices(kept)
+            attention = attention[kept]
+            here, lengths = [here[at] for at in unfinished], [lengths[at] for at in unfinished]
+            if routing is not None:
+                routing.select_rows(here)
+        now = [states[k] for k in here]
+        span = _span([0 if state.done else state.readable for state in now], cost)
+        read = [0 if state.done else min(state.readable, span) for state in now]
+        feed = [state.feed[:count] for state, count in zip(now, read, strict=True)]
+        ids, added, positions = _next_tokens(feed, lengths, span, pad_id, network.device)
+        attention = torch.cat([attention, added], dim=1)
+        lengths = [length + count for length, count in zip(lengths, read, strict=True)]
+        logits = forward(network, ids, attention, positions, cache, span)
+
+
+def _advance(logits: Tensor, now: Sequence[_State], read: Sequence[int]) -> None:
+    """Choose the next tokens, and add up log-probabilities.
+
+    ``logits``: ``[rows, tokens, words]``, of the tokens that were read, aligned at the end;
+    ``read``: how many of each row.
+    """
+    span = logits.shape[1]
+    known: list[tuple[int, int, int]] = []  # row, place, token
+    choosing: list[int] = []
+    for at, (state, count) in enumerate(zip(now, read, strict=True)):
+        following = state.read(count) if count else []
+        known += [(at, span - count + k, token) for k, token in enumerate(following)]
+        if len(following) < count:
+            choosing.append(at)
+    places = [(at, place) for at, place, _ in known] + [(at, span - 1) for at in choosing]
+    if not places:
+        return
+    if span == 1 and len(places) == len(now) and not known:
+        used = logits[:, 0]
+    else:
+        index = torch.tensor(places, device=logits.device)
+        used = logits[index[:, 0], index[:, 1]]
+    tokens = torch.tensor([token for *_, token in known], dtype=torch.long, device=used.device)
+    if choosing:
+        chosen = choose(used[len(known) :], [now[at].choice() for at in choosing])
+        tokens = torch.cat([tokens, chosen])
+    gains = used.gather(1, tokens[:, None])[:, 0] - used.logsumexp(1)
+    owners = [at for at, *_ in known] + choosing
+    both = torch.stack([tokens.double(), gains.double()]).tolist()
+    for k, (at, token, gain) in enumerate(zip(owners, *both, strict=True)):
+        now[at].logprob += gain
+        if k >= len(known):
+            now[at].take(int(token))
+
+
+def _span(readable: Sequence[int], cost: int) -> int:
+    """How many tokens per row to read next: the most useful tokens for the time, with padding."""
+    return max(
+        sorted(set(readable) - {0}),
+        key=lambda span: (
+            sum(min(span, count) for count in readable) / (cost + span * len(readable))
+        ),
+    )
+
+
+def _next_tokens(
+    feed: Sequence[list[int]], lengths: Sequence[int], span: int, pad_id: int, device: torch.device
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Tokens, mask and positions of a forward, ``[rows, span]``, padded on the left."""
+    ids = [[pad_id] * (span - len(tokens)) + tokens for tokens in feed]
+    mask = [[0] * (span - len(tokens)) + [1] * len(tokens) for tokens in feed]
+    positions = [
+        [max(0, length + place - (span - len(tokens))) for place in range(span)]
+        for tokens, length in zip(feed, lengths, strict=True)
+    ]
+    whole = torch.tensor([ids, mask, positions], device=device)
+    return whole[0], whole[1], whole[2]

@@ -1,0 +1,245 @@
+"""Reads the prompts of a batch: in groups of similar length, and what they share only once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from inspect import signature
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import pad
+from transformers import PreTrainedModel
+
+from swarm_ui.nodes.models.transformers.adapters.multi_lora import LoraRouting
+from swarm_ui.nodes.models.transformers.decoding.kv_cache import KVCache
+from swarm_ui.nodes.models.transformers.decoding.prefix_store import (
+    Layout,
+    Prefix,
+    PrefixStore,
+    StoredBatch,
+    common,
+    loaded,
+)
+
+_MOST_PADDING, _LEAST_PADDING = 400, 16
+_OVERHEAD = 3.6e9
+_OVERHEAD_GPU = 2000
+
+
+class Batch(NamedTuple):
+    """Prompts that have been read."""
+
+    order: list[int]
+    """The rows, in the order of the batch."""
+    logits: Tensor
+    """Of the first new token, ``[rows, 1, words]``."""
+    cache: KVCache
+    attention: Tensor
+    """1 for tokens, 0 for padding, ``[rows, tokens]``."""
+
+
+class Sharing(NamedTuple):
+    """What prompts of the same adapter version have in common is read once."""
+
+    store: PrefixStore
+    versions: Sequence[str | None]
+    """Of each row; ``None``: the base model."""
+
+
+class _Reader(NamedTuple):
+    network: PreTrainedModel
+    prompts: Sequence[list[int]]
+    pad_id: int
+    routing: LoraRouting | None
+    cost: int
+
+    def read(
+        self,
+        rows: Sequence[int],
+        sharing: Sharing | None = None,
+        ends: Sequence[int] | None = None,
+    ) -> Batch:
+        """Read the prompts of these rows, or only their beginnings up to ``ends``."""
+        prompts = [self.prompts[row] for row in rows]
+        if ends is not None:
+            prompts = [prompt[:end] for prompt, end in zip(prompts, ends, strict=True)]
+        prefixes: list[Prefix | None] = [None] * len(rows)
+        if sharing is not None:
+            found = zip(rows, prompts, strict=True)
+            prefixes = [sharing.store.find(sharing.versions[row], ids) for row, ids in found]
+        known = [0 if prefix is None else prefix.length for prefix in prefixes]
+        lengths = [len(ids) - count for ids, count in zip(prompts, known, strict=True)]
+        joinable = KVCache(self.network.config).joinable
+        pieces = _pieces(lengths, self.cost) if joinable else [list(range(len(rows)))]
+        done = []
+        for piece in pieces:
+            if self.routing is not None and (len(pieces) > 1 or sharing is not None):
+                self.routing.select_rows([rows[at] for at in piece])
+            texts, heads = [prompts[at] for at in piece], [prefixes[at] for at in piece]
+            batch, layout = self._forward(texts, heads)
+            if sharing is not None:
+                versions = [sharing.versions[rows[at]] for at in piece]
+                sharing.store.add(versions, StoredBatch(texts, batch.cache, layout))
+            done.append(batch._replace(order=[rows[at] for at in piece]))
+        return done[0] if len(done) == 1 else self._joined(done)
+
+    def _forward(
+        self, prompts: Sequence[list[int]], prefixes: Sequence[Prefix | None]
+    ) -> tuple[Batch, Layout]:
+        """Read the rest of prompts of which a part may be known."""
+        network = self.network
+        known = [0 if prefix is None else prefix.length for prefix in prefixes]
+        rest = [ids[count:] for ids, count in zip(prompts, known, strict=True)]
+        ids, attention = _left_padded(rest, self.pad_id)
+        cache, before = KVCache(network.config), max(known)
+        if before:
+            mask = loaded(cache, prefixes, before, ids.shape[1])
+            attention = torch.cat([mask, attention], dim=1)
+        ids, attention = ids.to(network.device), attention.to(network.device)
+        positions = (attention.cumsum(1) - 1).clamp_(min=0)[:, before:]
+        logits = forward(network, ids, attention, positions, cache)
+        return Batch([], logits, cache, attention), Layout(known, before)
+
+    def _joined(self, parts: Sequence[Batch]) -> Batch:
+        order = [row for part in parts for row in part.order]
+        if self.routing is not None:
+            self.routing.select_rows(order)
+        longest = max(part.attention.shape[1] for part in parts)
+        masks = [pad(p.attention, (longest - p.attention.shape[1], 0)) for p in parts]
+        cache = KVCache.joined(self.network.config, [part.cache for part in parts])
+        return Batch(order, torch.cat([part.logits for part in parts]), cache, torch.cat(masks))
+
+
+def prefill(
+    network: PreTrainedModel,
+    prompts: Sequence[list[int]],
+    pad_id: int,
+    routing: LoraRouting | None = None,
+    sharing: Sharing | None = None,
+) -> Batch:
+    """Read all prompts. They may have any lengths, and are padded on the left with ``pad_id``."""
+    reader = _Reader(network, prompts, pad_id, routing, forward_cost(network))
+    if sharing is None or not KVCache(network.config).joinable:
+        return reader.read(range(len(prompts)))
+    equal: dict[tuple[str | None, tuple[int, ...]], list[int]] = {}
+    for row, ids in enumerate(prompts):
+        equal.setdefault((sharing.versions[row], tuple(ids)), []).append(row)
+    first = {rows[0]: rows for rows in equal.values()}
+    groups = _groups(prompts, list(first), sharing)
+    if sum(group.saved for group in groups) > reader.cost:
+        reader.read([g.row for g in groups], sharing, [g.length for g in groups])
+    batch = reader.read(list(first), sharing)
+    if len(first) == len(prompts):
+        if routing is not None:
+            routing.select_rows(batch.order)
+        return batch
+    order = [row for one in batch.order for row in first[one]]
+    at = [k for k, one in enumerate(batch.order) for _ in first[one]]
+    again = torch.tensor(at, device=network.device)
+    batch.cache.batch_select_indices(again)
+    if routing is not None:
+        routing.select_rows(order)
+    return Batch(order, batch.logits[again], batch.cache, batch.attention[again])
+
+
+class _Group(NamedTuple):
+    """Rows whose prompts begin alike."""
+
+    row: int
+    """One of them."""
+    length: int
+    """Tokens of the common beginning."""
+    saved: int
+    """Tokens that need not be read if it is read first."""
+
+
+def _groups(prompts: Sequence[list[int]], rows: Sequence[int], sharing: Sharing) -> list[_Group]:
+    """Groups of rows of one version, each with the beginning that saves most."""
+    groups: list[_Group] = []
+    order = sorted(rows, key=lambda row: (sharing.versions[row] or "", prompts[row]))
+    at = 0
+    while at < len(order):
+        row = order[at]
+        length, count, best = len(prompts[row]) - 1, 1, 0
+        for other in order[at + 1 :]:
+            if sharing.versions[other] != sharing.versions[row]:
+                break
+            alike = min(length, common(prompts[order[at + count - 1]], prompts[other]))
+            if count * alike <= best:
+                break
+            length, best, count = alike, count * alike, count + 1
+        if count > 1:
+            known = sharing.store.find(sharing.versions[row], prompts[row])
+            new = length - min(length, 0 if known is None else known.length)
+            if new:
+                groups.append(_Group(row, length, (count - 1) * new))
+        at += count
+    return groups
+
+
+def _pieces(lengths: Sequence[int], cost: int) -> list[list[int]]:
+    """Split the rows into groups, one forward pass each, where that saves enough padding."""
+    order = sorted(range(len(lengths)), key=lengths.__getitem__)
+    pieces: list[list[int]] = []
+    while order:
+        longest = lengths[order[-1]]
+        saved, cut = max(
+            (k * (longest - lengths[order[k - 1]]), k) for k in range(1, len(order) + 1)
+        )
+        if saved < cost:
+            cut = 0
+        pieces.append(sorted(order[cut:]))
+        order = order[:cut]
+    return pieces
+
+
+def forward_cost(network: PreTrainedModel) -> int:
+    """How many tokens of padding cost as much time as one more forward pass.
+
+    Measured on a CPU: 400 for 0.2 M parameters, and 27 for 135 M in bfloat16 on one thread.
+    """
+    if network.device.type != "cpu":
+        return _OVERHEAD_GPU
+    parameters = sum(weight.numel() for weight in network.parameters())
+    return int(max(_LEAST_PADDING, min(_MOST_PADDING, _OVERHEAD / max(1, parameters))))
+
+
+def forward(
+    network: PreTrainedModel,
+    ids: Tensor,
+    attention: Tensor,
+    positions: Tensor,
+    cache: KVCache,
+    last: int = 1,
+) -> Tensor:
+    """Logits after each of the ``last`` tokens, ``[rows, last, words]``, in float32."""
+    optional = {"position_ids": positions, "logits_to_keep": last}
+    known = accepts(network)
+    output = network(
+        input_ids=ids,
+        attention_mask=attention,
+        past_key_values=cache,
+        use_cache=True,
+        **{name: value for name, value in optional.items() if name in known},
+    )
+    logits: Tensor = output.logits[:, -last:].float()
+    return logits
+
+
+def _left_padded(prompts: Sequence[list[int]], pad_id: int) -> tuple[Tensor, Tensor]:
+    longest = max(map(len, prompts))
+    ids = [[pad_id] * (longest - len(prompt)) + prompt for prompt in prompts]
+    mask = [[0] * (longest - len(prompt)) + [1] * len(prompt) for prompt in prompts]
+    return torch.tensor(ids), torch.tensor(mask)
+
+
+def accepts(network: nn.Module) -> frozenset[str]:
+    """The names of the inputs of a network; they differ between architectures."""
+    return _parameters(type(network).forward)
+
+
+@lru_cache
+def _parameters(function: Callable[..., object]) -> frozenset[str]:
+    return frozenset(signature(function).parameters)

@@ -1,0 +1,124 @@
+"""Chooses the next token of each row on the device of the logits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+
+class Allowed(NamedTuple):
+    """The tokens that may come next."""
+
+    ids: list[int]
+    mask: Tensor | None = None
+    """More tokens, as ``[words]`` of booleans on the device of the logits."""
+
+
+class Cursor(Protocol):
+    """A position in a grammar."""
+
+    def allowed(self) -> Allowed:
+        """The tokens that may come next, at least one."""
+        ...
+
+    def take(self, token: int) -> None:
+        """Go on with an allowed token that does not end the reply."""
+        ...
+
+
+class Grammar(Protocol):
+    """Restricts replies. Many rows may use one grammar at the same time."""
+
+    def begin(self, room: int) -> Cursor:
+        """The position before the first token of a reply of at most ``room`` tokens."""
+        ...
+
+
+class Choice(NamedTuple):
+    """How the next token of a row is chosen."""
+
+    temperature: float
+    """0 is greedy."""
+    noise: torch.Generator | None
+    """On the device of the logits, for sampling; ``None``: greedy."""
+    allowed: Allowed | None
+    """``None``: any token."""
+    sparse: bool
+    """Whether noise is drawn for the allowed tokens only, if they are listed one by one. This is
+    cheaper where words are many; the samples are others."""
+
+
+def choose(logits: Tensor, choices: Sequence[Choice]) -> Tensor:
+    """The best allowed token of each row, after Gumbel noise where it is sampled.
+
+    Args:
+        logits: ``[rows, words]``.
+        choices: one per row. What one row draws does not depend on the others.
+
+    Returns:
+        ``[rows]``, on the device of the logits.
+    """
+    few = [k for k, c in enumerate(choices) if c.sparse and c.allowed and c.allowed.mask is None]
+    if not few:
+        return _among_all(logits, choices)
+    best = _among_few(logits, few, choices)
+    if len(few) == len(choices):
+        return best
+    listed = set(few)
+    others = [k for k in range(len(choices)) if k not in listed]
+    out = torch.empty(len(choices), dtype=torch.long, device=logits.device)
+    out[few] = best
+    out[others] = _among_all(logits[others], [choices[k] for k in others])
+    return out
+
+
+def _among_few(logits: Tensor, rows: Sequence[int], choices: Sequence[Choice]) -> Tensor:
+    """The choice of rows that may use a few listed tokens each."""
+    listed = [sorted(allowed.ids) for k in rows if (allowed := choices[k].allowed) is not None]
+    most = max(map(len, listed))
+    ids = torch.tensor([each + each[:1] * (most - len(each)) for each in listed])
+    unused = torch.arange(most) >= torch.tensor([len(each) for each in listed])[:, None]
+    ids, unused = ids.to(logits.device), unused.to(logits.device)
+    scores = logits[torch.tensor(rows, device=logits.device)[:, None], ids]
+    for at, k in enumerate(rows):
+        noise, count = choices[k].noise, len(listed[at])
+        if noise is not None and count > 1:
+            drawn = torch.rand(count, generator=noise, device=logits.device)
+            scores[at, :count] = scores[at, :count] / choices[k].temperature - _gumbel_(drawn)
+    best = scores.masked_fill_(unused, -torch.inf).argmax(1, keepdim=True)
+    return ids.gather(1, best)[:, 0]
+
+
+def _among_all(logits: Tensor, choices: Sequence[Choice]) -> Tensor:
+    """The choice of rows that may use any token, or for which noise is drawn for all of them."""
+    scores, words, place = logits, logits.shape[1], logits.device
+    sampled = [k for k, choice in enumerate(choices) if choice.noise is not None]
+    if sampled:
+        uniform = torch.empty(len(sampled), words, device=place)
+        for at, k in enumerate(sampled):
+            torch.rand(words, generator=choices[k].noise, out=uniform[at])
+        temperatures = torch.tensor([choices[k].temperature for k in sampled], device=place)
+        scores = logits.clone()
+        scores[sampled] = scores[sampled] / temperatures[:, None] - _gumbel_(uniform)
+    bound = [(k, c.allowed) for k, c in enumerate(choices) if c.allowed is not None]
+    if bound:
+        counts = torch.tensor([len(allowed.ids) for _, allowed in bound])
+        places = torch.tensor([k for k, _ in bound]).repeat_interleave(counts).to(place)
+        to = torch.tensor([i for _, allowed in bound for i in allowed.ids], dtype=torch.long)
+        to = to.to(place)
+        masked = scores.clone()
+        masked[[k for k, _ in bound]] = -torch.inf
+        masked[places, to] = scores[places, to]
+        for k, allowed in bound:
+            if allowed.mask is not None:
+                torch.where(allowed.mask, scores[k], masked[k], out=masked[k])
+        scores = masked
+    return scores.argmax(-1)
+
+
+def _gumbel_(uniform: Tensor) -> Tensor:
+    """The logarithm of exponential noise, in place: Gumbel noise with its sign changed."""
+    return uniform.clamp_(1e-9, 1 - 1e-7).log_().neg_().log_()

@@ -1,0 +1,1 @@
+"""vLLM's engine in this process, with a LoRA adapter for each agent."""

@@ -1,0 +1,271 @@
+"""vLLM's engine in this process: for a GPU without a server.
+
+vLLM needs an environment of its own (extra ``vllm``): it asks for other versions of shared packages
+than the extra ``train``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from swarm_ui.errors import ConfigError, MissingExtra, ModelError
+from swarm_ui.message import Usage
+from swarm_ui.model import ChatMessage, Completion, Request
+from swarm_ui.nodes.models.openai.served_adapters import served_name
+from swarm_ui.nodes.models.reply_patterns import reply_pattern
+from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens
+from swarm_ui.prompts import as_chat, format_named
+
+
+class VLLMModel:
+    """A model in vLLM's engine, with one adapter for each agent and version.
+
+    It is a :class:`~swarm_ui.model.VersionedModel`. All requests of all agents and runs are batched
+    by the engine. It belongs to the event loop in which it is first asked.
+    """
+
+    def __init__(
+        self,
+        folder_or_name: Path | str,
+        *,
+        name: str = "",
+        prompt_format: str = "json",
+        constrained: bool | None = None,
+        max_loras: int = 4,
+        max_lora_rank: int = 16,
+        settings: Mapping[str, object] | None = None,
+    ) -> None:
+        """
+        Args:
+            folder_or_name: a folder as transformers saves it, or a name on the Hugging Face Hub.
+            name: for traces; the folder's by default.
+            prompt_format: how decisions are written and replies are read; see
+                :data:`swarm_ui.prompts.FORMATS`.
+            constrained: whether replies to decisions are restricted to the actions that are
+                possible on the screen; ``None``: those in the compact format are.
+            max_loras: adapters in one batch; set it to the number of agents.
+            max_lora_rank: at least the rank of every adapter.
+            settings: more fields of vLLM's ``AsyncEngineArgs``, such as ``max_model_len`` or
+                ``gpu_memory_utilization``.
+
+        Raises:
+            MissingExtra: vLLM is not installed.
+            ConfigError: the engine does not start with this model and these settings.
+        """
+        self.prompt_format = format_named(prompt_format).name
+        self.name = name or Path(folder_or_name).name
+        self._constrained = constrained
+        arguments: dict[str, object] = {
+            "model": str(folder_or_name), "enable_lora": True, "max_loras": max_loras,
+            "max_cpu_loras": 2 * max_loras, "max_lora_rank": max_lora_rank, **(settings or {}),
+        }  # fmt: skip
+        self._engine: Any = _started(arguments)
+        self._chats = ChatTokens(self._engine.get_tokenizer(), self.name)
+        self._current: dict[str, int] = {}
+        """Number of the current version, by name."""
+        self._loaded: dict[str, Any] = {}
+        """vLLM's LoRA request of each version that can be asked."""
+        self._replaced: set[str] = set()
+        """Versions that are removed when nobody leases them any more."""
+        self._leases: Counter[str] = Counter()
+        self._ids = count(1)
+
+    def __repr__(self) -> str:
+        return f"VLLMModel('{self.name}' in this process)"
+
+    @property
+    def adapters(self) -> tuple[str, ...]:
+        """The names of the adapters."""
+        return tuple(self._current)
+
+    @property
+    def loaded(self) -> tuple[str, ...]:
+        """The versions that the engine holds, such as ``"agent_2@7"``."""
+        return tuple(self._loaded)
+
+    # -- requests -----------------------------------------------------------------------------
+
+    async def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """See :class:`swarm_ui.model.ChatModel`. Equal seeds give equal samples only in batches of
+        one shape: vLLM's sums depend on the batch."""
+        await self._remove_replaced()
+        with self._leased(requests) as versions:
+            prompts = [self._read(request) for request in requests]
+            asked = zip(requests, prompts, versions, strict=True)
+            tasks = [asyncio.ensure_future(self._complete(*each)) for each in asked]
+            try:
+                return list(await asyncio.gather(*tasks))
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def tokens(self, chat: Sequence[ChatMessage]) -> list[int]:
+        """The tokens of a chat as the model reads them."""
+        return self._chats.prompt(chat).ids
+
+    async def check(self) -> None:
+        """Raise ``ModelError`` if the engine has failed."""
+        try:
+            await self._engine.check_health()
+        except Exception as error:
+            raise ModelError(f"vLLM's engine of '{self.name}' has failed: {error}") from error
+
+    async def close(self) -> None:
+        """Stop the engine; it cannot be asked again."""
+        self._engine.shutdown()
+
+    def _read(self, request: Request) -> ChatPrompt:
+        form = format_named(self.prompt_format)
+        chat = as_chat(request, form.chat)
+        if any(turn.images for turn in chat):
+            raise ModelError(f"'{self.name}' reads text only, and the chat has images")
+        read = self._chats.prompt(chat)
+        return ChatPrompt(read.ids, read.text, read.turns, self.prompt_format, request.decision)
+
+    def _pattern(self, request: Request) -> str | None:
+        bound = self._constrained
+        if bound is None:
+            bound = self.prompt_format == "compact"
+        if request.decision is None or not bound:
+            return request.pattern
+        return reply_pattern(format_named(self.prompt_format).replies(request.decision))
+
+    async def _complete(
+        self, request: Request, prompt: ChatPrompt, version: str | None
+    ) -> Completion:
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
+
+        pattern = self._pattern(request)
+        settings = SamplingParams(
+            temperature=request.temperature, max_tokens=request.max_tokens, seed=request.seed,
+            logprobs=0, output_kind=RequestOutputKind.FINAL_ONLY,
+            structured_outputs=None if pattern is None else StructuredOutputsParams(regex=pattern),
+        )  # fmt: skip
+        lora = None if version is None else self._loaded[version]
+        try:
+            async for output in self._engine.generate(
+                {"prompt_token_ids": prompt.ids}, settings, uuid4().hex, lora_request=lora
+            ):
+                last = output.outputs[0]
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # of vLLM: a prompt that is too long, or a dead engine
+            raise ModelError(f"vLLM's engine of '{self.name}' cannot answer: {error}") from error
+        return Completion(
+            text=last.text,
+            prompt=prompt.text,
+            usage=Usage(prompt_tokens=len(prompt.ids), completion_tokens=len(last.token_ids)),
+            logprob=last.cumulative_logprob,
+            model=self.name,
+            adapter=version,
+            prompt_format="json" if prompt.decision is None else prompt.prompt_format,
+            dropped=None if prompt.decision is None else prompt.decision.dropped,
+        )
+
+    # -- adapters -----------------------------------------------------------------------------
+
+    async def load_adapter(self, folder: Path, name: str) -> str:
+        """Load an adapter in peft's format, also while requests are in flight.
+
+        Returns:
+            Its version; the next one if the name exists. The older one is removed when nobody
+            leases it any more.
+
+        Raises:
+            ConfigError: the engine refuses the adapter.
+        """
+        old = self._current.get(name)
+        version = f"{name}@{0 if old is None else old + 1}"
+        await self.load_version(version, folder)
+        if old is not None:
+            self._replaced.add(f"{name}@{old}")
+        await self._remove_replaced()
+        return version
+
+    async def load_version(self, version: str, folder: Path) -> None:
+        """Load a version, such as ``"agent_2@7"``, which then answers under the plain name too; the
+        versions before it stay until :meth:`unload_version`. Raises ``ConfigError`` if the engine
+        refuses the adapter."""
+        from vllm.lora.request import LoRARequest
+
+        if version in self._loaded:
+            return
+        name, _, number = version.rpartition("@")
+        # A name and a number of its own: prefix caches and the slots of the engine go by them.
+        lora = LoRARequest(served_name(version), next(self._ids), str(folder.resolve()))
+        try:
+            await self._engine.add_lora(lora)
+        except Exception as error:
+            raise ConfigError(
+                f"vLLM's engine of '{self.name}' refuses the adapter in '{folder}': {error}"
+            ) from error
+        self._loaded[version] = lora
+        self._current[name] = int(number)
+
+    async def unload_version(self, version: str) -> None:
+        """Remove a version; no error if it is not there."""
+        lora = self._loaded.pop(version, None)
+        self._replaced.discard(version)
+        name, _, number = version.rpartition("@")
+        if self._current.get(name) == int(number):
+            del self._current[name]
+        if lora is not None:
+            await self._engine.remove_lora(lora.lora_int_id)
+
+    def lease(self, adapter: str) -> str:
+        """The version that answers under a name now, kept until :meth:`release`. Raises
+        ``ModelError`` if there is no such adapter or version."""
+        version = f"{adapter}@{self._current[adapter]}" if adapter in self._current else adapter
+        if version not in self._loaded:
+            known = ", ".join(self._loaded) or "none"
+            raise ModelError(f"no adapter '{adapter}'; '{self.name}' has: {known}")
+        self._leases[version] += 1
+        return version
+
+    def release(self, version: str) -> None:
+        """Give up one lease. Raises ``ModelError`` if the version is not leased."""
+        if not self._leases[version]:
+            raise ModelError(
+                f"'{version}' is not leased; release what lease() returned, and only once"
+            )
+        self._leases[version] -= 1
+
+    async def _remove_replaced(self) -> None:
+        for version in [each for each in self._replaced if not self._leases[each]]:
+            await self.unload_version(version)
+
+    @contextmanager
+    def _leased(self, requests: Sequence[Request]) -> Iterator[list[str | None]]:
+        with ExitStack() as leases:
+            versions: list[str | None] = []
+            for request in requests:
+                version = None if request.adapter is None else self.lease(request.adapter)
+                if version is not None:
+                    leases.callback(self.release, version)
+                versions.append(version)
+            yield versions
+
+
+def _started(arguments: Mapping[str, object]) -> Any:
+    """vLLM's engine. It starts processes of its own, which takes a minute."""
+    try:
+        from vllm.engine.arg_utils import AsyncEngineArgs
+        from vllm.v1.engine.async_llm import AsyncLLM
+    except ImportError as error:
+        raise MissingExtra("vllm", "vLLM's engine in this process", error.name or "vllm") from error
+    try:
+        return AsyncLLM.from_engine_args(AsyncEngineArgs(**arguments))
+    except Exception as error:
+        raise ConfigError(
+            f"vLLM's engine does not start with {dict(arguments)}: "
+            f"{' '.join(str(error).split()) or type(error).__name__}"
+        ) from error

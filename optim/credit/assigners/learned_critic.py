@@ -1,0 +1,130 @@
+"""A critic that a language model has learned, for places where nobody knows the solution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from swarm_ui.action import Action, ActionKey
+from swarm_ui.credit import CreditTable
+from swarm_ui.errors import ConfigError
+from swarm_ui.model import ChoosingModel, Request
+from swarm_ui.observation import Observation
+from swarm_ui.optim.credit.assigners.assigner import as_matrix, unparsed_messages
+from swarm_ui.optim.credit.assigners.critic import digest
+from swarm_ui.optim.credit.learned.critic_files import AdapterFiles, CriticCard, read_card
+from swarm_ui.optim.credit.learned.question import question
+from swarm_ui.prompts import format_named
+from swarm_ui.trace.records import Trace
+
+_CACHED_SCREENS = 20_000
+ADAPTER = "critic"
+"""The name of a critic's adapter in a model."""
+
+
+class LearnedCritic:
+    """The probability that a reply is right, according to a language model.
+
+    The model sees goal, history, screen and one action, never the solution, the sender or its
+    reason. All distinct proposals of a decision are asked about in one call, and each is asked
+    about once for a screen. Implements :class:`~swarm_ui.credit.CreditAssigner`.
+    """
+
+    def __init__(
+        self,
+        model: ChoosingModel,
+        *,
+        adapter: str | None = ADAPTER,
+        card: CriticCard | None = None,
+        name: str = "",
+    ) -> None:
+        """
+        Args:
+            model: answers the questions.
+            adapter: the trained adapter; ``None``: the model as it is, untrained for this.
+            card: its prompt format, answers and scaling.
+            name: for tables and records.
+        """
+        self._model, self._adapter, self._card = model, adapter, card or CriticCard()
+        self._form = format_named(self._card.prompt_format)
+        self._known: dict[str, dict[ActionKey, float]] = {}
+        self._name = name or f"learned critic ({model.name})"
+        self.calls = 0
+        """Questions to the model so far; each is about one action."""
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    async def assign(self, trace: Trace, state: object | None = None) -> CreditTable:
+        """A score in [0, 1] for each proposal, and 0.0 for a reply without a valid action.
+
+        A node that failed or abstained is unscored. The state is not used. Raises ``ModelError``
+        if the model cannot answer.
+        """
+        said = {m.action.key: m.action for m in trace.messages if m.action is not None}
+        found = await self.scores(trace.observation, list(said.values()), run=trace.run)
+        scores = dict(zip(said, found, strict=True))
+        values = dict.fromkeys(unparsed_messages(trace), 0.0)
+        values |= {m.id: scores[m.action.key] for m in trace.messages if m.action is not None}
+        return CreditTable(values=as_matrix(trace, values), source=self.name)
+
+    async def scores(
+        self, observation: Observation, actions: Sequence[Action], *, run: str = ""
+    ) -> list[float]:
+        """The probability that each action is right on a screen.
+
+        Args:
+            observation: the screen.
+            actions: in the screen's own indices.
+            run: the run that asks, which the model serves in turn with others.
+        """
+        screen = msgspec.structs.replace(observation, png=None)
+        known = self._known.setdefault(digest(msgspec.json.encode(screen)), {})
+        new = {a.key: a for a in actions if a.key not in known}
+        if new:
+            asked = [
+                Request(
+                    chat=question(screen, action, self._form),
+                    adapter=self._adapter,
+                    run=run,
+                )
+                for action in new.values()
+            ]
+            answers = await self._model.probabilities(asked, self._card.options)
+            known.update(
+                (key, self._card.scaling(answer[0]))
+                for key, answer in zip(new, answers, strict=True)
+            )
+            self.calls += len(asked)
+        found = [known[action.key] for action in actions]
+        if len(self._known) > _CACHED_SCREENS:
+            self._known.clear()
+        return found
+
+
+def learned_critic(model: object, folder: Path, *, adapter: str = ADAPTER) -> LearnedCritic:
+    """The critic in a folder, as the training of a critic writes it.
+
+    Args:
+        model: the language model that it was trained on; gets the adapter. It may be the model of
+            the agents.
+        folder: the adapter with its ``critic.json``.
+        adapter: the name of the adapter in the model.
+
+    Raises:
+        ConfigError: there is no critic in the folder, it does not fit the model, or the model
+            cannot weigh replies.
+    """
+    card = read_card(folder)
+    if not isinstance(model, AdapterFiles):
+        raise ConfigError(
+            f"a learned critic needs a language model in this process that can load adapters "
+            f"(CausalModel), got {type(model).__name__}"
+        )
+    model.load_adapter(folder, adapter)
+    return LearnedCritic(
+        model, adapter=adapter, card=card, name=f"learned critic ({folder.name}, {model.name})"
+    )

@@ -1,0 +1,33 @@
+"""The question that a learned critic answers: is this reply right on this screen?"""
+
+from __future__ import annotations
+
+from swarm_ui.action import Action
+from swarm_ui.model import ChatMessage, Decision
+from swarm_ui.observation import Observation
+from swarm_ui.optim.preferences.adversary import with_label
+from swarm_ui.prompts import PromptFormat
+
+OPTIONS = ("yes", "no")
+"""The answers. The probability of the first one among them is the score."""
+_SYSTEM = "Is the reply right?"
+
+
+def question(
+    observation: Observation, action: Action, form: PromptFormat
+) -> tuple[ChatMessage, ...]:
+    """The chat of a critic about one proposal.
+
+    It holds goal, history and screen as agents see them, then the action. Neither the sender nor
+    its reason is shown, so a reply cannot argue for itself, and all proposals of a screen have the
+    same beginning.
+
+    Args:
+        observation: the screen.
+        action: the proposal, in the screen's own indices.
+        form: how screen and action are written.
+    """
+    context = form.chat(Decision(observation=observation))[-1].content
+    reply = form.write(with_label(action, observation), observation)
+    user = f"{context}\nReply: {reply}\nRight?"
+    return (ChatMessage("system", _SYSTEM), ChatMessage("user", user))

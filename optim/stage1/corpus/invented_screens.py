@@ -1,0 +1,83 @@
+"""Invented pages and devices as an environment, so that a corpus can be made from them.
+
+An episode is one screen in the middle of an invented task, and ends with the first action. It is
+for corpora alone: it does not keep the rules for environments in which agents are evaluated.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from swarm_ui.action import Action
+from swarm_ui.environment import Step
+from swarm_ui.errors import ConfigError, EnvironmentFault
+from swarm_ui.node import derive
+from swarm_ui.observation import Observation
+from swarm_ui.optim.stage1.synthesis.curriculum import Mix, Stream
+from swarm_ui.optim.stage1.synthesis.devices import device_sample
+from swarm_ui.optim.stage1.synthesis.random_words import WordSampler
+
+
+class _State(NamedTuple):
+    observation: Observation
+    right: Action
+
+
+class InventedScreens:
+    """Restorable and graded. Equal tasks and seeds give equal screens.
+
+    Args:
+        words: ordinary words to mix into the screens.
+    """
+
+    name = "invented screens"
+    tasks: Sequence[str] = ("pages", "devices")
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = tuple(words)
+        self._now: _State | None = None
+
+    async def reset(self, *, task: str, seed: int) -> Observation:
+        if task not in self.tasks:
+            expected = " or ".join(self.tasks)
+            raise ConfigError(f"{self.name} has no task {task!r}; expected {expected}")
+        rng = random.Random(derive(seed, task))
+        words = WordSampler(rng, self._words)
+        if task == "devices":
+            sample = device_sample(words)
+        else:
+            sample = Stream(rng.getrandbits(31), self._words, Mix()).page(words)
+        assert isinstance(sample.action, Action)  # only window samples abstain
+        self._now = _State(sample.decision.observation, sample.action)
+        return self._now.observation
+
+    async def step(self, action: Action) -> Step:
+        reward = self.grade(action)
+        screen = self._running().observation
+        self._now = None
+        return Step(observation=screen, reward=reward, terminated=True)
+
+    async def close(self) -> None:
+        self._now = None
+
+    def snapshot(self) -> object:
+        return self._running()
+
+    def restore(self, state: object) -> Observation:
+        if not isinstance(state, _State):
+            raise ConfigError(f"restore: expected what snapshot() gave, got {type(state).__name__}")
+        self._now = state
+        return state.observation
+
+    def expert(self) -> Action:
+        return self._running().right
+
+    def grade(self, action: Action) -> float:
+        return float(action.key == self._running().right.key)
+
+    def _running(self) -> _State:
+        if self._now is None:
+            raise EnvironmentFault("no episode is running: call reset(task=..., seed=...) first")
+        return self._now

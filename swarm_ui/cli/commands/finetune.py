@@ -1,0 +1,133 @@
+"""``swarm-ui finetune``: trains a language model on a corpus of stage 1."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import typer
+
+from swarm_ui.cli import exits, flags
+from swarm_ui.cli.commands.outcome import Stopped
+from swarm_ui.cli.output import Output, table
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.config import checked
+from swarm_ui.experiment.stage1.finetuning import estimate_finetuning, finetune_model, leads
+
+if TYPE_CHECKING:
+    from swarm_ui.optim.stage1 import FinetuneConfig
+
+_MODEL = "smollm2 or another pulled model, a folder, or org/name on the Hugging Face Hub"
+
+
+def _needed(name: str, type: object, value: str, help: str) -> flags.Option:
+    return flags.Option(name, type, typer.Argument(metavar=value, help=help), default=...)
+
+
+@flags.command(
+    _needed("model", str, "MODEL", _MODEL),
+    _needed("corpus", list[Path], "CORPUS...", "folder of a corpus, or several of the same format"),
+    _needed("out", Path, "OUT", "folder to write; an interrupted fine-tuning in it goes on"),
+    flags.option("method", str, "NAME", "lora or full", setting="finetune.method", panel="",
+                 complete=flags.one_of("lora", "full")),
+    flags.option("layers", str, "N-N", "layers that get an adapter, such as 8-29 (default: all)",
+                 panel=""),
+    flags.option("minutes", float, "N", "time for all stages; the learning rate falls to zero by "
+                 "then", setting="finetune.minutes", panel=""),
+    flags.option("epochs", float, "N", "how often each sample is seen",
+                 setting="finetune.epochs", panel=""),
+    flags.option("learning_rate", float, "RATE", "of the supervised stages",
+                 setting="finetune.learning_rate", panel=""),
+    flags.CONFIG,
+    flags.SET,
+    flags.switch("dry_run", "--dry-run", help="count tokens and steps, measure the speed with "
+                 "three steps of the model, and stop"),
+    flags.JSON,
+    flags.QUIET,
+)  # fmt: skip
+def finetune(arguments: flags.Arguments) -> int:
+    """Train a language model on a corpus: SFT, SFT, then SFT and DPO, one stage for each level.
+
+    OUT/final holds the adapter (or with --method full the model), and the prompt format it was
+    trained with. Repeat the command to go on after an interruption. All settings of a TOML file's
+    section \\[finetune] are described with FinetuneConfig in docs/stage1.md.
+
+    Example: [bold]swarm-ui finetune smollm2 corpus base-agent --minutes 60[/]
+    """
+    output = arguments.output if leads() else Output(quiet=True)
+    config = _config(arguments)
+    model, corpus, out = arguments["model"], arguments["corpus"], arguments["out"]
+    if arguments["dry_run"]:
+        return _show_plan(model, corpus, config, output)
+    try:
+        with output.progress.bar("finetune", 1.0) as bar:
+            results = finetune_model(model, corpus, out, config, bar)
+    except KeyboardInterrupt as error:
+        saved = "the same command (finished stages and checkpoints are kept)"
+        raise Stopped(out, saved, error) from None
+    if not leads():
+        return exits.OK
+    made = table(
+        f"{model}, fine-tuned",
+        ["stage", "samples", "too long", "tokens", "steps", "mean loss", "minutes"],
+    )
+    for at in results:
+        ended = " (time over)" if at.ran_out else ""
+        made.add_row(at.stage, str(at.samples), str(at.skipped), str(at.tokens),
+                     f"{at.steps}{ended}", f"{at.loss:.3f}", f"{at.seconds / 60:.1f}")  # fmt: skip
+    output.show(made)
+    _tell_skipped(sum(at.skipped for at in results), config, output)
+    final = out / "final"
+    if config.method == "lora":
+        output.say(f"next: swarm-ui eval phone --model {model} --adapters {final}")
+    else:
+        output.say(f"next: swarm-ui eval phone --model {final}")
+    return output.done(final=str(final), stages=msgspec.to_builtins(results))
+
+
+def _config(arguments: flags.Arguments) -> FinetuneConfig:
+    """The settings of ``[finetune]``. Raises ``ConfigError`` for all mistakes."""
+    from swarm_ui.optim.stage1 import FinetuneConfig
+
+    draft = arguments.draft()
+    if arguments["layers"] is not None:
+        draft.put(("finetune", "layers"), _layers(arguments["layers"]), "--layers")
+    config = checked(draft, stage1={"finetune": FinetuneConfig})
+    return msgspec.convert(config.finetune, FinetuneConfig)
+
+
+def _layers(text: str) -> list[int]:
+    """The numbers of ``8-29`` or ``8,9,20-29``."""
+    found: list[int] = []
+    try:
+        for part in text.split(","):
+            first, _, last = part.partition("-")
+            found += range(int(first), int(last or first) + 1)
+    except ValueError:
+        raise ConfigError(f"--layers {text}: expected numbers such as 8-29 or 0,1,5") from None
+    return found
+
+
+def _tell_skipped(count: int, config: FinetuneConfig, output: Output) -> None:
+    if count:
+        output.warn(f"{count} samples have more than {config.max_length} tokens and were left out")
+
+
+def _show_plan(model: str, corpus: list[Path], config: FinetuneConfig, output: Output) -> int:
+    with output.busy("measuring three steps …"):
+        found = estimate_finetuning(model, corpus, config)
+    made = table(
+        "would be trained, nothing is written",
+        ["stage", "samples", "too long", "tokens", "longest", "steps"],
+        caption=f"{found.tokens_per_second:.0f} tokens/s measured on this machine: about "
+        f"{found.seconds / 60:.1f} minutes"
+        + (f", ended after {config.minutes:g}" if config.minutes is not None else ""),
+    )
+    for at in found.stages:
+        made.add_row(at.stage, str(at.samples), str(at.skipped), str(at.tokens),
+                     str(at.longest), str(at.steps))  # fmt: skip
+    output.show(made)
+    _tell_skipped(sum(at.skipped for at in found.stages), config, output)
+    stages, speed = msgspec.to_builtins(found.stages), found.tokens_per_second
+    return output.done(dry_run=True, stages=stages, tokens_per_second=speed, seconds=found.seconds)

@@ -1,0 +1,54 @@
+"""Adapter versions that an episode keeps while newer ones come into use.
+
+A run of a graph leases the versions of its adapters (:mod:`swarm_ui.engine.run_context`). An
+episode has many runs, one for each decision. Inside :func:`same_versions` the first run decides:
+its versions stay leased, and later runs ask them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from swarm_ui.model import VersionedModel
+
+
+class _Pins:
+    """The versions of one episode, by model and adapter."""
+
+    def __init__(self) -> None:
+        self.held: dict[tuple[int, str], tuple[VersionedModel, str]] = {}
+
+    def version(self, model: VersionedModel, adapter: str) -> str:
+        key = id(model), adapter
+        if key not in self.held:
+            self.held[key] = model, model.lease(adapter)
+        return self.held[key][1]
+
+
+_PINS: ContextVar[_Pins | None] = ContextVar("adapter pins", default=None)
+
+
+@contextmanager
+def same_versions() -> Iterator[None]:
+    """In this context, and in the tasks that it starts, all runs use the adapter versions of the
+    first run that asks for them. A context inside another one changes nothing."""
+    if _PINS.get() is not None:
+        yield
+        return
+    pins = _Pins()
+    token = _PINS.set(pins)
+    try:
+        yield
+    finally:
+        _PINS.reset(token)
+        for model, version in pins.held.values():
+            model.release(version)
+
+
+def lease(model: VersionedModel, adapter: str) -> str:
+    """Lease the version that an adapter has in this context, or now if there is none. Raises
+    ``ModelError`` as :meth:`~swarm_ui.model.VersionedModel.lease` does."""
+    pins = _PINS.get()
+    return model.lease(adapter if pins is None else pins.version(model, adapter))

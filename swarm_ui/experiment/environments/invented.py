@@ -1,0 +1,95 @@
+"""Phones with invented apps: a training world of any size, with test devices of its own."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from swarm_ui.credit import CreditAssigner
+from swarm_ui.experiment.config import EnvironmentSection, Finding
+from swarm_ui.experiment.environments.spec import (
+    DEFAULT_EPISODES,
+    EnvironmentSpec,
+    OpenEnvironment,
+    Opening,
+)
+from swarm_ui.rollout.pool import Job
+
+if TYPE_CHECKING:
+    from swarm_ui.environments.phone.invented import InventedPhone
+    from swarm_ui.optim.stage1 import HeldOut
+
+
+def _phone(section: EnvironmentSection) -> InventedPhone:
+    from swarm_ui.environments.phone.invented import UNSEEN, InventedPhone
+
+    return InventedPhone(
+        devices=section.devices,
+        first=UNSEEN if section.split in ("", "devices") else 0,
+        wordings=section.wordings,
+        screenshots=section.screenshots,
+    )
+
+
+@asynccontextmanager
+async def _open(section: EnvironmentSection) -> Opening:
+    yield OpenEnvironment(lambda: _phone(section))
+
+
+def _findings(section: EnvironmentSection) -> Iterator[Finding]:
+    phone = _phone(section)
+    for task in section.tasks:
+        if not phone.has(task):
+            at = ("environment", "tasks")
+            yield at, f"'invented' has no task '{task}'; such as {phone.tasks[0]}"
+
+
+def _test_jobs(section: EnvironmentSection) -> list[Job]:
+    from swarm_ui.environments import phone
+
+    count = section.episodes or (len(section.tasks) or DEFAULT_EPISODES)
+    own = {"validation": phone.VALIDATION_SEEDS, "train": phone.TRAIN_SEEDS}
+    seeds = own.get(section.split, phone.TEST_SEEDS)
+    names = section.tasks or tuple(_phone(section).tasks)
+    return phone.draw_jobs(names, count, section.seed, seeds=seeds)
+
+
+def _training_jobs(
+    section: EnvironmentSection, names: Sequence[str], count: int, rng: random.Random
+) -> list[Job]:
+    from swarm_ui.environments.phone import TRAIN_SEEDS, draw_jobs
+
+    return draw_jobs(tuple(names), count, rng.getrandbits(32), seeds=TRAIN_SEEDS)
+
+
+def _critic(seed: int) -> CreditAssigner:
+    from swarm_ui.environments.phone.invented import InventedPhone
+    from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
+
+    return ScriptedCritic(InventedPhone, seed=seed)
+
+
+def _held_out() -> HeldOut:
+    """The tasks of the test devices, and the seeds of validation and tests."""
+    from swarm_ui.environments.phone import TEST_SEEDS, VALIDATION_SEEDS
+    from swarm_ui.environments.phone.invented import UNSEEN, InventedPhone
+    from swarm_ui.optim.stage1 import HeldOut
+
+    tested = InventedPhone(devices=EnvironmentSection().devices, first=UNSEEN).tasks
+    return HeldOut.of(tasks=tested, seeds=[VALIDATION_SEEDS, TEST_SEEDS])
+
+
+SPEC = EnvironmentSpec(
+    name="invented",
+    label="The phone and its apps are invented: scores on it are not AndroidWorld scores",
+    open=_open,
+    splits=("devices", "parameters", "validation", "train"),
+    trains_on="train",
+    findings=_findings,
+    test_jobs=_test_jobs,
+    training_jobs=_training_jobs,
+    held_out=_held_out,
+    critic=_critic,
+)

@@ -1,0 +1,1 @@
+"""Stage 1 by command: the base agent, corpora, fine-tuning."""

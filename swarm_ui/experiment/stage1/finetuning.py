@@ -1,0 +1,82 @@
+"""Fine-tuning of a model that is chosen by its name."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from swarm_ui.errors import MissingExtra
+from swarm_ui.experiment.models import silence_transformers
+from swarm_ui.experiment.progress import Bar
+from swarm_ui.nodes.models.pretrained.catalogue import model_folder
+
+if TYPE_CHECKING:
+    from swarm_ui.optim.stage1 import FinetuneConfig
+    from swarm_ui.optim.stage1.finetune.stage import Result
+    from swarm_ui.optim.stage1.finetune.stage_progress import Progress, StageSize
+
+
+class Estimate(NamedTuple):
+    """What a fine-tuning would take on this machine."""
+
+    stages: list[StageSize]
+    tokens_per_second: float
+    """Measured in three steps of the first stage."""
+    seconds: float
+
+
+def leads() -> bool:
+    """Whether this process is the first, or the only one, that ``accelerate launch`` started."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def finetune_model(
+    name: str, corpus: Sequence[Path], out: Path, config: FinetuneConfig, bar: Bar
+) -> list[Result]:
+    """Fine-tune a model; see :func:`swarm_ui.optim.stage1.finetune`.
+
+    Args:
+        name: a folder, a pulled model, or a name on the Hugging Face Hub.
+        corpus: folders with the same prompt format.
+        out: folder to write.
+        config: settings.
+        bar: shows the share that is done, of what was left at the start.
+    """
+    from swarm_ui.optim.stage1 import finetune
+
+    _quiet()
+    first: list[float] = []
+
+    def report(now: Progress) -> None:
+        first.append(now.done)
+        done = (now.done - first[0]) / max(1e-9, 1 - first[0])
+        bar.update(done, f"{now.stage}, step {now.step} of {now.steps}, loss {now.loss:.3f}")
+
+    folder = model_folder(name)
+    shown = folder.name if os.path.isdir(name) else name  # no paths of this machine in the file
+    return finetune(folder, list(corpus), out, config=config, report=report, name=shown)
+
+
+def estimate_finetuning(name: str, corpus: Sequence[Path], config: FinetuneConfig) -> Estimate:
+    """The sizes of the stages, and their time; three steps are made and thrown away."""
+    from swarm_ui.optim.stage1.finetune.finetune import estimate
+
+    _quiet()
+    sizes, speed = estimate(model_folder(name), list(corpus), config=config)
+    seconds = sum(size.work for size in sizes) / speed
+    return Estimate(sizes, speed, seconds)
+
+
+def _quiet() -> None:
+    """Hide progress bars and warnings of the libraries; this library has its own."""
+    try:
+        import datasets  # type: ignore[import-untyped]
+
+        silence_transformers()
+    except ImportError as error:
+        raise MissingExtra("train", "fine-tuning", error.name or "datasets") from error
+    datasets.disable_progress_bars()
+    warnings.filterwarnings("ignore", module=r"(trl|peft|torch|accelerate)\..*")

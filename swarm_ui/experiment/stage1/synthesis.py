@@ -1,0 +1,204 @@
+"""Stage 1's corpus, made in an environment or from recordings that are chosen by name."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from swarm_ui.budget import Budget
+from swarm_ui.environment import Graded
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.config import EnvironmentSection, ModelSection
+from swarm_ui.experiment.environments import ENVIRONMENTS, environment_findings, spec_of
+from swarm_ui.experiment.environments.sources import DEMONSTRATIONS, SOURCES
+from swarm_ui.experiment.environments.spec import EnvironmentSpec, OpenEnvironment
+from swarm_ui.experiment.models import describe_model, kind_of, open_model
+from swarm_ui.experiment.progress import Bar
+from swarm_ui.rollout.pool import Job
+
+if TYPE_CHECKING:
+    from swarm_ui.optim.stage1 import CorpusConfig, HeldOut, Models, Totals
+    from swarm_ui.optim.stage1.corpus.estimate import SynthesisSize
+
+SCRIPTED, NONE = "scripted", "none"
+"""Names of roles that are no models; only the critic may be ``none``."""
+ROLES = ("agent", "adversary", "critic")
+DEFAULT_WALKS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synthesis:
+    """A corpus to make."""
+
+    place: EnvironmentSection
+    """An environment, or one of :data:`SOURCES`; its ``seed`` chooses the walks."""
+    config: CorpusConfig
+    roles: dict[str, str]
+    """A model, ``scripted`` or ``none`` for each role; without an entry, ``scripted``."""
+    model: ModelSection
+    """Endpoint, limits and device of all models; its name is not used."""
+    walks: int | None = None
+    """``None``: 100, or all recordings."""
+    parallel: int = 1
+
+
+class Opened(NamedTuple):
+    """What a synthesis needs from its environment."""
+
+    environment: OpenEnvironment
+    jobs: list[Job]
+    held_out: HeldOut
+
+
+async def estimate(work: Synthesis) -> SynthesisSize:
+    """What the synthesis would take; see :mod:`swarm_ui.optim.stage1.corpus.estimate`."""
+    from swarm_ui.optim.stage1.corpus.estimate import estimate_synthesis
+
+    async with _opened(work) as opened:
+        names = await _role_names(work, opened)
+        return await estimate_synthesis(
+            opened.environment.make,
+            opened.jobs,
+            by_model=frozenset(r for r, n in names.items() if n not in (SCRIPTED, NONE)),
+            critic=names["critic"] != NONE,
+            held_out=opened.held_out,
+            config=work.config,
+        )
+
+
+async def make_corpus(work: Synthesis, out: Path, bar: Bar) -> Totals:
+    """Make the corpus, or the rest of it.
+
+    Raises:
+        ConfigError: wrong settings, a folder that holds something else, or a full disk.
+        BudgetExceeded, ModelError, EnvironmentFault: see ``optim.stage1.synthesize``.
+    """
+    from swarm_ui.optim.stage1 import synthesize
+
+    def report(done: int, count: int, _: Any) -> None:
+        bar.resize(count)
+        bar.update(done)
+
+    limits = Budget(work.model.max_calls, work.model.max_tokens_total)
+    async with _opened(work) as opened, AsyncExitStack() as stack:
+        models = await _models(work, await _role_names(work, opened), stack)
+        most = opened.environment.max_concurrency
+        try:
+            return await synthesize(
+                opened.environment.make,
+                models,
+                opened.jobs,
+                out,
+                held_out=opened.held_out,
+                config=work.config,
+                budget=limits,
+                parallel=work.parallel if most is None else min(most, work.parallel),
+                report=report,
+            )
+        except OSError as error:
+            raise ConfigError(
+                f"synthesize: cannot write '{out}': {error.strerror or error}; the finished walks "
+                "are kept: make room, and repeat the command"
+            ) from error
+
+
+@asynccontextmanager
+async def _opened(work: Synthesis) -> AsyncIterator[Opened]:
+    """The environment, the walks, and what is held out."""
+    spec, place = _checked(work.place)
+    async with spec.open(place) as environment:
+        held_out = spec.held_out_rule()
+        if environment.jobs is not None:
+            found = environment.jobs(place)
+            jobs = found[: work.walks or len(found)]
+        else:
+            names = await spec.task_names(place, environment)
+            count = work.walks or DEFAULT_WALKS
+            jobs = spec.training_jobs(place, names, count, random.Random(place.seed))
+        if spec is DEMONSTRATIONS:
+            held_out = await _rule_of_recordings(environment, jobs)
+        yield Opened(environment, jobs, held_out)
+
+
+def _checked(place: EnvironmentSection) -> tuple[EnvironmentSpec, EnvironmentSection]:
+    """Raise ``ConfigError`` for a mistake, or for an environment that is only for tests."""
+    spec = SOURCES.get(place.name)
+    findings = spec.all_findings(place) if spec is not None else environment_findings(place)
+    for _, mistake in findings:
+        if spec is None and mistake.startswith("no environment"):
+            mistake += f"; or a source of demonstrations: {', '.join(SOURCES)}"
+        raise ConfigError(mistake)
+    found = spec or spec_of(place.name)
+    if found.trains_on is None:
+        raise ConfigError(f"'{place.name}' has only tests: nothing may be learned from it")
+    if found.trains_on:
+        if place.split not in ("", found.trains_on):
+            raise ConfigError(
+                f"split '{place.split}': only '{found.trains_on}' of '{place.name}' is for training"
+            )
+        place = msgspec.structs.replace(place, split=found.trains_on)
+    return found, place
+
+
+async def _rule_of_recordings(environment: OpenEnvironment, jobs: list[Job]) -> HeldOut:
+    """The rule of the environment in which episodes were recorded, which are checked against it."""
+    from swarm_ui.optim.stage1 import HeldOut
+
+    recorded = str((await environment.one()).name).removeprefix("demonstrations on ")
+    specs = [spec for name, spec in ENVIRONMENTS.items() if recorded.startswith(name)]
+    rule = specs[0].held_out_rule() if specs else HeldOut()
+    rule.check(recorded, jobs, "synthesize")
+    return rule
+
+
+async def _role_names(work: Synthesis, opened: Opened) -> dict[str, str]:
+    """Who plays each role. Raises ``ConfigError`` if the environment has no script for one."""
+    names = {role: work.roles.get(role) or SCRIPTED for role in ROLES}
+    for role in ("agent", "adversary"):
+        if names[role] == NONE:
+            raise ConfigError(f"--{role} none: only the critic can be left out")
+    scripted = [role for role in ("agent", "critic") if names[role] == SCRIPTED]
+    if scripted:
+        environment = await opened.environment.one()
+        try:
+            able = isinstance(environment, Graded)
+        finally:
+            await environment.close()
+        if not able:
+            raise ConfigError(
+                f"'{work.place.name}' cannot solve its own tasks, so there is no scripted "
+                f"{' or '.join(scripted)}: name a model with --{scripted[0]} (or --model for all "
+                "roles)" + ("; --critic none judges nothing" if "critic" in scripted else "")
+            )
+    return names
+
+
+async def _models(work: Synthesis, names: dict[str, str], stack: AsyncExitStack) -> Models:
+    """The roles; each model is opened once."""
+    from swarm_ui.optim.stage1 import Models
+
+    scripts = Models.scripted()
+    opened: dict[str, Any] = {}
+    roles: dict[str, Any] = {}
+    for role, name in names.items():
+        if name == SCRIPTED:
+            roles[role] = getattr(scripts, role)
+        elif name == NONE:
+            roles[role] = None
+        else:
+            if name not in opened:
+                section = msgspec.structs.replace(work.model, name=name)
+                if kind_of(section) in ("base", "agent"):
+                    raise ConfigError(
+                        f"--{role} {name}: {describe_model(section)} reads screens only, no "
+                        "requests in words; name a language model, or scripted"
+                    )
+                opened[name] = await stack.enter_async_context(open_model(section))
+            roles[role] = opened[name]
+    return Models(**roles)

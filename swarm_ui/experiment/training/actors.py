@@ -1,0 +1,78 @@
+"""A server that acts while a learner in this process trains."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.experiment.config import ModelSection
+
+_SERVED = "served"
+"""The folder in a run that the server reads new adapters from."""
+
+
+@asynccontextmanager
+async def open_actor(section: ModelSection, learner: Any, run: Path) -> AsyncIterator[Any]:
+    """What the agents of a training run ask: the learner, or the server of ``[model] actor``.
+
+    Args:
+        section: the choice.
+        learner: holds and trains the adapters.
+        run: the directory of the run, which the server can read.
+
+    Raises:
+        ConfigError: the server serves several models, or another one than the learner.
+        ModelUnavailable: it does not answer.
+    """
+    if not section.actor:
+        yield learner
+        return
+    from swarm_ui.nodes.models.actor_model import ActorModel
+
+    engine = await _engine(section)
+    model = ActorModel(engine, learner, run.resolve() / _SERVED)
+    try:
+        await model.check()
+        yield model
+    finally:
+        await model.close()
+
+
+async def check_actor(section: ModelSection) -> None:
+    """Check that the server of ``[model] actor`` answers. Raises as :func:`open_actor`."""
+    if section.actor:
+        await (await _engine(section)).close()
+
+
+async def _engine(section: ModelSection) -> Any:
+    from swarm_ui.budget import Budget
+    from swarm_ui.nodes import ChatOptions, OpenAIModel, RateLimits, RetryPolicy
+
+    def made(name: str) -> OpenAIModel:
+        return OpenAIModel(
+            name,
+            section.actor,
+            api_key_env=section.key_env,
+            limits=RateLimits(requests=section.rate_limit, concurrency=section.concurrency),
+            retry=RetryPolicy(timeout=section.timeout),
+            budget=Budget(section.max_calls, section.max_tokens_total),
+            options=ChatOptions(logprobs=True),
+        )
+
+    engine = made(section.actor_name or "the actor")
+    try:
+        served = [model.name for model in await engine.served() if model.parent is None]
+    finally:
+        await engine.close()
+    if section.actor_name in served:
+        return engine
+    if section.actor_name or len(served) != 1:
+        wanted = f"'{section.actor_name}'" if section.actor_name else "one model"
+        raise ConfigError(
+            f"[model] actor: expected {wanted} at {section.actor}, got "
+            f"{', '.join(served) or 'none'}; name one of them with --set model.actor_name=NAME"
+        )
+    return made(served[0])

@@ -1,0 +1,84 @@
+"""What a training run would do and need, for ``swarm-ui train --dry-run``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from swarm_ui.adapter_metadata import read_metadata
+from swarm_ui.experiment.config import Config, ModelSection
+from swarm_ui.experiment.models import kind_of, learned_adapters, on_hub
+from swarm_ui.nodes.models.pretrained.catalogue import model_folder
+from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.update.memory_estimate import ModelShape, Workload, estimate_memory
+from swarm_ui.optim.update.update_config import defaults_for
+
+_SCREEN_TOKENS = {"": 110, "compact": 160, "json": 1000}
+"""Tokens of a prompt on the phone, by the prompt format; ``""``: the embedded agent's own."""
+_ROWS = 64
+"""Most requests that a model of this process decodes at the same time."""
+
+
+def training_facts(config: Config, settings: TeamConfig) -> dict[str, str]:
+    """The update and its memory, for ``train --dry-run``; nothing is loaded.
+
+    Raises:
+        ConfigError: the model's folder does not describe a transformer.
+    """
+    shape = _shape(config.model)
+    if shape is None:
+        update = f"{settings.update.method}; rate and steps depend on the size of the model"
+        return {"update": update, "memory": "not known before the model is downloaded"}
+    defaults = defaults_for(shape.parameters)
+    settings = settings.filled(defaults)
+    tokens = settings.update.micro_batch_tokens or defaults.micro_batch_tokens
+    update = (
+        f"{settings.update.method}, {settings.update.steps} steps an adapter, "
+        f"{settings.shared_steps} while one is shared, rate {settings.update.lr:g}, at most "
+        f"{tokens:,} tokens a forward"
+    )
+    work = _workload(config, settings, shape, tokens)
+    return {"update": update, "memory": str(estimate_memory(shape, work))}
+
+
+def _shape(section: ModelSection) -> ModelShape | None:
+    """The sizes of the model; ``None``: it is still on the hub."""
+    kind = kind_of(section)
+    if kind == "base":
+        from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT
+
+        return ModelShape.of_folder(BASE_AGENT)
+    if kind == "agent":
+        return ModelShape.of_folder(Path(section.name))
+    return None if on_hub(section) else ModelShape.of_folder(model_folder(section.name))
+
+
+def _workload(config: Config, settings: TeamConfig, shape: ModelShape, tokens: int) -> Workload:
+    model, update = config.model, settings.update
+    quantized = model.quantize == "4bit"
+    cast = shape.bfloat16 or quantized if update.autocast is None else update.autocast
+    eager = update.eager_attention
+    return Workload(
+        adapters=len(learned_adapters(config)),
+        rank=settings.rank,
+        layers=None if settings.lora_layers is None else len(settings.lora_layers),
+        micro_batch_tokens=tokens,
+        batch_rows=update.batch_size * (2 if update.method in ("dpo", "ipo") else 1),
+        checkpointing=update.checkpointing,
+        autocast=cast,
+        eager_attention=cast and model.device == "cpu" if eager is None else eager,
+        precision="4bit" if quantized else "bfloat16" if shape.bfloat16 else "float32",
+        prompt_tokens=_SCREEN_TOKENS[_prompt_format(model)],
+        rows=min(_ROWS, settings.concurrency * config.team.agents),
+    )
+
+
+def _prompt_format(section: ModelSection) -> str:
+    """The prompt format; empty: the embedded agent's own."""
+    if kind_of(section) != "local":
+        return ""
+    places = [Path(section.adapters)] if section.adapters else []
+    places += sorted(Path(section.adapters).glob("*")) if section.adapters else []
+    places.append(model_folder(section.name))
+    known = [read_metadata(place).prompt_format for place in places if os.path.isdir(place)]
+    return next(filter(None, (section.prompt_format, *known)), "json")

@@ -1,0 +1,143 @@
+"""Who assigns credit in a training run, who judges single actions, and who writes mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from swarm_ui.adapter_metadata import read_metadata
+from swarm_ui.credit import CreditAssigner
+from swarm_ui.errors import ConfigError, MissingExtra
+from swarm_ui.experiment.config import Config, CriticSection, Finding, ModelSection
+from swarm_ui.experiment.environments import spec_of
+from swarm_ui.experiment.models import kind_of, open_model
+from swarm_ui.model import ChatModel
+from swarm_ui.optim.preferences.adversary import Adversary, LLMAdversary
+from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
+
+_BY_MODEL = ("llm", "learned")
+"""Kinds of critics that ask a model."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRoles:
+    """The roles beside the agents in a training run."""
+
+    critic: CreditAssigner | None = None
+    """``None``: the outcome is the credit of every message."""
+    judge: CreditAssigner | None = None
+    """``None``: the critic judges single actions; without both, nobody does."""
+    adversary: Adversary | None = None
+
+
+def critic_kind(config: Config) -> str:
+    """``scripted``, ``llm``, ``learned`` or ``outcome``, after the default is filled in."""
+    if config.critic.kind:
+        return config.critic.kind
+    return "scripted" if spec_of(config.environment.name).critic is not None else "outcome"
+
+
+def describe_credit(config: Config) -> str:
+    """A description of the source of the credit."""
+    section = config.critic
+    return {
+        "scripted": "scripted critic",
+        "outcome": "outcome of the episode",
+        "llm": f"critic: {section.model or 'the agents’ own model'}",
+        "learned": f"learned critic in '{section.model}'",
+    }[critic_kind(config)]
+
+
+def critic_findings(config: Config) -> Iterator[Finding]:
+    """Mistakes in the choice of the critic."""
+    section, at = config.critic, ("critic", "kind")
+    kinds = {critic_kind(config), section.judge}
+    if "scripted" in kinds and spec_of(config.environment.name).critic is None:
+        yield at, (f"'{config.environment.name}' has no scripted critic; expected llm, learned or "
+                   "outcome")  # fmt: skip
+    if "learned" in kinds:
+        if not section.model:
+            yield at, "a learned critic needs --critic-model FOLDER, the folder of its adapter"
+        elif not (Path(section.model) / "adapter_config.json").is_file():
+            yield ("critic", "model"), (f"no learned critic in '{section.model}': expected the "
+                                        "folder that the training of a critic wrote")  # fmt: skip
+        if section.adversary == "llm":
+            yield ("critic", "adversary"), ("the model of a learned critic writes no actions; "
+                                            "expected scripted or none")  # fmt: skip
+    elif section.model or section.url:
+        if "llm" not in kinds and section.adversary != "llm":
+            yield ("critic", "model"), "nobody asks this model: give --critic llm as well"
+        else:
+            try:
+                kind_of(_model_section(section))
+            except ConfigError as error:
+                yield ("critic", "model"), str(error)
+
+
+@asynccontextmanager
+async def open_critics(config: Config, model: Any) -> AsyncIterator[TrainingRoles]:
+    """The critic, the judge and the adversary of a training run, with the models that they ask.
+
+    Args:
+        config: the settings, which were checked with :func:`critic_findings`.
+        model: the agents' own model, which a critic of the kind ``llm`` asks if no other is named.
+
+    Raises:
+        ConfigError: a model or the folder of a critic cannot be loaded.
+        ModelError: an endpoint does not answer.
+    """
+    section = config.critic
+    async with AsyncExitStack() as opened:
+        made: dict[str, CreditAssigner | None] = {"outcome": None, "none": None, "": None}
+        other: ChatModel | None = None
+        wanted = {critic_kind(config), section.judge}
+        if "llm" in wanted or section.adversary == "llm":
+            other = model
+            if section.model or section.url:
+                other = await opened.enter_async_context(open_model(_model_section(section)))
+        for kind in wanted - made.keys():
+            if kind == "scripted":
+                make = spec_of(config.environment.name).critic
+                made[kind] = make(config.environment.seed) if make else None
+            elif kind == "llm":
+                made[kind] = _llm_critic(other)
+            else:
+                base = read_metadata(Path(section.model)).base_model
+                own = ModelSection(name=base, device=config.model.device)
+                asked = await opened.enter_async_context(open_model(own))
+                made[kind] = _learned_critic(asked, Path(section.model))
+        adversaries: dict[str, Adversary | None] = {"scripted": ScriptedAdversary(), "none": None}
+        if section.adversary == "llm" and other is not None:
+            adversaries["llm"] = LLMAdversary(other)
+        yield TrainingRoles(
+            made[critic_kind(config)], made[section.judge], adversaries[section.adversary]
+        )
+
+
+def _model_section(section: CriticSection) -> ModelSection:
+    return ModelSection(name=section.model or "base", url=section.url, key_env=section.key_env)
+
+
+def model_sections(config: Config) -> list[ModelSection]:
+    """The models that critic and adversary ask, apart from the agents' own."""
+    section = config.critic
+    named = bool(section.model or section.url)
+    asks = "llm" in (section.kind, section.judge, section.adversary)
+    return [_model_section(section)] if named and asks else []
+
+
+def _llm_critic(model: Any) -> CreditAssigner:
+    from swarm_ui.optim.credit.assigners.llm_critic import LLMCritic
+
+    return LLMCritic(model)
+
+
+def _learned_critic(model: Any, folder: Path) -> CreditAssigner:
+    try:
+        from swarm_ui.optim.credit.assigners.learned_critic import learned_critic
+    except ImportError as error:
+        raise MissingExtra("train", "a learned critic", error.name or "torch") from error
+    return learned_critic(model, folder)

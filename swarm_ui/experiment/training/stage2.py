@@ -1,0 +1,260 @@
+"""Training of a team (stage 2), and the files it saves in the run."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable, Sequence, Set
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from swarm_ui.credit import CreditAssigner
+from swarm_ui.experiment.progress import Bar
+from swarm_ui.experiment.results import Cost
+from swarm_ui.experiment.settings import Settings
+from swarm_ui.experiment.teams import LEARNED_EDGES, agent_names, rollout_arm
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.graph.topology import Edge, random_dag
+from swarm_ui.node import derive
+from swarm_ui.nodes.models.tiny_agent.vocabulary import KNOWN_WORDS
+from swarm_ui.optim.callbacks import Callbacks
+from swarm_ui.optim.collector import SampleJobs
+from swarm_ui.optim.config import TeamConfig
+from swarm_ui.optim.edges.files import save_edges
+from swarm_ui.optim.metrics import IterationMetrics
+from swarm_ui.optim.preferences.adversary import Adversary
+from swarm_ui.optim.preferences.pairs import PreferencePair
+from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
+from swarm_ui.optim.rollout_supervisor import Critics
+from swarm_ui.optim.stage1.synthesis.curriculum import Rehearsal
+from swarm_ui.optim.trainer import TeamResult, TeamTrainer
+from swarm_ui.optim.training_progress import Progress
+from swarm_ui.optim.update.adapter_trainer import UpdateConfig
+from swarm_ui.optim.update.team_update import Rehearse
+from swarm_ui.prompts import format_named
+from swarm_ui.report import credit_map
+from swarm_ui.rollout.pool import MakeEnvironment
+from swarm_ui.storage.run_directory import RunDirectory, write_atomic
+from swarm_ui.trace.records import Episode
+
+_UPDATE_SHARE = 0.5
+"""Share of an iteration that the progress bar shows after the rollouts."""
+_KEPT_FAILED, _KEPT_SOLVED = 4, 2
+"""Number of complete episodes kept of each iteration."""
+
+
+class TrainingEnvironment(NamedTuple):
+    """The environment in which a team learns."""
+
+    make_environment: MakeEnvironment
+    sample_jobs: SampleJobs
+    critic: CreditAssigner | None
+    """``None``: the outcome is the credit of every agent."""
+    concurrency: int
+    judge: CreditAssigner | None = None
+    """Says which single actions are right; ``None``: the critic."""
+    adversary: Adversary | None = ScriptedAdversary()
+    """Writes mistakes; ``None``: only real ones are rejected."""
+
+
+class TrainedTeam(NamedTuple):
+    """The results of stage 2, in addition to the adapters in the run directory."""
+
+    history: tuple[IterationMetrics, ...]
+    edges: tuple[Edge, ...]
+    """The graph that the trained team is tested on."""
+    edges_label: str
+
+
+async def train(
+    run: RunDirectory,
+    model: Any,
+    graph: CollabGraph,
+    environment: TrainingEnvironment,
+    config: TeamConfig,
+    bar: Bar,
+    *,
+    keep_adapters: bool = False,
+    warn: Callable[[str], None] | None = None,
+    acting: Any = None,
+) -> TeamResult:
+    """Start or continue the training of a team. It can be interrupted at any time (checkpoints).
+
+    Args:
+        run: stores checkpoints, metrics, a sample of the episodes, adapters and edges.
+        model: holds and trains the adapters.
+        graph: the team in rollouts, whose agents ask ``acting``.
+        bar: counts iterations.
+        keep_adapters: keep the adapters after each iteration, for a learning curve.
+        warn: called with warnings of the trainer; default: they are printed above the bar.
+        acting: answers with the adapters of ``model``; ``None``: ``model`` itself.
+    """
+    recorder = _Recorder(run, model, bar, keep_adapters, model if acting is None else acting)
+    trainer = TeamTrainer(
+        model,
+        graph,
+        environment.make_environment,
+        environment.sample_jobs,
+        config=config,
+        critic=Critics(environment.critic, environment.judge),
+        adversary=environment.adversary,
+        rehearse=_rehearsal(model),
+        folder=run.path,
+        callbacks=Callbacks(
+            on_progress=recorder.progress,
+            on_episodes=recorder.episodes,
+            on_warning=warn or bar.say,
+        ),
+    )
+    result = await trainer.run(resume=True)
+    model.save_adapters(run.adapters)
+    save_edges(result.edges, run.path / LEARNED_EDGES)
+    return result
+
+
+def team_config(settings: Settings, concurrency: int) -> TeamConfig:
+    """The demo's settings converted to settings of the trainer."""
+    return TeamConfig(
+        iterations=settings.iterations,
+        shared_iterations=min(settings.shared_iterations, settings.iterations),
+        episodes=settings.episodes,
+        concurrency=concurrency,
+        edges=settings.edges,
+        density=settings.density,
+        graphs=4 if settings.edges == "learned" else 1,
+        update=UpdateConfig(method=settings.method, steps=settings.steps, lr=settings.lr),
+        rehearsal=settings.rehearsal,
+        shared_steps=settings.shared_steps,
+        seed=settings.seed,
+    )
+
+
+async def train_team(
+    settings: Settings, run: RunDirectory, model: Any, environment: TrainingEnvironment, bar: Bar
+) -> TrainedTeam:
+    """Train the team of the demo's settings, and choose the graph to test it on."""
+    own = fixed_graph(settings)
+    result = await train(
+        run,
+        model,
+        rollout_arm(settings, own).graph(model),
+        environment,
+        team_config(settings, environment.concurrency),
+        bar,
+        keep_adapters=True,
+    )
+    edges, label = _tested_graph(settings, result, own)
+    played = [[list(graph.edges) for graph in metrics.graphs] for metrics in result.history]
+    document = {"iterations": played, "tested": {"graph": label, "edges": list(edges)}}
+    write_atomic(run.edges / "edges.json", json.dumps(document, indent=1) + "\n")
+    return TrainedTeam(result.history, edges, label)
+
+
+def fixed_graph(settings: Settings) -> tuple[Edge, ...]:
+    """The DAG of a team whose edges do not change."""
+    draws = random.Random(derive(settings.seed, "team"))
+    return random_dag(agent_names(settings.agents), settings.density, draws)
+
+
+def unseen_graph(settings: Settings, seen: Set[frozenset[Edge]]) -> tuple[Edge, ...] | None:
+    """A random DAG that is not in ``seen``; ``None``: all may be (two agents have three DAGs)."""
+    draws = random.Random(derive(settings.seed, "unseen"))
+    for _ in range(1000):
+        edges = random_dag(agent_names(settings.agents), settings.density, draws)
+        if edges and frozenset(edges) not in seen:
+            return edges
+    return None
+
+
+def rollout_cost(run: RunDirectory, history: Sequence[IterationMetrics]) -> Cost:
+    """What the rollouts of stage 2 cost."""
+    lines = {line["iteration"]: line for line in run.metrics() if line.get("kind") == "rollouts"}
+    return Cost.total(
+        msgspec.convert({**lines[at.iteration], "seconds": at.rollout_seconds}, Cost)
+        for at in history
+        if at.iteration in lines
+    )
+
+
+def adapters_after(run: RunDirectory, iteration: int) -> Path:
+    """Folder of the adapters after a number of iterations, for the learning curve."""
+    return run.path / "checkpoints" / "adapters" / f"after-{iteration:04d}"
+
+
+def _rehearsal(model: Any) -> Rehearse:
+    """Stage-1 samples on invented screens, with replies in the prompt format of the model."""
+    start = next(iter(model.adapters), None)  # an adapter may have a format of its own
+    form = format_named(model.format_of(start) or "json")
+    draw = Rehearsal(KNOWN_WORDS)
+
+    def rehearse(count: int, rng: random.Random) -> list[PreferencePair]:
+        return [
+            msgspec.structs.replace(
+                pair,
+                chosen_text=form.write(pair.chosen, pair.decision.observation),
+                prompt_format=form.name,
+            )
+            for pair in draw(count, rng)
+        ]
+
+    return rehearse
+
+
+class _Recorder:
+    """A listener of the trainer: updates the bar, and saves samples, costs and adapters."""
+
+    def __init__(
+        self, run: RunDirectory, model: Any, bar: Bar, keep_adapters: bool, acting: Any
+    ) -> None:
+        self._run, self._model, self._bar, self._acting = run, model, bar, acting
+        self._keep_adapters = keep_adapters
+        self._before = Cost.of_model(acting)
+
+    def progress(self, at: Progress) -> None:
+        done = float(at.iteration)
+        note = f"iteration {at.iteration + 1} of {at.iterations}"
+        share = at.done / at.total if at.total else 1.0
+        if at.phase == "rollout":
+            done, note = done + _UPDATE_SHARE * share, f"{note}: episode {at.done}/{at.total}"
+        elif at.phase == "update":
+            done += _UPDATE_SHARE + (1.0 - _UPDATE_SHARE) * share
+            note = f"{note}: training, adapter {min(at.done + 1, at.total)}/{at.total}"
+        elif at.phase == "iteration":
+            if self._keep_adapters:
+                folder = adapters_after(self._run, at.iteration)
+                shutil.rmtree(folder, ignore_errors=True)
+                self._model.save_adapters(folder)
+            note = f"iteration {at.iteration} of {at.iterations} done"
+        else:
+            done += 1.0
+        self._bar.update(done, note)
+
+    def episodes(self, iteration: int, episodes: Sequence[Episode]) -> None:
+        cost = Cost.of_model(self._acting, self._before)
+        cost.decisions = sum(len(e.steps) for e in episodes)
+        self._before = Cost.of_model(self._acting)
+        line = {name: getattr(cost, name) for name in Cost.__struct_fields__ if name != "seconds"}
+        self._run.log({"kind": "rollouts", "iteration": iteration, **line})
+        found = credit_map(tuple(episodes))
+        if found is not None:
+            self._run.log({"kind": "credit", "iteration": iteration, "agents": found.columns,
+                           "values": found.values})  # fmt: skip
+        failed = [e for e in episodes if not e.success][:_KEPT_FAILED]
+        solved = [e for e in episodes if e.success][:_KEPT_SOLVED]
+        self._run.write_episodes(f"train-{iteration:03d}", [*failed, *solved])
+
+
+def _tested_graph(
+    settings: Settings, result: TeamResult, own: Sequence[Edge]
+) -> tuple[tuple[Edge, ...], str]:
+    """The graph to test the trained team on, and its name in tables."""
+    if settings.edges == "fixed":
+        return tuple(own), "own DAG"
+    if settings.edges == "learned":
+        return result.edges.mode().edges, "learned DAG"
+    seen = {frozenset(graph.edges) for metrics in result.history for graph in metrics.graphs}
+    edges = unseen_graph(settings, seen)
+    return (tuple(own), "a DAG") if edges is None else (edges, "unseen DAG")

@@ -1,0 +1,78 @@
+"""``train --actor URL --learner FOLDER``: a server acts, this process learns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from cli_world import Shell, shell  # noqa: F401
+from vllm_stand_in import StandIn
+
+from swarm_ui.model import ChatMessage, Request
+from swarm_ui.trace.jsonl import read_jsonl
+
+pytest.importorskip("peft")
+
+_SMALL = (
+    "--iterations 2 --rollouts 2 --agents 2 --rounds 1 --set train.shared_iterations=1 "
+    "--set train.shared_steps=1 --set train.update.steps=1 --set train.update.batch_size=2 "
+    "--set train.rank=2 --set train.max_steps=2 --set train.guide=0.0"
+)
+
+
+@pytest.fixture(scope="module")
+def learner(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny language model with room for the prompts of the phone."""
+    from tiny_causal import network, tokenizer
+
+    folder, words = tmp_path_factory.mktemp("model"), tokenizer()
+    model = network("llama", len(words))
+    model.config.max_position_embeddings = 16_384
+    model.save_pretrained(folder)
+    words.save_pretrained(folder)
+    return folder
+
+
+def test_the_server_acts_with_what_is_learned_here(shell: Shell, learner: Path) -> None:  # noqa: F811
+    from swarm_ui.nodes import CausalModel
+
+    reader = CausalModel.from_pretrained(learner)
+
+    def tokens(turns: Sequence[Mapping[str, str]]) -> list[int]:
+        chat = tuple(ChatMessage(role="user", content=turn["content"]) for turn in turns)
+        return reader.prompt(Request(chat=chat)).ids
+
+    with StandIn("served", tokens=tokens) as server:
+        line = f"train phone --actor {server.address}/v1 --learner {learner} {_SMALL}"
+        done = shell(f"{line} --out t --json")
+        assert done.code == 0, done.err
+        assert server.adapters == {}
+        resumed = shell("train --resume t")
+        assert resumed.code == 2 and f"connect to {server.address}/v1" in resumed.err
+        again = shell("train --resume t --trust --json")
+        assert again.code == 0 and again.json["iterations"] == done.json["iterations"]
+    episodes = read_jsonl(shell.folder / "t/traces/train-001.jsonl")
+    spoken = {c.adapter for e in episodes for s in e.steps for c in s.trace.calls if c.adapter}
+    assert {name.partition("@")[0] for name in spoken} == {"agent_0", "agent_1"}
+    assert {name.replace("@", "-v") for name in spoken} <= set(server.asked)
+    lines = (shell.folder / "t/metrics.jsonl").read_text().splitlines()
+    costs = [json.loads(line) for line in lines]
+    assert all(line["calls"] > 0 for line in costs if line["kind"] == "rollouts")
+
+
+def test_what_cannot_act_or_learn_is_one_clear_line(shell: Shell, learner: Path) -> None:  # noqa: F811
+    base = shell("train phone --actor http://127.0.0.1:9/v1 --dry-run")
+    assert base.code == 2 and "--actor: 'base' cannot learn what a server acts with" in base.err
+    acting = shell("run phone --set model.actor=http://127.0.0.1:9/v1 --dry-run")
+    assert acting.code == 2 and "an actor is for training" in acting.err
+    with StandIn("served", tokens=lambda turns: [1]) as server:
+        line = f"train phone --actor {server.address}/v1 --learner {learner} {_SMALL}"
+        other = shell(f"{line} --out a")
+        assert other.code == 2 and "the same model and chat template" in " ".join(other.err.split())
+        named = shell(f"{line} --set model.actor_name=another --out b")
+        assert named.code == 2 and "expected 'another' at" in " ".join(named.err.split())
+    gone = shell(f"{line} --out c")
+    assert gone.code != 0 and "no connection" in " ".join(gone.err.split())
+    assert not (shell.folder / "c").exists()

@@ -1,0 +1,217 @@
+"""``swarm-ui synthesize``, ``finetune`` and ``export`` of a corpus."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+from pathlib import Path
+
+import pytest
+from cli_world import LAMP, Shell, shell  # noqa: F401
+
+from swarm_ui.environments.phone import PhoneEnvironment
+from swarm_ui.environments.play.session import PlaySession
+from swarm_ui.experiment.environments import ENVIRONMENTS
+from swarm_ui.experiment.stage1 import synthesis
+from swarm_ui.optim.stage1 import HeldOut
+from swarm_ui.optim.stage1.corpus.store import Corpus
+
+FEW = "--set synthesize.questions=2 --set synthesize.instructions=2 --set synthesize.screens=2"
+
+
+def small(shell: Shell, folder: str = "c", more: str = "") -> None:  # noqa: F811
+    done = shell(f"synthesize phone -n 3 --prompt-format compact {FEW} {more} -o {folder} --json")
+    assert done.code == 0, done.err
+
+
+def samples(folder: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (folder / "samples.jsonl").read_text().splitlines()]
+
+
+# -- synthesize -------------------------------------------------------------------------------
+
+
+def test_a_corpus_by_command_and_its_continuation(shell: Shell) -> None:  # noqa: F811
+    small(shell, "whole")
+    done = shell(f"synthesize phone -n 2 --prompt-format compact {FEW} -o part --json")
+    assert done.json["walks"] == 2
+    small(shell, "part")
+    assert samples(shell.folder / "part") == samples(shell.folder / "whole")
+    made = samples(shell.folder / "whole")
+    assert {sample["prompt_format"] for sample in made} == {"compact"}
+    assert {sample["level"] for sample in made} == {1, 2, 3}
+    other = shell(f"synthesize phone -n 3 {FEW} -o whole")
+    assert other.code == 2 and "prompt_format 'compact', now 'json'" in other.err
+
+
+def test_levels_reasons_and_other_settings(shell: Shell) -> None:  # noqa: F811
+    small(shell, "c", "--levels 3 --reasons")
+    made = samples(shell.folder / "c")
+    assert {sample["level"] for sample in made} == {3}
+    assert all("\n" in str(sample["response"]) for sample in made)
+    done = shell("synthesize phone -o d --levels 1,5 --set synthesize.foo=3")
+    assert done.code == 2 and "[synthesize] has no setting 'foo'" in done.err
+    assert "must be some of 1, 2 and 3" in done.err
+    assert "expected numbers" in shell("synthesize phone -o d --levels one").err
+
+
+def test_a_dry_run_writes_nothing(shell: Shell) -> None:  # noqa: F811
+    done = shell("synthesize phone -n 8 --dry-run --json --agent some:model --critic none")
+    assert done.code == 0 and done.json["walks"] == 8 and done.json["calls"] > 8
+    assert done.json["model_seconds"] == 2.0 * done.json["calls"]
+    assert sorted(path.name for path in shell.folder.iterdir()) == [
+        "mixed.txt", "right.txt", "wrong.txt"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("phone", "name the folder of the corpus with --out"),
+        ("fridge -o d", "or a source of demonstrations: screens, demonstrations"),
+        ("autowebbench --data x -o d", "has only tests: nothing may be learned from it"),
+        ("demonstrations -o d", "needs your recordings: --data FILE"),
+        ("phone --task recipes-star -o d", "would leak a test split into training"),
+        ("phone --adversary none -o d", "only the critic can be left out"),
+        ("phone --agent base -o d", "reads screens only"),
+        ("phone --agent nobody -o d", "no model 'nobody'"),
+        (f"{LAMP} -o d", "cannot solve its own tasks"),
+    ],
+)
+def test_what_cannot_be_made(shell: Shell, line: str, said: str) -> None:  # noqa: F811
+    done = shell(f"synthesize {line}")
+    assert done.code == 2 and said in " ".join(done.err.split()), done.err
+
+
+def test_what_a_person_played_becomes_a_corpus(shell: Shell) -> None:  # noqa: F811
+    async def play(name: str, seed: int) -> None:
+        phone = PhoneEnvironment()
+        session = PlaySession(phone, shell.folder / name, "person")
+        await session.begin("contacts-add", seed)
+        while not session.ended:
+            await session.act(phone.expert())
+
+    asyncio.run(play("mine.jsonl", 7))
+    done = shell("synthesize demonstrations --data mine.jsonl --levels 3 -o c --json")
+    assert done.code == 0 and done.json["samples"]["level 3"] >= 3
+    asyncio.run(play("test.jsonl", 20_000_007))
+    leak = shell("synthesize demonstrations --data test.jsonl -o d")
+    assert leak.code == 2 and "seed 20000007 is held out" in leak.err
+    assert not (shell.folder / "d").exists()
+
+
+def test_invented_screens_become_a_corpus(shell: Shell) -> None:  # noqa: F811
+    done = shell("synthesize screens -n 6 --task pages -o c --json")
+    assert done.code == 0 and done.json["walks"] == 6
+    origins = {s["origin"]["task"] for s in samples(shell.folder / "c")}  # type: ignore[index]
+    assert origins == {"pages"}
+
+
+def test_every_environment_says_what_is_held_out() -> None:
+    for spec in ENVIRONMENTS.values():
+        rule = spec.held_out_rule()
+        assert isinstance(rule, HeldOut) and rule.seeds
+
+
+def test_a_full_disk_keeps_the_finished_walks(
+    shell: Shell,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    add, walks = Corpus.add, []
+
+    def full(self: Corpus, walked: object) -> object:
+        walks.append(walked)
+        if len(walks) == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return add(self, walked)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Corpus, "add", full)
+        done = shell(f"synthesize phone -n 3 --prompt-format compact {FEW} -o c")
+    assert done.code == 2
+    assert "cannot write 'c': No space left on device; the finished walks are kept" in done.err
+    small(shell)
+    small(shell, "whole")
+    assert samples(shell.folder / "c") == samples(shell.folder / "whole")
+
+
+def test_an_interruption_names_the_way_on(
+    shell: Shell,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Corpus, "add", stop)
+    done = shell("synthesize phone -n 3 -o c")
+    assert done.code == 130 and "go on with: the same command" in done.err
+
+
+def test_a_model_is_opened_once_for_all_its_roles(
+    shell: Shell,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened: list[str] = []
+    before = synthesis.open_model
+
+    def counted(section: synthesis.ModelSection) -> object:
+        opened.append(section.name)
+        return before(section)
+
+    monkeypatch.setattr(synthesis, "open_model", counted)
+    done = shell(f"synthesize {LAMP} -n 2 --model script:right.txt -o c --json")
+    assert done.code == 0, done.err
+    assert opened == ["script:right.txt"] and done.json["successes"] == 2
+
+
+# -- finetune and export ----------------------------------------------------------------------
+
+
+def test_a_corpus_is_exported_and_counted(shell: Shell) -> None:  # noqa: F811
+    small(shell)
+    counts = json.loads(shell("export c counts").out)
+    assert counts["walks"] == 3 and counts["samples"]["level 3"] > 0
+    done = shell("export c sharegpt -o out --json")
+    assert done.code == 0 and done.json["files"][-1] == "out/dataset_info.json"
+    assert "name a folder with --out" in shell("export c trl").err
+    assert "no corpus in 'nowhere'" in shell("export nowhere counts").err
+
+
+def test_a_model_is_fine_tuned_by_command(shell: Shell) -> None:  # noqa: F811
+    pytest.importorskip("trl")
+    from corpus_fakes import tiny_llama
+
+    tiny_llama(shell.folder / "tiny")
+    small(shell)
+    quick = "--set finetune.max_steps=1 --set finetune.batch_size=2 --set finetune.accumulate=1"
+    plan = shell(f"finetune tiny c out {quick} --dry-run --json")
+    assert plan.code == 0, plan.err
+    assert [stage["steps"] for stage in plan.json["stages"]] == [1, 1, 1, 1]
+    assert plan.json["tokens_per_second"] > 0 and not (shell.folder / "out").exists()
+    done = shell(f"finetune tiny c out {quick} --layers 0 --minutes 5 --json")
+    assert done.code == 0, done.err
+    assert done.json["final"] == "out/final" and len(done.json["stages"]) == 4
+    about = json.loads((shell.folder / "out" / "final" / "swarm_ui.json").read_text())
+    assert about["prompt_format"] == "compact" and about["base_model"] == "tiny"
+    again = shell(f"finetune tiny c out {quick} --layers 0 --minutes 6")
+    assert again.code == 2 and "created with another 'config' (minutes '5.0', now" in again.err
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("nowhere c out", "no model 'nowhere'"),
+        ("tiny nowhere out", "no corpus in 'nowhere'"),
+        ("tiny c out --layers some", "expected numbers such as 8-29"),
+        ("tiny c out --minutes 0", "'minutes' must be positive"),
+        ("tiny c out --set finetune.epochs=-1 --set finetune.foo=1", "has no setting 'foo'"),
+        ("tiny", "Missing argument"),
+    ],
+)
+def test_what_cannot_be_fine_tuned(shell: Shell, line: str, said: str) -> None:  # noqa: F811
+    pytest.importorskip("trl")
+    (shell.folder / "tiny").mkdir()
+    (shell.folder / "tiny" / "config.json").write_text("{}")
+    done = shell(f"finetune {line}")
+    assert done.code == 2 and said in " ".join(done.err.split()), done.err

@@ -1,0 +1,177 @@
+"""Recordings of people as demonstrations: what ``play`` writes, and AndroidControl's style."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from swarm_ui.action import Action
+from swarm_ui.environments.contract_check.check import check_environment
+from swarm_ui.environments.phone import PhoneEnvironment
+from swarm_ui.environments.play.session import PlaySession
+from swarm_ui.environments.recorded.android_records import read_android_records
+from swarm_ui.environments.recorded.demonstrations import read_demonstrations
+from swarm_ui.errors import ConfigError, TraceError
+
+
+async def play(path: Path, task: str, seed: int, *, give_up: bool = False) -> PlaySession:
+    phone = PhoneEnvironment()
+    session = PlaySession(phone, path, "person")
+    await session.begin(task, seed)
+    while not session.ended:
+        await session.act(phone.expert())
+        if give_up:
+            session.leave()
+    return session
+
+
+async def test_a_played_episode_is_a_demonstration(tmp_path: Path) -> None:
+    path = tmp_path / "mine.jsonl"
+    await play(path, "notes-create", 3)
+    session = await play(path, "contacts-add", 7)
+    await play(path, "contacts-add", 8, give_up=True)
+    recordings, place, left_out = read_demonstrations(path)
+    assert place == "phone (simulated)" and left_out == 1
+    assert recordings.jobs() == [("notes-create", 3), ("contacts-add", 7)]
+    assert session.episode is not None
+    world = recordings.environment()
+    screen = await world.reset(task="contacts-add", seed=7)
+    for record in session.episode.steps:
+        assert screen.elements == record.trace.observation.elements
+        action = world.expert()
+        assert record.executed is not None and action.key == record.executed.key
+        assert world.grade(action) == 1.0 and world.grade(Action(action_type="wait")) == 0.0
+        step = await world.step(action)
+        screen = step.observation
+    assert step.terminated and step.reward == 1.0
+    with pytest.raises(ConfigError, match="it was demonstrated with seed 7"):
+        await world.reset(task="contacts-add", seed=8)
+
+
+async def test_undone_steps_are_not_demonstrated(tmp_path: Path) -> None:
+    phone, path = PhoneEnvironment(), tmp_path / "mine.jsonl"
+    session = PlaySession(phone, path, "person")
+    await session.begin("contacts-add", 7)
+    await session.act(Action(action_type="navigate_home"))
+    assert session.undo()
+    while not session.ended:
+        await session.act(phone.expert())
+    recordings, _, _ = read_demonstrations(path)
+    ((steps),) = recordings.steps.values()
+    assert all(step.action.action_type != "navigate_home" for step in steps)
+
+
+async def test_demonstrations_keep_the_contract(tmp_path: Path) -> None:
+    await play(tmp_path / "mine.jsonl", "contacts-add", 7)
+    recordings, _, _ = read_demonstrations(tmp_path / "mine.jsonl")
+    report = await check_environment(recordings.environment, seeds=(7,))
+    assert report.ok, report.broken
+
+
+async def test_files_without_demonstrations(tmp_path: Path) -> None:
+    await play(tmp_path / "lost.jsonl", "contacts-add", 7, give_up=True)
+    with pytest.raises(ConfigError, match=r"no solved episode \(1 were not solved\)"):
+        read_demonstrations(tmp_path / "lost.jsonl")
+    with pytest.raises(TraceError, match="nowhere"):
+        read_demonstrations(tmp_path / "nowhere.jsonl")
+    await play(tmp_path / "two.jsonl", "contacts-add", 7)
+    lines = (tmp_path / "two.jsonl").read_text()
+    other = lines.replace("phone (simulated)", "fridge")
+    (tmp_path / "two.jsonl").write_text(lines + other)
+    with pytest.raises(ConfigError, match=r"several environments \(fridge, phone"):
+        read_demonstrations(tmp_path / "two.jsonl")
+
+
+# -- records of Android devices ---------------------------------------------------------------
+
+
+def node(box: tuple[int, int, int, int], **fields: Any) -> dict[str, Any]:
+    names = ("left", "top", "right", "bottom")
+    about = {"package_name": "com.invented.tasks", "is_visible_to_user": True, "is_enabled": True}
+    return {**about, "bounds_in_screen": dict(zip(names, box, strict=True)), **fields}
+
+
+def forest(*nodes: dict[str, Any]) -> dict[str, Any]:
+    return {"windows": [{"tree": {"nodes": list(nodes)}}]}
+
+
+FRAME = node((0, 0, 100, 200), class_name="android.widget.FrameLayout")
+NEW = node((0, 150, 100, 200), text="New", class_name="android.widget.Button", is_clickable=True)
+FIELD = node((0, 0, 100, 50), hint_text="Title", class_name="android.widget.EditText",
+             is_editable=True, is_clickable=True, is_focused=True)  # fmt: skip
+EPISODE: dict[str, Any] = {
+    "episode_id": 12,
+    "goal": "Add the task mop the hall",
+    "actions": [
+        {"action_type": "open_app", "app_name": "Tasks"},
+        {"action_type": "click", "x": 50, "y": 170},
+        {"action_type": "input_text", "text": "mop the hall"},
+        {"action_type": "scroll", "direction": "down"},
+    ],
+    "accessibility_trees": [
+        forest(FRAME), forest(FRAME, NEW), forest(FRAME, FIELD, NEW), forest(FRAME, FIELD),
+        forest(FRAME, {**FIELD, "text": "mop the hall"}),
+    ],
+    "screenshots": ["not read"],
+    "step_instructions": ["not read"],
+}  # fmt: skip
+
+
+def written(path: Path, *episodes: dict[str, Any]) -> Path:
+    path.write_text("".join(json.dumps(episode) + "\n" for episode in episodes))
+    return path
+
+
+def test_actions_are_found_on_their_screens(tmp_path: Path) -> None:
+    found = read_android_records(written(tmp_path / "a.jsonl", EPISODE))
+    assert found.unusable == found.other_splits == 0
+    ((job, steps),) = found.recordings.steps.items()
+    assert job == ("episode-12", 0)
+    assert [step.action.json() for step in steps] == [
+        '{"action_type":"open_app","app_name":"Tasks"}',
+        '{"action_type":"click","target":"New","index":0}',
+        '{"action_type":"input_text","target":"Title","index":0,"text":"mop the hall"}',
+        '{"action_type":"scroll","direction":"down"}',
+        '{"action_type":"status","goal_status":"complete"}',
+    ]
+    last = steps[-1].observation
+    assert [past.action.action_type for past in last.history] == [
+        "open_app", "click", "input_text", "scroll"
+    ]  # fmt: skip
+    assert last.elements[0].value == "mop the hall" and last.app == "tasks"
+
+
+def test_an_action_without_an_element_is_left_out(tmp_path: Path) -> None:
+    lost = {**EPISODE, "actions": [*EPISODE["actions"][:1], {"action_type": "click", "x": 1,
+            "y": 1}, *EPISODE["actions"][2:]]}  # fmt: skip
+    found = read_android_records(written(tmp_path / "a.jsonl", lost))
+    assert found.unusable == 1
+    (steps,) = found.recordings.steps.values()
+    assert [step.action.action_type for step in steps] == [
+        "open_app", "input_text", "scroll", "status"
+    ]  # fmt: skip
+
+
+def test_only_training_episodes_are_read(tmp_path: Path) -> None:
+    test = {**EPISODE, "episode_id": "t", "split": "test"}
+    found = read_android_records(written(tmp_path / "a.jsonl", EPISODE, test))
+    assert found.other_splits == 1 and list(found.recordings.tasks) == ["episode-12"]
+    with pytest.raises(ConfigError, match="no usable episode: 1 of 1 are not of the split"):
+        read_android_records(written(tmp_path / "b.jsonl", test))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"accessibility_trees": []}, "4 actions and 0 accessibility_trees"),
+        ({"actions": [{"action_type": "click"}] * 4}, "record 0: click has no 'x' and 'y'"),
+        ({"actions": [{"action_type": "fly"}] * 4}, "record 0: action 'fly'"),
+        ({"goal": 3}, "record 0: Expected `str`"),
+    ],
+)
+def test_wrong_records_name_themselves(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        read_android_records(written(tmp_path / "a.jsonl", {**EPISODE, **change}))

@@ -1,0 +1,60 @@
+"""Where the weights of a model are loaded, and in how many bits."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import sys
+import types
+from pathlib import Path
+
+import pytest
+from text_models import text_model
+
+from swarm_ui.errors import ConfigError, MissingExtra
+from swarm_ui.experiment.config import ModelSection
+from swarm_ui.experiment.models import model_findings
+from swarm_ui.nodes import CausalModel
+from swarm_ui.nodes.models.transformers.placement import placement
+
+HAS_BITSANDBYTES = importlib.util.find_spec("bitsandbytes") is not None
+
+
+def test_devices_are_left_to_accelerate_only_if_it_is_asked() -> None:
+    assert placement("cpu", "") == placement("cuda:1", "") == {}
+    assert placement("auto", "") == {"device_map": "auto"}
+    with pytest.raises(ConfigError, match="quantize must be '4bit' or empty, got '8bit'"):
+        placement("cpu", "8bit")
+
+
+@pytest.mark.skipif(HAS_BITSANDBYTES, reason="bitsandbytes is installed")
+def test_four_bits_need_an_extra(tmp_path: Path) -> None:
+    with pytest.raises(MissingExtra, match=r"'bitsandbytes'.*swarm-ui\[qlora\]"):
+        CausalModel.from_pretrained(tmp_path, quantize="4bit")
+
+
+def test_four_bits_are_nf4_computed_in_bfloat16(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = types.ModuleType("bitsandbytes")
+    fake.__spec__ = importlib.machinery.ModuleSpec("bitsandbytes", None)
+    monkeypatch.setitem(sys.modules, "bitsandbytes", fake)
+    options = placement("cuda", "4bit")
+    quantized = options["quantization_config"]
+    assert options["device_map"] == {"": "cuda"}
+    assert (quantized.load_in_4bit, quantized.bnb_4bit_quant_type) == (True, "nf4")
+    assert quantized.bnb_4bit_use_double_quant
+    assert str(quantized.bnb_4bit_compute_dtype) == "torch.bfloat16"
+    assert placement("auto", "4bit")["device_map"] == "auto"
+
+
+def test_a_model_spread_by_accelerate_answers_as_before(tmp_path: Path) -> None:
+    model = text_model()
+    model.network.save_pretrained(tmp_path)
+    model.tokenizer.save_pretrained(tmp_path)
+    spread = CausalModel.from_pretrained(tmp_path, device="auto")
+    for name, weight in model.base_weights().items():
+        assert weight.equal(spread.base_weights()[name])
+
+
+def test_only_a_language_model_of_this_process_has_bits_to_choose() -> None:
+    found = dict(model_findings(ModelSection(name="base", quantize="4bit"), 1))
+    assert "leave it out" in found["model", "quantize"]

@@ -1,0 +1,154 @@
+"""Prompts that begin alike are read once, and replies are those of prompts that are read whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+import torch
+from local_models import answers, asking, disturb
+from tiny_causal import network, tokenizer
+
+from swarm_ui.action import Action
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.message import Heard
+from swarm_ui.model import Completion, Decision, Request
+from swarm_ui.nodes import CausalModel
+from swarm_ui.observation import Element, Observation
+
+
+def model(kind: str = "llama", prefix_bytes: int = 2**28, **settings: Any) -> CausalModel:
+    words = tokenizer()
+    settings = {"prompt_format": "compact"} | settings
+    made = CausalModel(network(kind, len(words)), words, prefix_bytes=prefix_bytes, **settings)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        for k in range(2):
+            made.add_adapter(f"agent_{k}", rank=4, alpha=16)
+            disturb(made, f"agent_{k}", k, 0.2)
+    return made
+
+
+def screen(number: int = 0) -> Observation:
+    elements = [
+        Element(index=k, role="button", text=f"entry {(k * 7 + number) % 31} of the list")
+        for k in range(9)
+    ]
+    return Observation(goal=f"open entry {number % 9}", elements=tuple(elements), app="files")
+
+
+def talk(rounds: int) -> list[list[Request]]:
+    """The requests of each round of a decision: two screens, six agents, three adapters."""
+    said = Action(action_type="click", target="entry 7 of the list", index=1)
+    out = []
+    for number in range(rounds):
+        heard = tuple(
+            Heard(sender=f"agent_{k}", round=k, content=said.json(), action=said, own=not k)
+            for k in range(number)
+        )
+        out.append([
+            Request(
+                decision=Decision(observation=screen(k // 6), heard=heard),
+                adapter=(None, "agent_0", "agent_1")[k // 2 % 3],
+                temperature=0.0 if k % 2 else 1.0,
+                seed=k,
+                max_tokens=40,
+            )
+            for k in range(12)
+        ])  # fmt: skip
+    return out
+
+
+class Watched:
+    """Counts the tokens that a network reads."""
+
+    def __init__(self, model: CausalModel, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.tokens = 0
+        inner = model.network.forward
+
+        def forward(*inputs: Any, **named: Any) -> Any:
+            self.tokens += named["input_ids"].numel()
+            return inner(*inputs, **named)
+
+        monkeypatch.setattr(model.network, "forward", forward)
+
+
+def same(one: Sequence[Completion], other: Sequence[Completion]) -> None:
+    assert [c.text for c in one] == [c.text for c in other]
+    assert [c.usage for c in one] == [c.usage for c in other]
+    for a, b in zip(one, other, strict=True):
+        assert a.logprob == pytest.approx(b.logprob, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "form"),
+    [("llama", "compact"), ("llama", "json"), ("gpt2", "compact"), ("mistral", "compact")],
+)
+def test_replies_are_those_of_prompts_read_whole(kind: str, form: str) -> None:
+    whole, shared = model(kind, 0, prompt_format=form), model(kind, prompt_format=form)
+    for asked in [*talk(3), *talk(1)]:  # the last ones are known whole
+        same(answers(whole, asked), answers(shared, asked))
+
+
+def test_a_second_round_reads_the_messages_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = model()
+    first, second = talk(2)
+    watched = Watched(shared, monkeypatch)
+    answers(shared, first)
+    read, watched.tokens = watched.tokens, 0
+    prompts = sum(c.usage.prompt_tokens for c in answers(shared, second))
+    assert watched.tokens < 0.5 * prompts
+    assert read < 0.7 * sum(c.usage.prompt_tokens for c in answers(shared, first))
+
+
+def test_equal_requests_read_one_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = model()
+    watched = Watched(shared, monkeypatch)
+    question = Request(decision=Decision(observation=screen()), temperature=1.0, max_tokens=40)
+    answers(shared, [question])
+    alone, watched.tokens = watched.tokens, 0
+    shared.forget_prompts()
+    four = answers(shared, [msgspec.structs.replace(question, seed=k) for k in range(4)])
+    replies = sum(c.usage.completion_tokens for c in four)
+    assert watched.tokens < alone + 2 * replies
+    assert len({c.text for c in four}) > 1
+
+
+def test_other_weights_share_nothing() -> None:
+    """Adapters, their versions, and a base model that was changed in place."""
+    whole, shared = model(prefix_bytes=0), model()
+    [asked, _] = talk(2)
+    for step in range(3):
+        for each in (whole, shared):
+            if step == 1:
+                disturb(each, "agent_0", 5, 0.3)
+            if step == 2:
+                with torch.no_grad():
+                    each.network.get_input_embeddings().weight.mul_(1.3)  # type: ignore[operator]
+        for name in (None, "agent_0", "agent_1"):
+            same(answers(whole, asking(name, asked)), answers(shared, asking(name, asked)))
+
+
+def test_the_memory_is_bounded() -> None:
+    shared = model()
+    [asked] = talk(1)
+    answers(shared, asked)
+    used = shared._prefixes.size
+    small = model(prefix_bytes=used // 2)
+    seen = []
+    for number in range(5):
+        asked = [
+            Request(decision=Decision(observation=screen(10 * number + k)), max_tokens=40)
+            for k in range(3)
+        ]
+        same(answers(model(prefix_bytes=0), asked), answers(small, asked))
+        seen.append(small._prefixes.size)
+    assert 0 < max(seen) <= used // 2
+
+
+def test_a_team_with_one_adapter_runs_on_shared_prefixes() -> None:
+    graph = CollabGraph.collaborative(3, 2, model=model(), adapters=["agent_0"] * 3)
+    run = graph.run_sync(screen(), seed=0)
+    assert run.action is not None

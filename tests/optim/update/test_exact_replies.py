@@ -1,0 +1,136 @@
+"""What is learned is what was said: whole replies with their reasons, in the agent's own format."""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+from learning_fakes import TinyModel, click, decided, graded, screen
+
+from swarm_ui.model import ChatMessage
+from swarm_ui.optim.preferences import chats
+from swarm_ui.optim.preferences.advantages import scored_replies
+from swarm_ui.optim.preferences.grading import ScoredAction
+from swarm_ui.optim.preferences.pairs import PairConfig, PreferencePair, make_pairs
+from swarm_ui.optim.update.batches import encode_pairs
+from swarm_ui.prompts import FORMATS, transcript
+from swarm_ui.trace.records import Episode, StepRecord
+
+ALL = PairConfig(easy_share=1.0)
+SHUFFLED = {"agent_1": (2, 0, 1)}  # agent_1 sees Help, Save, Back
+SAID = {
+    "agent_0:0": "It asks to save.\nclick Save [0]",
+    "agent_1:0": "Back is safe.\nclick Back [2]",
+}
+
+
+def episode(*steps: StepRecord) -> Episode:
+    return Episode(environment="e", task="t", seed=0, steps=steps, success=True)
+
+
+def made(step: StepRecord, adversary: tuple[ScoredAction, ...] = ()) -> list[PreferencePair]:
+    return make_pairs([episode(step)], random.Random(0), config=ALL, negatives=lambda _: adversary)
+
+
+def talk() -> StepRecord:
+    trace = decided(
+        [[click(0), click(1)]], orders=SHUFFLED, said=SAID, prompt_format="compact"
+    )  # fmt: skip
+    return graded(trace, [[1.0, 0.0]])
+
+
+def test_the_own_side_is_the_exact_reply() -> None:
+    right, corrected = made(talk())
+    assert right.chosen_text == SAID["agent_0:0"]
+    assert corrected.rejected_text == SAID["agent_1:0"]
+    assert {right.prompt_format, corrected.prompt_format} == {"compact"}
+
+
+def test_a_colleagues_side_is_written_in_the_own_view_and_format_with_its_reason() -> None:
+    right, corrected = made(talk())
+    assert right.rejected_text == "Back is safe.\nclick Back [1]"
+    assert corrected.chosen_text == "It asks to save.\nclick Save [1]"
+    for pair in (right, corrected):
+        read = FORMATS["compact"].parse(pair.chosen_text, pair.decision.observation)
+        assert read.key == pair.chosen.key  # type: ignore[union-attr]
+
+
+def test_an_adversarys_side_differs_in_the_action_alone() -> None:
+    trace = decided([[click(0)]], said=SAID, prompt_format="compact")
+    (pair,) = made(graded(trace, [[1.0]]), (ScoredAction(action=click(2), credit=0.0),))
+    assert pair.source == "own > adversary"
+    assert pair.rejected_text == "It asks to save.\nclick Help [2]"
+
+
+def test_json_agents_keep_their_form_and_bare_actions_stay_bare() -> None:
+    said = {"agent_0:0": f"Reason: It asks to save.\nAction: {click(0).json()}"}
+    trace = decided([[click(0), click(1)]], said=said)
+    right, corrected = made(graded(trace, [[1.0, 0.0]]))
+    assert right.chosen_text == said["agent_0:0"]
+    assert right.rejected_text == click(1).json()  # this colleague gave no reason
+    assert corrected.chosen_text == said["agent_0:0"]
+
+
+def test_an_unparsable_reply_is_rejected_by_models_that_can_say_it() -> None:
+    trace = decided([[click(0), None]], said={**SAID, "agent_1:0": "Let me think."})
+    _, corrected = made(graded(trace, [[1.0, 0.0]]))
+    assert (corrected.rejected, corrected.rejected_text) == (None, "Let me think.")
+
+    class Speaks(TinyModel):
+        def encode(self, decision, reply, *, adapter=None):  # type: ignore[no-untyped-def]
+            return [1], [ord(letter) for letter in reply]
+
+    for unparsed, sides in ((True, [2]), (False, [1])):
+        task = encode_pairs(Speaks(), [corrected], both=True, unique=True, unparsed=unparsed)
+        assert [each.sides for each in task] == sides
+    assert bytes(task[0].chosen[1]).decode() == corrected.chosen_text
+
+
+def test_a_failed_call_is_no_reply() -> None:
+    trace = decided([[click(0), None]], errors={"agent_1:0": "timed out"})
+    _, corrected = made(graded(trace, [[1.0, 0.0]]))
+    assert corrected.rejected_text is None
+    assert [r.node for r in scored_replies([episode(graded(trace, [[1.0, 0.0]]))])] == ["agent_0"]
+
+
+def test_scored_replies_are_exact_too() -> None:
+    step = talk()
+    calls = tuple(msgspec.structs.replace(c, sampled=(3, 4)) for c in step.trace.calls)
+    step = msgspec.structs.replace(step, trace=msgspec.structs.replace(step.trace, calls=calls))
+    assert [(r.text, r.sampled) for r in scored_replies([episode(step)])] == [
+        (SAID["agent_0:0"], (3, 4)),
+        (SAID["agent_1:0"], (3, 4)),
+    ]
+
+
+def with_prompts(step: StepRecord, prompt: str) -> StepRecord:
+    calls = tuple(msgspec.structs.replace(call, prompt=prompt) for call in step.trace.calls)
+    return msgspec.structs.replace(step, trace=msgspec.structs.replace(step.trace, calls=calls))
+
+
+def test_an_export_holds_the_prompt_that_was_used_and_the_exact_replies() -> None:
+    read = "<|im_start|>user\nGoal: save it<|im_end|>\n<|im_start|>assistant\n"
+    pair = made(with_prompts(talk(), read))[0]
+    row = chats.pair(pair)
+    assert (row["prompt"], row["chosen"]) == (read, SAID["agent_0:0"])
+    assert row["rejected"] == "Back is safe.\nclick Back [1]"
+
+    sent = (ChatMessage("system", "Be brief."), ChatMessage("user", "Which?"))
+    pair = made(with_prompts(talk(), transcript(sent)))[0]
+    row = chats.pair(pair)
+    assert row["prompt"] == [
+        {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Which?"},
+    ]  # fmt: skip
+    assert row["chosen"] == [{"role": "assistant", "content": SAID["agent_0:0"]}]
+
+
+def test_an_export_can_be_written_anew_for_another_model() -> None:
+    row = chats.pair(made(talk())[0], "json")
+    assert row["chosen"][0]["content"] == (
+        f"Reason: It asks to save.\nAction: {click(0).json()}"
+    )  # fmt: skip
+    assert "You operate the device" in row["prompt"][0]["content"]
+    assert chats.pair(PreferencePair(
+        node="a", decision=decided([[click(0)]], observation=screen()).decision(
+            decided([[click(0)]]).calls[0]), chosen=click(0), rejected=None
+    ))["chosen"] == [{"role": "assistant", "content": click(0).json()}]  # fmt: skip

@@ -1,0 +1,144 @@
+"""The policy gradient learns from exactly the tokens that were sampled."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import msgspec
+import pytest
+import torch
+from local_models import disturb
+from text_models import screen_of, text_model
+
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.nodes import CausalModel
+from swarm_ui.optim.preferences.advantages import ScoredReply, scored_replies
+from swarm_ui.optim.update.adapter_trainer import AdapterTrainer, UpdateConfig
+from swarm_ui.optim.update.batches import encode_pairs, encode_replies, pad
+from swarm_ui.trace.jsonl import read_jsonl, write_jsonl
+from swarm_ui.trace.records import Call, Episode, StepRecord
+
+
+def played(
+    model: CausalModel, temperature: float, runs: int = 6, max_tokens: int = 9
+) -> tuple[list[ScoredReply], list[Call]]:
+    """Replies of two agents with one adapter, every other one praised, and their calls."""
+    graph = CollabGraph.collaborative(
+        2, 2, model=model, adapters=["one", "one"], temperatures=temperature,
+        max_tokens=max_tokens,
+        views="shuffle",
+    )  # fmt: skip
+    steps = []
+    for seed in range(runs):
+        screen = screen_of("Save it " * (seed + 1)).observation
+        trace = asyncio.run(graph.run(screen, seed=seed))
+        credit = ((1.0, 0.0), (0.0, 1.0))
+        steps.append(StepRecord(trace=trace, credit=credit))
+    episode = Episode(environment="e", task="t", seed=0, steps=tuple(steps), success=True)
+    calls = [c for s in steps for c in s.trace.calls if c.node in s.trace.agents]
+    return scored_replies([episode]), calls
+
+
+@pytest.fixture(scope="module")
+def model() -> CausalModel:
+    made = text_model(constrained=False)  # random bytes, which hardly ever are text
+    made.add_adapter("one", rank=4, alpha=8)
+    disturb(made, "one", 0, 0.2)
+    return made
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_the_importance_ratio_is_one_before_the_first_step(
+    model: CausalModel, temperature: float
+) -> None:
+    replies, calls = played(model, temperature)
+    assert len(replies) == len(calls)
+    assert any(reply.sampled for reply in replies)  # those that the text does not give back
+    task = encode_replies(model, replies, unparsed=True, adapter="one")
+    with torch.no_grad(), model.activate("one"):
+        model.module.eval()
+        sums, tokens = model.forward_logprobs(*pad([e.chosen for e in task], model.pad_id))
+    for call, found, count in zip(calls, sums.tolist(), tokens.tolist(), strict=True):
+        assert call.logprob is not None
+        assert found == pytest.approx(call.logprob, abs=1e-4)
+        assert count == call.usage.completion_tokens
+
+
+def test_constrained_replies_have_the_log_probability_of_the_unconstrained_model() -> None:
+    """So the importance ratio is one for them too."""
+    made = text_model(constrained=True)
+    made.add_adapter("one", rank=4, alpha=8)
+    disturb(made, "one", 0, 0.2)
+    replies, calls = played(made, 1.0, runs=3, max_tokens=64)
+    assert all(reply.reply is not None for reply in replies)
+    task = encode_replies(made, replies, adapter="one")
+    with torch.no_grad(), made.activate("one"):
+        made.module.eval()
+        sums, _ = made.forward_logprobs(*pad([e.chosen for e in task], made.pad_id))
+    assert len(replies) > 6
+    for reply, found in zip(replies, sums.tolist(), strict=True):
+        said = [c.logprob for c in calls if (c.node, c.reply) == (reply.node, reply.text)]
+        assert any(found == pytest.approx(value, abs=1e-3) for value in said)
+
+
+def test_sampled_tokens_are_kept_in_traces_only_where_they_are_needed(
+    model: CausalModel, tmp_path
+) -> None:  # type: ignore[no-untyped-def]
+    _, calls = played(model, 1.0)
+    for call in calls:
+        _, again = model.encode(screen_of(), call.reply)
+        expected = call.usage.completion_tokens
+        assert len(call.sampled or again) == expected
+    needed = [call for call in calls if call.sampled]
+    assert needed
+    graph = CollabGraph.collaborative(1, 1, model=model, adapters=["one"], max_tokens=9)
+    trace = asyncio.run(graph.run(screen_of().observation, seed=0))
+    episode = Episode(environment="e", task="t", seed=0, steps=(StepRecord(trace=trace),))
+    write_jsonl(tmp_path / "t.jsonl", [episode])
+    (back,) = read_jsonl(tmp_path / "t.jsonl")
+    assert back == episode
+
+
+def test_a_step_of_the_policy_gradient_moves_what_was_said(model: CausalModel) -> None:
+    replies, _ = played(model, 1.0)
+    lesson = [msgspec.structs.replace(r, advantage=1.0) for r in replies]
+    task = encode_replies(model, lesson, unparsed=True, adapter="one")
+
+    def likelihood() -> float:
+        with torch.no_grad(), model.activate("one"):
+            model.module.eval()
+            rows = [e.chosen for e in task]
+            return float(model.forward_logprobs(*pad(rows, model.pad_id))[0].mean())
+
+    before = likelihood()
+    config = UpdateConfig(method="pg", steps=6, batch_size=8, lr=1e-3, clip=0.5)
+    stats = AdapterTrainer(model, config).fit("one", lesson, random.Random(0))
+    assert stats.pairs == len(replies)
+    assert likelihood() > before + 0.1
+
+
+def test_reasons_are_learned() -> None:
+    """The target used to be the bare action, which trained the messages away."""
+    from swarm_ui.action import Action
+    from swarm_ui.optim.preferences.pairs import PreferencePair
+
+    model = text_model()
+    model.add_adapter("one", rank=4, alpha=8)
+    said = "It is the goal.\nclick Save [0]"
+    action = Action(action_type="click", target="Save", index=0)
+    pair = PreferencePair(
+        node="agent_0", decision=screen_of(), chosen=action, rejected=None, chosen_text=said,
+        prompt_format="compact",
+    )  # fmt: skip
+    ((_, reply), _, _) = encode_pairs(model, [pair], both=True, unique=True)[0]
+    assert model.tokenizer.decode(reply) == f"{said}</s>"
+
+
+def test_an_adapters_own_format_is_learned_in() -> None:
+    model = text_model(prompt_format="compact", context=4096)
+    model.add_adapter("one", rank=4, alpha=8)
+    model.prompt_format = "json"
+    short, _ = model.encode(screen_of(), "click Save [0]", adapter="one")
+    long, _ = model.encode(screen_of(), "click Save [0]")
+    assert len(short) < len(long) / 3

@@ -1,0 +1,36 @@
+"""Where the slow tests find vLLM's environment and SmolLM2; they skip where there is none."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from benchmarks.vllm_server.environment import default_folder, interpreter, is_built
+
+ROOT = Path(__file__).resolve().parents[2]
+PYTHON, MODEL = "SWARM_UI_VLLM_PYTHON", "SWARM_UI_SMOLLM2"
+
+
+def vllm_python() -> Path:
+    """An interpreter with vLLM: the one that the variable names, or that of the environment that
+    ``benchmarks/vllm_server/environment.py`` builds."""
+    given = os.environ.get(PYTHON)
+    if given:
+        if not Path(given).is_file():
+            pytest.fail(f"{PYTHON} must name a Python interpreter, got {given!r}")
+        return Path(given)
+    if not is_built(default_folder()):
+        pytest.skip("no vLLM: python benchmarks/vllm_server/environment.py builds it (3.5 GB)")
+    return interpreter(default_folder())
+
+
+def smollm2() -> Path:
+    """The folder of SmolLM2 as transformers saves it."""
+    given = os.environ.get(MODEL)
+    if not given:
+        pytest.skip(f"no SmolLM2: {MODEL} must name its folder")
+    if not (Path(given) / "config.json").is_file():
+        pytest.fail(f"{MODEL} must name the folder of a model, got {given!r}")
+    return Path(given)
