@@ -36,8 +36,8 @@ CONFIG = TeamConfig(
     edges="fixed", guide=0.0, rank=4, alpha=8, patience=1500.0,
     update=UpdateConfig(method="rft", steps=2, batch_size=2, lr=1e-3),
 )  # fmt: skip
-CRITIC = ScriptedCritic(PhoneEnvironment, flips=0.5)
-"""It errs half of the time, so that there is something to learn from agents that know nothing."""
+CRITIC = ScriptedCritic(PhoneEnvironment, flips=1.0)
+"""It is always wrong, so that there is something to learn from agents that know nothing."""
 CHAT = (ChatMessage(role="user", content="Name the capital of France."),)
 
 
@@ -109,7 +109,7 @@ async def test_a_server_acts_while_this_process_learns(
 
     episodes, warned = list[list[Episode]](), list[str]()
     killed = asyncio.create_task(kill(server, model, episodes))
-    team = CollabGraph.collaborative(2, 1, model=model, edges=[], adapters=AGENTS, max_tokens=16)
+    team = CollabGraph.collaborative(2, 1, model=model, edges=[], adapters=AGENTS, max_tokens=24)
     trainer = TeamTrainer(
         learner, team, PhoneEnvironment, sample_jobs, config=CONFIG,
         critic=CRITIC, adversary=ScriptedAdversary(),
