@@ -46,3 +46,10 @@ def test_a_limit_of_prompts_is_for_language_models(tmp_path: Path) -> None:
     assert isinstance(model, CausalModel) and model.prompt_tokens == 50
     [(where, problem)] = model_findings(ModelSection(prompt_tokens=50), 1)
     assert where == ("model", "prompt_tokens") and "'base' is no language model" in problem
+
+
+def test_no_server_acts_for_a_model_that_sees(tmp_path: Path) -> None:
+    folder = str(save_llama(tmp_path))
+    section = ModelSection(name=folder, vision=True, actor="http://127.0.0.1:9/v1")
+    [(where, problem)] = model_findings(section, 1)
+    assert where == ("model", "actor") and "a server cannot act for a vision-language" in problem

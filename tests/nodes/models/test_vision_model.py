@@ -147,13 +147,13 @@ async def test_replies_with_a_screenshot_can_be_weighed(kind: str) -> None:
     for request, weights in zip(asked, found, strict=True):
         ids = torch.tensor([model._read(request).ids])
         wanted = [model._tokens(option)[0] for option in options]
-        with model.routed([request.adapter]) as network, torch.inference_mode():
+        with model.routed(["agent_0@1"]) as network, torch.inference_mode():
             logits = network(input_ids=ids, use_cache=False).logits[0, -1, wanted]
         assert list(weights) == pytest.approx(logits.double().softmax(0).tolist(), abs=1e-4)
 
 
 @every
-async def test_a_reply_in_the_compact_format_is_an_action_of_the_screen(kind: str) -> None:
+def test_a_reply_in_the_compact_format_is_an_action_of_the_screen(kind: str) -> None:
     model = with_adapters(opened(kind, prompt_format="compact"))
     asked = [Request(decision=shown(k), adapter="agent_1", max_tokens=24) for k in range(2)]
     form = format_named("compact")
