@@ -47,6 +47,8 @@ adapters = ""             # RUN/adapters of a trained team; the folder of one ad
                           # "served": the endpoint has them
 prompt_format = ""        # json, compact; empty: the adapter's, or else the model's own
 # prompt_tokens = 4000    # longer prompts are shortened; default: what the context leaves
+actor = ""                # of train: a vLLM server that acts with the adapters while they learn
+actor_name = ""           # the name that it serves; empty: that of its only base model
 device = "cpu"            # of a folder's model; "auto": all devices
 quantize = ""             # "4bit": a folder's model in 4 bits, for training on one GPU
 # max_calls = 1000        # the budget: requests, and tokens
