@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from swarm_ui.nodes.models.openai.settings import ChatOptions, RateLimits, RetryPolicy
     from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
     from swarm_ui.nodes.models.transformers.causal_model import CausalModel
+    from swarm_ui.nodes.models.transformers.vision_model import VisionModel
     from swarm_ui.nodes.models.vllm.vllm_model import VLLMModel
 
 __all__ = [
     "BASE_AGENT", "ActorModel", "AgentNode", "CausalModel", "ChatOptions", "FunctionNode",
     "LocalModel", "MajorityVote", "OpenAIModel", "ProbabilityVote", "RateLimits", "RetryPolicy",
-    "ScriptedModel", "VLLMModel", "function_node",
+    "ScriptedModel", "VLLMModel", "VisionModel", "function_node",
 ]  # fmt: skip
 
 _LAZY = {
@@ -37,6 +38,7 @@ _LAZY = {
     "OpenAIModel": "openai.model",
     "RateLimits": "openai.settings",
     "RetryPolicy": "openai.settings",
+    "VisionModel": "transformers.vision_model",
     "VLLMModel": "vllm.vllm_model",
 }
 

@@ -102,6 +102,7 @@ class AgentNode:
             temperature=request.temperature,
             seed=request.seed,
             prompt_format=completion.prompt_format,
+            dropped=completion.dropped,
             sampled=completion.sampled,
         )
 

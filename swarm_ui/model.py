@@ -26,6 +26,17 @@ class ChatMessage(msgspec.Struct, frozen=True, omit_defaults=True):
     """Pictures that go with the text, each a PNG file; only for models that can see."""
 
 
+class Dropped(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a prompt leaves out of a decision, because a model reads a limited number of tokens."""
+
+    history: int = 0
+    """Number of the oldest past actions."""
+    reasons: tuple[int, ...] = ()
+    """Positions in :attr:`Decision.heard` of messages that are shown without their reason."""
+    elements: tuple[int, ...] = ()
+    """Indices of elements, as the agent numbers them. The others keep theirs."""
+
+
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """The input of one agent: its view of the screen and the messages it received."""
 
@@ -36,6 +47,9 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     partial: bool = False
     """Whether the agent sees only a part of the screen. It may then abstain, and other agents may
     refer to hidden elements, which have numbers after those of the visible ones."""
+    dropped: Dropped | None = None
+    """What the prompt leaves out; ``None``: the model decides. In a decision of a trace it is what
+    was left out, so that the same prompt is written again."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +88,8 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
     """Adapter and version that answered, ``"agent_2@7"``."""
     prompt_format: str = "json"
     """The format of the text, see :mod:`swarm_ui.prompts`."""
+    dropped: Dropped | None = None
+    """What the prompt leaves out of the decision; ``None``: nothing."""
     sampled: tuple[int, ...] = ()
     """Ids of the sampled tokens, an end token included, where the text alone does not give them:
     it would be divided into other tokens, or the reply was cut off. Else empty."""

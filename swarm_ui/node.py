@@ -23,7 +23,7 @@ from swarm_ui.action import Action
 from swarm_ui.agent_view import View
 from swarm_ui.engine.events import Token
 from swarm_ui.message import Message, Usage
-from swarm_ui.model import ChatModel, Decision, Request
+from swarm_ui.model import ChatModel, Decision, Dropped, Request
 from swarm_ui.observation import Observation
 from swarm_ui.trace.records import Call
 
@@ -75,6 +75,8 @@ class NodeReply(msgspec.Struct, frozen=True, kw_only=True):
     """Ids of the skipped calls inside a nested graph."""
     prompt_format: str = "json"
     """The format of the content, see :mod:`swarm_ui.prompts`."""
+    dropped: Dropped | None = None
+    """What the prompt leaves out of the decision; ``None``: nothing."""
     sampled: tuple[int, ...] = ()
     """See :attr:`swarm_ui.model.Completion.sampled`."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Literal
 
 import msgspec
@@ -102,10 +102,16 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         return (self.goal, self.app, self.elements)
 
 
-def render(observation: Observation, line: Callable[[Element], str] | None = None) -> str:
+def render(
+    observation: Observation,
+    line: Callable[[Element], str] | None = None,
+    *,
+    dropped: Collection[int] = (),
+) -> str:
     """The screen as text for a language model: one line per element, the index first.
 
-    ``line`` writes an element in another way.
+    ``line`` writes an element in another way. ``dropped``: indices of elements that are left out;
+    a line says how many.
 
     With ``geometry``, a line ends with the element's bounds, size or cell. A list that goes on says
     so in a line of its own.
@@ -116,7 +122,10 @@ def render(observation: Observation, line: Callable[[Element], str] | None = Non
     """
     tells, size = _GEOMETRY[observation.geometry], _size(observation)
     write = line or _line
-    lines = [" ".join([write(e), *tells(e.bounds, size)]) for e in observation.elements]
+    shown = [e for e in observation.elements if e.index not in dropped]
+    lines = [" ".join([write(e), *tells(e.bounds, size)]) for e in shown]
+    if len(shown) < len(observation.elements):
+        lines.append(f"({len(observation.elements) - len(shown)} elements are left out)")
     before, after = observation.more or (0, 0)
     if before:
         lines.insert(0, f"({before} more elements come before these: scroll up)")

@@ -152,6 +152,7 @@ class ActorModel:
                 adapter=version,
                 model=self.name,
                 prompt_format="json" if prompt.decision is None else prompt.prompt_format,
+                dropped=None if prompt.decision is None else prompt.decision.dropped,
             )
             for reply, prompt, version in zip(replies, prompts, versions, strict=True)
         ]

@@ -78,6 +78,7 @@ def called(
         call,
         prompt=reply.prompt,
         reply=message.content if reply.prompt else "",
+        dropped=reply.dropped,
         error=error,
         rescued=rescued,
         sampled=reply.sampled,

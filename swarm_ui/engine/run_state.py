@@ -326,7 +326,9 @@ class RunState:
         fallback = self._plan.fallbacks[k]
         if call.rescued is not None and fallback is not None:
             node = fallback
-        decision = Decision(observation=view.observation, heard=heard, partial=view.partial)
+        decision = Decision(
+            observation=view.observation, heard=heard, partial=view.partial, dropped=call.dropped
+        )
         return Source(node, call, view, decision)
 
     def spoken(self) -> list[tuple[Message, Call]]:

@@ -54,6 +54,7 @@ class ModelSection(_Section, frozen=True, kw_only=True):
     key_env: str = "OPENAI_API_KEY"
     adapters: str = ""
     prompt_format: Literal["", "json", "compact"] = ""
+    prompt_tokens: Count | None = None
     actor: str = ""
     actor_name: str = ""
     device: str = "cpu"

@@ -91,9 +91,15 @@ def model_findings(
     if section.prompt_format and kind not in ("endpoint", "local"):
         yield ("model", "prompt_format"), (f"'{section.name}' is no language model that reads "
                                            "prompts in a chosen format; leave it out")  # fmt: skip
+    if section.prompt_tokens is not None and kind not in ("endpoint", "local"):
+        yield ("model", "prompt_tokens"), (f"'{section.name}' is no language model whose prompts "
+                                           "can be shortened; leave it out")  # fmt: skip
     if section.actor and kind != "local":
         problem = f"'{section.name}' cannot learn what a server acts with; "
         yield ("model", "actor"), problem + "--learner must be the language model that it serves"
+    if section.actor and section.vision:
+        problem = "a server cannot act for a vision-language model of this process; leave it out"
+        yield ("model", "actor"), problem
     if section.quantize and kind != "local":
         problem = f"'{section.name}' is no language model in this process; leave it out"
         yield ("model", "quantize"), problem
@@ -182,13 +188,12 @@ def load_in_process(section: ModelSection, learned: Sequence[str] = ()) -> Any:
     try:
         silence_transformers()
         if kind_of(section) == "local":
-            from swarm_ui.nodes.models.transformers.causal_model import CausalModel
-
-            model: Any = CausalModel.named(
+            model: Any = _language_model(section.vision).named(
                 section.name,
                 device=section.device,
                 quantize=section.quantize,
                 prompt_format=section.prompt_format,
+                prompt_tokens=section.prompt_tokens,
             )
         else:
             import torch
@@ -206,6 +211,17 @@ def load_in_process(section: ModelSection, learned: Sequence[str] = ()) -> Any:
     elif section.adapters:
         model.load_adapters(folder)
     return model
+
+
+def _language_model(vision: bool) -> Any:
+    """The class of models of transformers that read text, or text and pictures."""
+    if vision:
+        from swarm_ui.nodes.models.transformers.vision_model import VisionModel
+
+        return VisionModel
+    from swarm_ui.nodes.models.transformers.causal_model import CausalModel
+
+    return CausalModel
 
 
 def adapter_names(section: ModelSection, agents: int) -> list[str | None]:
@@ -324,7 +340,11 @@ def _endpoint(section: ModelSection) -> Any:
         limits=RateLimits(requests=section.rate_limit, concurrency=section.concurrency),
         retry=RetryPolicy(timeout=section.timeout),
         budget=Budget(section.max_calls, section.max_tokens_total),
-        options=ChatOptions(vision=section.vision, prompt_format=section.prompt_format or "json"),
+        options=ChatOptions(
+            vision=section.vision,
+            prompt_format=section.prompt_format or "json",
+            prompt_tokens=section.prompt_tokens,
+        ),
     )
 
 

@@ -14,9 +14,11 @@ from swarm_ui.prompts.compact_format import CompactFormat
 from swarm_ui.prompts.json_format import HISTORY, JsonFormat, context, decision_chat, said, summary
 from swarm_ui.prompts.prompt_format import FreeText, PromptFormat, Reply
 from swarm_ui.prompts.quoting import LONGEST_LABEL
+from swarm_ui.prompts.shortening import shortened
 from swarm_ui.prompts.spoken import abstains, reason_of, utterance
 from swarm_ui.prompts.transcripts import (
     chat_of,
+    picture_name,
     picture_size,
     transcript,
     with_picture,
@@ -26,8 +28,8 @@ from swarm_ui.prompts.transcripts import (
 __all__ = [
     "FORMATS", "HISTORY", "LONGEST_LABEL", "CompactFormat", "FreeText", "JsonFormat",
     "PromptFormat", "Reply", "abstains", "as_chat", "chat_of", "context", "decision_chat",
-    "format_named", "picture_size", "reason_of", "said", "summary", "transcript", "utterance",
-    "with_picture", "with_schema",
+    "format_named", "picture_name", "picture_size", "reason_of", "said", "shortened", "summary",
+    "transcript", "utterance", "with_picture", "with_schema",
 ]  # fmt: skip
 
 FORMATS: dict[str, PromptFormat] = {

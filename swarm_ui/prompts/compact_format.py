@@ -31,12 +31,12 @@ import msgspec
 from swarm_ui.action import ACTION_TYPES, Abstain, Action, ActionType, Unparsed, parse_action, unfit
 from swarm_ui.json_text import LONGEST
 from swarm_ui.message import Heard
-from swarm_ui.model import ChatMessage, Decision
+from swarm_ui.model import ChatMessage, Decision, Dropped
 from swarm_ui.observation import Element, Observation, Past, render
 from swarm_ui.prompts.possible_actions import Choice, possible_actions
 from swarm_ui.prompts.prompt_format import FreeText, Reply
 from swarm_ui.prompts.quoting import flat
-from swarm_ui.prompts.spoken import PASS, reason_of
+from swarm_ui.prompts.spoken import PASS, reason_of, told
 
 HISTORY = 6
 """Number of past actions in a prompt."""
@@ -110,17 +110,19 @@ def _lines(decision: Decision) -> Iterator[str]:
     yield f"Goal: {flat(screen.goal)}"
     ends_itself = screen.actions and "status" not in screen.actions
     yield f"{'Page' if ends_itself else 'App'}: {_short(screen.app)}"
-    done = [_done(past) for past in screen.history[-HISTORY:]]
-    if len(screen.history) > HISTORY:
+    dropped = decision.dropped or Dropped()
+    first = max(len(screen.history) - HISTORY, dropped.history, 0)
+    done = [_done(past) for past in screen.history[first:]]
+    if first:
         done.insert(0, "…")
     yield f"Done: {'; '.join(done) or 'nothing'}"
     yield "Screen:"
-    yield render(screen, _element) or "(empty)"
+    yield render(screen, _element, dropped=frozenset(dropped.elements)) or "(empty)"
     if decision.partial:
         yield _PART
     if decision.heard:
         yield "Messages:"
-        yield from (_message(heard, screen) for heard in decision.heard)
+        yield from (_message(heard, screen) for heard in told(decision))
 
 
 def _element(element: Element) -> str:

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 from swarm_ui.action import ACTION_TYPES, Abstain, Action, Unparsed, parse_action, parse_reply
 from swarm_ui.message import Heard
-from swarm_ui.model import ChatMessage, Decision
+from swarm_ui.model import ChatMessage, Decision, Dropped
 from swarm_ui.observation import Observation, Past, render
 from swarm_ui.prompts.possible_actions import Choice, possible_actions
 from swarm_ui.prompts.prompt_format import FreeText, Reply
 from swarm_ui.prompts.quoting import flat, inside, one_line_each, without_tags
-from swarm_ui.prompts.spoken import reason_of, utterance
+from swarm_ui.prompts.spoken import reason_of, told, utterance
 
 HISTORY = 12
 """Number of past actions in a prompt. This default is ours: the paper gives no number."""
@@ -92,9 +92,9 @@ def decision_chat(
         f"goal is reached.\n\n{_DATA_RULE}\n\nActions, as JSON:\n{forms}\n\n"
         f"Guidance:\n{_GUIDANCE}{part}\n\n{_ANSWER_FORM}"
     )
-    parts = [context(decision.observation, history=history)]
+    parts = [context(decision.observation, history=history, dropped=decision.dropped)]
     if decision.heard:
-        parts.append("\n\n".join(_heard(heard) for heard in decision.heard))
+        parts.append("\n\n".join(_heard(heard) for heard in told(decision)))
         parts.append(
             "Reflect on these answers: each may be right or wrong. Check every one against the "
             "goal and the screen, then give your own answer."
@@ -103,15 +103,19 @@ def decision_chat(
     return (ChatMessage("system", system), ChatMessage("user", "\n\n".join(parts)))
 
 
-def context(observation: Observation, *, history: int = HISTORY) -> str:
+def context(
+    observation: Observation, *, history: int = HISTORY, dropped: Dropped | None = None
+) -> str:
     """Goal, executed actions and screen as text; the elements are those of :func:`render`."""
-    shown = observation.history[-history:] if history > 0 else ()
-    first = len(observation.history) - len(shown)
+    dropped = dropped or Dropped()
+    first = max(len(observation.history) - max(history, 0), dropped.history)
+    shown = observation.history[first:]
     lines = [f"{first + k + 1}. {inside(summary(past))}" for k, past in enumerate(shown)]
     if first:
         lines.insert(0, f"(the first {first} are left out)")
     done = "\n".join(lines) or "(nothing yet)"
-    screen = inside(render(one_line_each(observation)), keep_lines=True) or "(nothing to act on)"
+    rows = render(one_line_each(observation), dropped=frozenset(dropped.elements))
+    screen = inside(rows, keep_lines=True) or "(nothing to act on)"
     front = f"(in front: {inside(observation.app)})\n" if observation.app else ""
     return (
         f"Goal: {without_tags(observation.goal)}\n\n"

@@ -33,15 +33,16 @@ class Choice:
 
 
 def possible_actions(decision: Decision) -> Iterator[Choice]:
-    """Every action that the screen offers, each once.
+    """Every action that the screen offers, each once; none on elements that the prompt leaves out.
 
     Any enabled element can be clicked: what is not marked as clickable often is, on web pages.
     An agent that sees a part of the screen may also abstain, and repeat the actions of others.
     """
     screen = decision.observation
     offered = screen.actions or _DEFAULT
+    dropped = frozenset(() if decision.dropped is None else decision.dropped.elements)
     for element in screen.elements:
-        if element.enabled:
+        if element.enabled and element.index not in dropped:
             for kind in _kinds(element, offered):
                 yield _on(kind, element.label, element.index)
     for plain in _PLAIN:

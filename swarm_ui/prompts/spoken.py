@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from swarm_ui.action import ACTION_TYPES, Abstain, Action, parse_reply
 from swarm_ui.json_text import objects
-from swarm_ui.message import Message
+from swarm_ui.message import Heard, Message
+from swarm_ui.model import Decision
 from swarm_ui.prompts.quoting import cut
 
 PASS = "pass"
 """The reply of an agent that abstains, in the compact format."""
+LEFT_OUT = "…"
 UNSEEN = "(an action on something you do not see)"
 _FENCES = ("```json", "```")
 _COMPACT = frozenset({*ACTION_TYPES, PASS})
@@ -39,6 +43,18 @@ def reason_of(content: str, prompt_format: str = "json") -> str:
     before = before_action(content, prompt_format)
     text = content if before is None else before
     return text.strip().removeprefix("Reason:").strip()
+
+
+def told(decision: Decision) -> tuple[Heard, ...]:
+    """The messages of a decision, with ``…`` for reasons that the prompt leaves out."""
+    if decision.dropped is None or not decision.dropped.reasons:
+        return decision.heard
+    return tuple(
+        msgspec.structs.replace(heard, content=LEFT_OUT, prompt_format="json")
+        if position in decision.dropped.reasons
+        else heard
+        for position, heard in enumerate(decision.heard)
+    )
 
 
 def before_action(content: str, prompt_format: str) -> str | None:

@@ -106,6 +106,11 @@ def picture_size(png: bytes) -> tuple[int, int]:
     return int.from_bytes(png[16:20], "big"), int.from_bytes(png[20:24], "big")
 
 
-def _picture(png: bytes) -> str:
+def picture_name(png: bytes) -> str:
+    """What stands for a picture in a text. Raises ``ModelError`` if it is not a PNG file."""
     width, height = picture_size(png)
-    return f", picture {width}x{height} ({len(png)} bytes, {sha256(png).hexdigest()[:12]})"
+    return f"picture {width}x{height} ({len(png)} bytes, {sha256(png).hexdigest()[:12]})"
+
+
+def _picture(png: bytes) -> str:
+    return f", {picture_name(png)}"

@@ -17,7 +17,7 @@ from swarm_ui.agent_view import View, identity
 from swarm_ui.errors import Failure, MaybeFailure
 from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Heard, Message, Usage
-from swarm_ui.model import Decision
+from swarm_ui.model import Decision, Dropped
 from swarm_ui.observation import Observation
 from swarm_ui.prompts.spoken import abstains
 
@@ -39,6 +39,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     """Screen index of each element as shown to this agent; ``None``: the screen's own order."""
     prompt: str = ""
     """Exact prompt as the model read it; empty for nodes without a model."""
+    dropped: Dropped | None = None
+    """What the prompt leaves out of the decision; ``None``: nothing."""
     reply: str = ""
     model: str = ""
     """Model that answered, by the name it gave itself; empty for nodes without a model."""
@@ -140,7 +142,9 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The exact context of a call, rebuilt: own view of the screen and received messages."""
         view = self.view(call)
         heard = tuple(hear(self.message(id), view, listener=call.node) for id in call.heard)
-        return Decision(observation=view.observation, heard=heard, partial=view.partial)
+        return Decision(
+            observation=view.observation, heard=heard, partial=view.partial, dropped=call.dropped
+        )
 
     def _repr_svg_(self) -> str:
         return DRAW["svg"](self)

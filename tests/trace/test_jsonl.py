@@ -32,6 +32,7 @@ from swarm_ui import (
     write_jsonl,
 )
 from swarm_ui.errors import Failure
+from swarm_ui.model import Dropped
 from swarm_ui.observation import Past
 from swarm_ui.trace.canonical_json import Unwritable, encoded
 from swarm_ui.trace.jsonl import trace_schema
@@ -86,6 +87,12 @@ messages = st.builds(
     usage=usage,
     error=st.none() | text,
 )
+dropped = st.builds(
+    Dropped,
+    history=count,
+    reasons=st.lists(count, max_size=2).map(tuple),
+    elements=st.lists(count, max_size=2).map(tuple),
+)
 calls = st.builds(
     Call,
     message=text,
@@ -94,6 +101,7 @@ calls = st.builds(
     heard=st.lists(text, max_size=2).map(tuple),
     order=st.none() | st.lists(count, max_size=2).map(tuple),
     prompt=text,
+    dropped=st.none() | dropped,
     reply=text,
     model=text,
     adapter=st.none() | text,
@@ -157,7 +165,8 @@ def test_the_strategies_fill_every_field() -> None:
     missing = {
         (kind.__name__, name)
         for kind, strategy in ((Message, messages), (Call, calls), (Trace, traces),
-                               (StepRecord, steps), (Episode, episodes), (Usage, usage))
+                               (StepRecord, steps), (Episode, episodes), (Usage, usage),
+                               (Dropped, dropped))
         for name in set(kind.__struct_fields__) - {"version"}
         if f"{name}=" not in repr(strategy)
     }  # fmt: skip
@@ -312,6 +321,7 @@ KINDS = (
     Trace,
     Message,
     Call,
+    Dropped,
     Failure,
     Usage,
     Observation,

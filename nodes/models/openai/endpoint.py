@@ -18,6 +18,7 @@ from asyncio_throttle.throttler import Throttler
 from swarm_ui.budget import Budget, Price, total
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
 from swarm_ui.message import Usage
+from swarm_ui.model import Dropped
 from swarm_ui.nodes.models.openai.failures import (
     AttemptFailure,
     RequestRejected,
@@ -53,6 +54,8 @@ class ChatCall:
     model: str
     """The served name that is requested."""
     price: Price | None = None
+    dropped: Dropped | None = None
+    """What the prompt leaves out of its decision."""
 
 
 class ServedModel(NamedTuple):

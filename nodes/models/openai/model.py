@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import msgspec
 from swarm_ui.budget import Budget
 from swarm_ui.errors import ConfigError, ModelError
 from swarm_ui.message import Usage
-from swarm_ui.model import ChatMessage, Completion, Request
+from swarm_ui.model import ChatMessage, Completion, Decision, Request
 from swarm_ui.nodes.models.openai import request_body
 from swarm_ui.nodes.models.openai.endpoint import OPENAI_URL, ChatCall, Endpoint, ServedModel
 from swarm_ui.nodes.models.openai.failures import AttemptFailure, RequestRejected
@@ -31,7 +32,14 @@ from swarm_ui.nodes.models.openai.settings import (
     RetryPolicy,
     with_deprecated,
 )
-from swarm_ui.prompts import as_chat, format_named, transcript, with_picture, with_schema
+from swarm_ui.prompts import (
+    as_chat,
+    format_named,
+    shortened,
+    transcript,
+    with_picture,
+    with_schema,
+)
 
 _CHECK_SECONDS = 5.0
 _UNSUPPORTED = frozenset({400, 404, 422, 501})
@@ -322,6 +330,7 @@ class OpenAIModel:
                 model=reply.model or call.model,
                 adapter=None if request.adapter is None else adapter_version(call.model),
                 prompt_format="json" if request.decision is None else self._options.prompt_format,
+                dropped=call.dropped,
             )
             for answer, share in zip(reply.answers, shares, strict=True)
         ]
@@ -331,7 +340,7 @@ class OpenAIModel:
     ) -> ChatCall:
 
         options = self._options
-        chat = self._chat(request, schema_in_prompt="response_format" in unsupported)
+        decision, chat = self._chat(request, schema_in_prompt="response_format" in unsupported)
         prompt = transcript(chat)
         served = self._served(request.adapter)
         body: dict[str, object] = {
@@ -358,7 +367,8 @@ class OpenAIModel:
         asked = request_body.prompt_tokens(chat, prompt)
         most = Usage(prompt_tokens=asked, completion_tokens=n * request.max_tokens)
         price = self._prices.get(served) or self._prices.get(self.name)
-        return ChatCall(body, most, prompt, served, price)
+        dropped = None if decision is None else decision.dropped
+        return ChatCall(body, most, prompt, served, price, dropped)
 
     def _served(self, adapter: str | None) -> str:
         """The served name of an adapter, of a version, or of the base model."""
@@ -367,9 +377,23 @@ class OpenAIModel:
         found = self._adapters.find(adapter)
         return served_name(found) if served_name(found) in self._hot else found
 
-    def _chat(self, request: Request, *, schema_in_prompt: bool) -> tuple[ChatMessage, ...]:
+    def _chat(
+        self, request: Request, *, schema_in_prompt: bool
+    ) -> tuple[Decision | None, tuple[ChatMessage, ...]]:
+        """The chat of a request, and the decision of it as far as the chat says it."""
         form = format_named(self._options.prompt_format)
-        chat = as_chat(request, self._options.render or form.chat)
+        render = self._options.render or form.chat
+        complete = partial(self._completed, request, schema_in_prompt=schema_in_prompt)
+        decision, limit = request.decision, self._options.prompt_tokens
+        chat = complete(as_chat(request, render))
+        if decision is None or limit is None:
+            return decision, chat
+        return shortened(decision, limit, render, complete, _tokens)
+
+    def _completed(
+        self, request: Request, chat: tuple[ChatMessage, ...], *, schema_in_prompt: bool
+    ) -> tuple[ChatMessage, ...]:
+        """The chat with the screenshot, and with the schema if it has to be in the text."""
         png = None if request.decision is None else request.decision.observation.png
         if self._options.vision and png is not None:
             chat = with_picture(chat, png)
@@ -381,6 +405,10 @@ class OpenAIModel:
         if schema_in_prompt and request.json_schema is not None:
             chat = with_schema(chat, request.json_schema)
         return chat
+
+
+def _tokens(chat: tuple[ChatMessage, ...]) -> int:
+    return request_body.prompt_tokens(chat, transcript(chat))
 
 
 def _rejected_field(rejection: RequestRejected, call: ChatCall) -> str | None:

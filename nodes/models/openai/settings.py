@@ -69,7 +69,8 @@ class ChatOptions:
     """What is written into each request.
 
     Raises:
-        ConfigError: ``extra_body`` cannot be written as JSON, or there is no such format.
+        ConfigError: ``extra_body`` cannot be written as JSON, there is no such format, or
+            ``prompt_tokens`` is not positive.
     """
 
     extra_body: Mapping[str, object] = field(default_factory=dict)
@@ -82,11 +83,17 @@ class ChatOptions:
     """The endpoint's name for the limit of tokens of a reply."""
     prompt_format: str = "json"
     """How decisions are written and replies are read; see :data:`swarm_ui.prompts.FORMATS`."""
+    prompt_tokens: int | None = None
+    """The most tokens of the prompt of a decision, by an estimate on the high side
+    (:func:`~swarm_ui.budget.guess_tokens`). Longer ones are shortened, see
+    :mod:`swarm_ui.prompts.shortening`. ``None``: no limit."""
     render: Callable[[Decision], tuple[ChatMessage, ...]] | None = None
     """Turns a decision into a chat; ``None``: the format's own way."""
 
     def __post_init__(self) -> None:
         format_named(self.prompt_format)
+        if self.prompt_tokens is not None and self.prompt_tokens < 1:
+            raise ConfigError(f"ChatOptions: prompt_tokens must be >= 1, got {self.prompt_tokens}")
         try:
             json.dumps(dict(self.extra_body))
         except (TypeError, ValueError) as error:

@@ -6,8 +6,10 @@ Batches, adapters and versions are in :mod:`swarm_ui.nodes.models.transformers.i
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ from transformers import (
 from swarm_ui.action import Unparsed, parse_action
 from swarm_ui.adapter_metadata import read_metadata
 from swarm_ui.errors import ConfigError, ModelError
-from swarm_ui.model import ChatMessage, Request
+from swarm_ui.model import ChatMessage, Decision, Dropped, Request
 from swarm_ui.nodes.models.pretrained.catalogue import model_folder
 from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens
 from swarm_ui.nodes.models.transformers.choosing_model import ChoosingInProcessModel
@@ -36,7 +38,7 @@ from swarm_ui.nodes.models.transformers.decoding.reply_grammar import (
     token_texts,
 )
 from swarm_ui.nodes.models.transformers.placement import placement
-from swarm_ui.prompts import as_chat, format_named
+from swarm_ui.prompts import as_chat, format_named, shortened
 
 PREFIX_BYTES = 512 * 2**20
 """About 20,000 tokens of a model of 135 M parameters."""
@@ -58,6 +60,10 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
     """
 
     encodes_text = True
+    _network_class: Any = AutoModelForCausalLM
+    _reader_class: Any = AutoTokenizer
+    _what = "causal language model"
+    _prefix_bytes = PREFIX_BYTES
 
     def __init__(
         self,
@@ -66,6 +72,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
         *,
         name: str = "",
         prompt_format: str = "json",
+        prompt_tokens: int | None = None,
         constrained: bool | None = None,
         prefix_bytes: int = PREFIX_BYTES,
     ) -> None:
@@ -77,26 +84,19 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
             prompt_format: how decisions are written and replies are read; see
                 :data:`swarm_ui.prompts.FORMATS`. An adapter may have its own
                 (:meth:`~.LoraNetwork.format_of`).
+            prompt_tokens: the most tokens of the prompt of a decision; longer ones are shortened
+                (:mod:`swarm_ui.prompts.shortening`). ``None``: what the context leaves after the
+                longest reply, at least half of it.
             constrained: whether replies to decisions are restricted to the actions that are
                 possible on the screen; ``None``: those in the compact format are.
             prefix_bytes: how much memory the keys and values of recent prompts may take, from which
                 prompts that begin alike are continued (same adapter version); 0: none.
 
         Raises:
-            ConfigError: they do not fit together, there is no end token, or no such format.
+            ConfigError: they do not fit together, there is no end token, or no such format; or
+                ``prompt_tokens`` is not positive.
         """
-        if "past_key_values" not in accepts(network):
-            raise ConfigError(
-                f"{type(network).__name__} has no key-value cache; a model here must be a causal "
-                "transformer (AutoModelForCausalLM)"
-            )
-        embeddings: Any = network.get_input_embeddings()
-        rows = embeddings.weight.shape[0]
-        if len(tokenizer) > rows:
-            raise ConfigError(
-                f"the tokenizer has {len(tokenizer)} tokens, the network knows {rows}; "
-                "the two do not belong together"
-            )
+        self._words = _words(network, tokenizer)
         self.tokenizer: Any = tokenizer
         name = name or Path(network.name_or_path or "").name or type(network).__name__
         self._chats = ChatTokens(tokenizer, name)
@@ -108,15 +108,17 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
             name=name,
             pad_id=self._end if pad_id is None else pad_id,
             stops=stops,
-            targets="all-linear",
+            targets=self._adaptable(network),
             prefix_bytes=prefix_bytes,
         )
         self.prompt_format = format_named(prompt_format).name
-        self._words: int = rows
         self._constrained = constrained
         self._grammars: ReplyGrammars | None = None
         config = network.config.get_text_config()
-        self._context: int | None = getattr(config, "max_position_embeddings", None)
+        self._context = getattr(config, "max_position_embeddings", None)
+        if prompt_tokens is not None and prompt_tokens < 1:
+            raise ConfigError(f"prompt_tokens must be >= 1, got {prompt_tokens}")
+        self.prompt_tokens = prompt_tokens
 
     @classmethod
     def from_pretrained(
@@ -128,8 +130,9 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
         quantize: str = "",
         name: str = "",
         prompt_format: str = "json",
+        prompt_tokens: int | None = None,
         constrained: bool | None = None,
-        prefix_bytes: int = PREFIX_BYTES,
+        prefix_bytes: int | None = None,
     ) -> CausalModel:
         """Network and tokenizer as transformers saves them.
 
@@ -144,8 +147,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
                 which adapters train as usual (QLoRA, arXiv 2305.14314).
             name: for traces; the folder's by default.
             prompt_format: how decisions are written and replies are read.
-            constrained: whether replies are restricted to the actions that are possible.
-            prefix_bytes: memory for the beginnings of recent prompts.
+            prompt_tokens, constrained, prefix_bytes: see the constructor; ``None``: its defaults.
 
         Raises:
             ConfigError: there is no such model, or not all of its parts.
@@ -156,8 +158,8 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
         if isinstance(folder_or_name, Path) and not place.is_dir():
             raise ConfigError(f"no model in '{place}': there is no such folder")
         try:
-            tokenizer = AutoTokenizer.from_pretrained(str(folder_or_name))
-            loaded: Any = AutoModelForCausalLM.from_pretrained(
+            tokenizer = cls._reader_class.from_pretrained(str(folder_or_name))
+            loaded: Any = cls._network_class.from_pretrained(
                 str(folder_or_name),
                 dtype=torch.bfloat16 if quantize else dtype,
                 use_safetensors=True,
@@ -166,7 +168,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
             )
         except _UNLOADABLE as error:
             raise ConfigError(
-                f"no causal language model in '{folder_or_name}': expected config.json, "
+                f"no {cls._what} in '{folder_or_name}': expected config.json, "
                 f"safetensors weights and a tokenizer, as save_pretrained writes them "
                 f"({type(error).__name__}: {' '.join(str(error).split())})"
             ) from error
@@ -176,7 +178,8 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
             network = network.to(device)
         return cls(
             network, tokenizer, name=name or place.name, prompt_format=prompt_format,
-            constrained=constrained, prefix_bytes=prefix_bytes,
+            prompt_tokens=prompt_tokens, constrained=constrained,
+            prefix_bytes=cls._prefix_bytes if prefix_bytes is None else prefix_bytes,
         )  # fmt: skip
 
     def prompt(self, request: Request) -> ChatPrompt:
@@ -193,6 +196,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
         dtype: torch.dtype | str = "auto",
         quantize: str = "",
         prompt_format: str = "",
+        prompt_tokens: int | None = None,
     ) -> CausalModel:
         """A model by the name that ``--model`` takes.
 
@@ -202,6 +206,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
             device, dtype, quantize: see :meth:`from_pretrained`.
             prompt_format: how decisions are written and replies are read; empty: as the model's
                 folder says (a merged model was trained with one), else ``"json"``.
+            prompt_tokens: the most tokens of the prompt of a decision.
 
         Raises:
             ConfigError: there is no such model, it was not pulled, or the hub does not answer; or
@@ -217,7 +222,12 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
             quantize=quantize,
             name=folder.name if folder == Path(name) else name,
             prompt_format=prompt_format or own.prompt_format or "json",
+            prompt_tokens=prompt_tokens,
         )
+
+    def _adaptable(self, network: PreTrainedModel) -> Sequence[str] | str:
+        """The layers that get an adapter, as peft's ``target_modules``."""
+        return "all-linear"
 
     def save(self, folder: Path, weights: dict[str, Tensor] | None = None) -> None:
         """Weights, configuration and tokenizer (adapters: :meth:`save_adapters`).
@@ -232,21 +242,40 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
 
     def _read(self, request: Request) -> ChatPrompt:
         form = self.format_of(request.adapter)
-        chat = as_chat(request, format_named(form).chat)
+        chat = partial(self._chat, form)
+        decision = request.decision
+        if decision is None or request.chat is not None:
+            prompt = self._prompt(as_chat(request, chat))
+            if self._context is not None and len(prompt.ids) >= self._context:
+                raise ModelError(
+                    f"the prompt has {len(prompt.ids)} tokens; '{self.name}' accepts at most "
+                    f"{self._context}, its reply included"
+                )
+        else:
+            limit = self._prompt_limit(request)
+            decision, prompt = shortened(decision, limit, chat, self._prompt, _length)
+        return replace(prompt, prompt_format=form, decision=decision)
+
+    def _chat(self, prompt_format: str, decision: Decision) -> tuple[ChatMessage, ...]:
+        return format_named(prompt_format).chat(decision)
+
+    def _prompt_limit(self, request: Request) -> int:
+        """The most tokens of the prompt of a decision."""
+        limits = [sys.maxsize]
+        if self._context is not None:
+            again = request.decision is not None and request.decision.dropped is not None
+            room = max(self._context - request.max_tokens, self._context // 2)
+            limits.append(self._context - 1 if again or self.prompt_tokens is not None else room)
+        if self.prompt_tokens is not None:
+            limits.append(self.prompt_tokens)
+        return min(limits)
+
+    def _prompt(self, chat: Sequence[ChatMessage]) -> ChatPrompt:
         if any(turn.images for turn in chat):
             raise ModelError(
                 f"'{self.name}' reads text only, and the chat has images; "
-                "use an OpenAI-compatible model that can see"
+                "use a model that can see: VisionModel, or an OpenAI-compatible one"
             )
-        prompt = self._prompt(chat)
-        if self._context is not None and len(prompt.ids) >= self._context:
-            raise ModelError(
-                f"the prompt has {len(prompt.ids)} tokens; '{self.name}' accepts at most "
-                f"{self._context}, its reply included"
-            )
-        return replace(prompt, prompt_format=form, decision=request.decision)
-
-    def _prompt(self, chat: Sequence[ChatMessage]) -> ChatPrompt:
         return self._chats.prompt(chat)
 
     def _tokens(self, text: str, *, literal: bool = False) -> list[int]:
@@ -300,6 +329,9 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
     def _shown(self, prompt: ChatPrompt) -> str:
         return prompt.text
 
+    def _dropped(self, prompt: ChatPrompt) -> Dropped | None:
+        return None if prompt.decision is None else prompt.decision.dropped
+
     def _format(self, prompt: ChatPrompt) -> str:
         return prompt.prompt_format if prompt.decision is not None else "json"
 
@@ -331,6 +363,28 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
             return self._reply(prompt, action)
         form = format_named(prompt.prompt_format)
         return self._reply(prompt, form.write(read, decision.observation))
+
+
+def _words(network: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
+    """Number of tokens that the network knows. Raises ``ConfigError`` if it is of another kind, or
+    the tokenizer has more."""
+    if "past_key_values" not in accepts(network):
+        raise ConfigError(
+            f"{type(network).__name__} has no key-value cache; a model here must be a causal "
+            "transformer (AutoModelForCausalLM)"
+        )
+    embeddings: Any = network.get_input_embeddings()
+    rows: int = embeddings.weight.shape[0]
+    if len(tokenizer) > rows:
+        raise ConfigError(
+            f"the tokenizer has {len(tokenizer)} tokens, the network knows {rows}; "
+            "the two do not belong together"
+        )
+    return rows
+
+
+def _length(prompt: ChatPrompt) -> int:
+    return len(prompt.ids)
 
 
 def _expect_all_weights(place: Path | str, missing: Sequence[str]) -> None:

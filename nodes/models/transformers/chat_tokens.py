@@ -30,30 +30,41 @@ class ChatPrompt:
 class ChatTokens:
     """Turns chats into prompts for one tokenizer, and texts into tokens."""
 
-    def __init__(self, tokenizer: Any, name: str) -> None:
-        """``tokenizer``: of transformers, with a chat template or without; ``name``: of the model,
-        for errors."""
+    def __init__(self, tokenizer: Any, name: str, content: Any = "x") -> None:
+        """
+        Args:
+            tokenizer: of transformers, with a chat template or without.
+            name: of the model, for errors.
+            content: an example of the content of a turn, in the form that the template reads.
+        """
         self._tokenizer, self._name = tokenizer, name
-        self.marks = _control_marks(tokenizer)
+        self.marks = _control_marks(tokenizer, content)
         """Finds control tokens in a text."""
 
     def prompt(self, chat: Sequence[ChatMessage]) -> ChatPrompt:
-        """The prompt of a chat. Raises ``ModelError`` if the chat template refuses it."""
-        tokenizer = self._tokenizer
-        # No content of a turn may hold what ends a turn or begins another.
-        turns = [(turn.role, self.marks.sub(_broken, turn.content)) for turn in chat]
-        if tokenizer.chat_template is None:
-            text = (tokenizer.bos_token or "") + _plain(turns)
-        else:
-            try:
-                text = _templated(tokenizer, turns)
-            except Exception as error:  # a template is a program that may raise anything
-                raise ModelError(
-                    f"the chat template of '{self._name}' refuses this chat "
-                    f"({', '.join(turn.role for turn in chat)}): {error}"
-                ) from error
+        """The prompt of a chat of texts. Raises ``ModelError`` if the chat template refuses it."""
+        turns = [(turn.role, self.unmarked(turn.content)) for turn in chat]
+        text = self.written(turns)
         shown = [ChatMessage(role=role, content=content) for role, content in turns]
         return ChatPrompt(self.tokens(text), text, turns=tuple(shown))
+
+    def unmarked(self, text: str) -> str:
+        """The content of a turn without what ends a turn or begins another."""
+        return self.marks.sub(_broken, text)
+
+    def written(self, turns: Sequence[tuple[str, Any]]) -> str:
+        """The turns (role, content) in the chat template. Raises ``ModelError`` if the template
+        refuses them."""
+        tokenizer = self._tokenizer
+        if tokenizer.chat_template is None:
+            return (tokenizer.bos_token or "") + _plain(turns)
+        try:
+            return _templated(tokenizer, turns)
+        except Exception as error:  # a template is a program that may raise anything
+            raise ModelError(
+                f"the chat template of '{self._name}' refuses this chat "
+                f"({', '.join(role for role, _ in turns)}): {error}"
+            ) from error
 
     def tokens(self, text: str, *, literal: bool = False) -> list[int]:
         """The tokens of a text; if ``literal``, none of them is a special one."""
@@ -66,19 +77,20 @@ def _plain(turns: Sequence[tuple[str, str]]) -> str:
     return "\n\n".join([*lines, "Assistant:"])
 
 
-def _templated(tokenizer: Any, turns: Sequence[tuple[str, str]]) -> str:
+def _templated(tokenizer: Any, turns: Sequence[tuple[str, Any]]) -> str:
     chat = [{"role": role, "content": content} for role, content in turns]
     return str(tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True))
 
 
-def _control_marks(tokenizer: Any) -> re.Pattern[str]:
-    """Finds the control tokens of a tokenizer, and what its chat template puts around turns."""
+def _control_marks(tokenizer: Any, content: Any) -> re.Pattern[str]:
+    """Finds the control tokens of a tokenizer, and what its chat template puts around turns with
+    this content."""
     added = tokenizer.added_tokens_decoder.values()
     marks = {t.content for t in added if t.special or _LIKE_A_MARK.fullmatch(t.content)}
     if tokenizer.chat_template is not None:
         for roles in (("system", "user", "assistant", "user"), ("user", "assistant", "user")):
             try:
-                shown = _templated(tokenizer, [(role, "x") for role in roles])
+                shown = _templated(tokenizer, [(role, content) for role in roles])
             except Exception:  # it accepts no such chat, so it has no such marks
                 continue
             marks.update(_LIKE_A_MARK.findall(shown))

@@ -25,7 +25,7 @@ from transformers import PreTrainedModel
 from swarm_ui.action import Unparsed, parse_action
 from swarm_ui.errors import ModelError
 from swarm_ui.message import Usage
-from swarm_ui.model import Completion, Decision, Request
+from swarm_ui.model import Completion, Decision, Dropped, Request
 from swarm_ui.nodes.models.batcher import Batcher
 from swarm_ui.nodes.models.transformers.adapters.lora_network import PROJECTIONS, LoraNetwork
 from swarm_ui.nodes.models.transformers.decoding.decoding import Continuation, Row, generate
@@ -71,6 +71,9 @@ class Counters:
 
 class InProcessModel(LoraNetwork, ABC, Generic[P]):
     """A causal language model with named, versioned adapters and batched calls."""
+
+    _context: int | None = None
+    """The most tokens of prompt and reply together; ``None``: not limited, or not known."""
 
     def __init__(
         self,
@@ -143,6 +146,10 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
     def _format(self, prompt: P) -> str:
         """The format of prompts and replies."""
         return "json"
+
+    def _dropped(self, prompt: P) -> Dropped | None:
+        """What the prompt leaves out of its decision."""
+        return None
 
     # -- requests -----------------------------------------------------------------------------
 
@@ -241,6 +248,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
             model=self.name,
             adapter=job.version,
             prompt_format=self._format(job.prompt),
+            dropped=self._dropped(job.prompt),
             sampled=self._sampled(job.prompt, new, text),
         )
 
@@ -289,12 +297,15 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         Raises:
             ModelError: the model cannot say this, or the prompt is too long.
         """
-        prompt = self._read(Request(decision=decision, adapter=adapter))
+        # The room for the reply that the run kept is not known; a prompt that fits stays as it is.
+        prompt = self._read(Request(decision=decision, adapter=adapter, max_tokens=1))
         ids = self._spoken(prompt, reply)
         if ids is None:
             action = parse_action(reply)
             reason = action.reason if isinstance(action, Unparsed) else "no valid action"
             raise ModelError(f"cannot encode the reply {reply!r}: {reason}")
+        if self._context is not None and len(prompt.ids) + len(ids) > self._context:
+            prompt = self._read(Request(decision=decision, adapter=adapter, max_tokens=len(ids)))
         return prompt.ids, ids
 
     def forward_logprobs(
@@ -331,7 +342,8 @@ def summed_logprobs(network: nn.Module, ids: Tensor, replies: Tensor) -> Tensor:
     few = {"logits_to_keep": keep} if "logits_to_keep" in accepts(network) else {}
     output = network(input_ids=ids[:, :-1], use_cache=False, **few)
     logits = output.logits[:, -keep:].float()
-    wanted = ids[:, first:, None]
+    # Tokens of pictures in a prompt have ids that no logit has.
+    wanted = ids[:, first:, None].clamp(max=logits.shape[-1] - 1)
     gained = logits.log_softmax(-1).gather(2, wanted)[:, :, 0]
     sums: Tensor = (gained * replies[:, first:]).sum(1)
     return sums

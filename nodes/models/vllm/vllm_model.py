@@ -168,6 +168,7 @@ class VLLMModel:
             model=self.name,
             adapter=version,
             prompt_format="json" if prompt.decision is None else prompt.prompt_format,
+            dropped=None if prompt.decision is None else prompt.decision.dropped,
         )
 
     # -- adapters -----------------------------------------------------------------------------

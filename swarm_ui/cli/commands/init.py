@@ -46,6 +46,9 @@ key_env = "OPENAI_API_KEY"  # the variable that holds the key; the key itself ne
 adapters = ""             # RUN/adapters of a trained team; the folder of one adapter;
                           # "served": the endpoint has them
 prompt_format = ""        # json, compact; empty: the adapter's, or else the model's own
+# prompt_tokens = 4000    # longer prompts are shortened; default: what the context leaves
+actor = ""                # of train: a vLLM server that acts with the adapters while they learn
+actor_name = ""           # the name that it serves; empty: that of its only base model
 device = "cpu"            # of a folder's model; "auto": all devices
 quantize = ""             # "4bit": a folder's model in 4 bits, for training on one GPU
 # actor = "http://localhost:8000/v1"  # train: a vLLM server that acts with the adapters
@@ -55,7 +58,7 @@ quantize = ""             # "4bit": a folder's model in 4 bits, for training on 
 # rate_limit = 10         # requests a second
 concurrency = 16          # requests at once
 timeout = 60.0            # seconds of one attempt
-vision = false            # the model can see: send screenshots
+vision = false            # the model can see: show it screenshots
 
 [team]
 agents = 1

@@ -13,9 +13,10 @@ from vllm_stand_in import StandIn
 
 from swarm_ui import CollabGraph
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
-from swarm_ui.model import ChatMessage, Request, ScoringModel, VersionedModel
+from swarm_ui.model import ChatMessage, Decision, Request, ScoringModel, VersionedModel
 from swarm_ui.nodes import ActorModel, CausalModel, OpenAIModel, RetryPolicy
 from swarm_ui.nodes.models.transformers.adapters.peft_files import read_adapter
+from swarm_ui.observation import Element, Observation
 
 NAMES = ("agent_0", "agent_1")
 
@@ -67,6 +68,22 @@ async def test_the_prompt_is_what_the_learner_trains_on(
         request, reply = ask("agent_0"), '{"action_type":"click","target":"Save","index":0}'
         assert await model.score([request], [reply]) == await learner.score([request], [reply])
         await model.close()
+
+
+async def test_a_reply_says_what_the_learner_left_out_of_its_prompt(
+    learner: CausalModel, tmp_path: Path
+) -> None:
+    learner.prompt_tokens = 1000
+    links = tuple(Element(index=k, role="link", text=f"headline {k}") for k in range(60))
+    long = Decision(observation=Observation(goal="open headline 7", elements=links))
+    with StandIn("base") as server:
+        model = served_by(server, learner, tmp_path)
+        asked = [Request(decision=decision, adapter="agent_0") for decision in (long, screen())]
+        there, whole = await model.generate(asked)
+        here, _ = await learner.generate(asked)
+        await model.close()
+    assert there.dropped is not None and there.dropped == here.dropped
+    assert there.prompt == here.prompt and whole.dropped is None
 
 
 async def test_training_makes_new_versions_and_leased_ones_stay(

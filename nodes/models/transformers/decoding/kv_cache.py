@@ -13,6 +13,9 @@ from transformers.cache_utils import DynamicCache, DynamicLayer
 _SPARE = 32
 """Tokens that fit before the buffers are copied. transformers' own layer copies for every token."""
 
+_OF_ROWS = ("last_ids", "shifts")
+"""Attributes of a cache that hold one value for each row."""
+
 
 class KVLayer(DynamicLayer):  # type: ignore[no-untyped-call]
     """Keys and values of one layer, as views of longer buffers."""
@@ -80,6 +83,9 @@ class KVCache(DynamicCache):
         self.layers = [KVLayer() if type(layer) is DynamicLayer else layer for layer in self.layers]
         self.last_ids: Tensor | None = None
         """The last token of each row, for :mod:`swarm_ui.nodes.models.tiny_agent.architecture`."""
+        self.shifts: Tensor | None = None
+        """Of each row, ``[rows, 1]``: how far positions are from a count of tokens, for
+        :mod:`swarm_ui.nodes.models.transformers.picture_tokens`."""
 
     @property
     def joinable(self) -> bool:
@@ -93,8 +99,9 @@ class KVCache(DynamicCache):
         layers = [part.kv_layers for part in (whole, *parts)]
         for layer, *others in zip(*layers, strict=True):
             layer.join(others)
-        last = [part.last_ids for part in parts if part.last_ids is not None]
-        whole.last_ids = torch.cat(last) if last else None
+        for name in _OF_ROWS:
+            values = [v for part in parts if (v := getattr(part, name)) is not None]
+            setattr(whole, name, torch.cat(values) if values else None)
         return whole
 
     @property
@@ -114,8 +121,9 @@ class KVCache(DynamicCache):
     def batch_select_indices(self, indices: Tensor) -> None:
         """Keep only these rows."""
         super().batch_select_indices(indices)
-        if self.last_ids is not None:
-            self.last_ids = self.last_ids[indices]
+        for name in _OF_ROWS:
+            value = getattr(self, name)
+            setattr(self, name, None if value is None else value[indices])
 
 
 def _aligned(parts: Sequence[Tensor], end: int, room: int) -> Tensor:

@@ -1,0 +1,55 @@
+"""Settings of ``[model]`` reach the model that they describe."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import tiny_vision
+from tiny_llama import save_llama
+
+from swarm_ui.environments.phone import PhoneEnvironment
+from swarm_ui.experiment.config import ModelSection
+from swarm_ui.experiment.models import load_in_process, model_findings
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.nodes import CausalModel, VisionModel
+
+
+def test_vision_opens_a_model_that_is_shown_the_screenshot(tmp_path: Path) -> None:
+    folder = tmp_path / "vlm"
+    reader = tiny_vision.processor("idefics3")
+    tiny_vision.network("idefics3", reader).save_pretrained(folder)
+    reader.save_pretrained(folder)
+    section = ModelSection(
+        name=str(folder), vision=True, prompt_format="compact", prompt_tokens=900
+    )
+    model = load_in_process(section)
+    assert isinstance(model, VisionModel) and model.prompt_tokens == 900
+    asyncio.run(one_decision(model))
+
+
+async def one_decision(model: VisionModel) -> None:
+    phone = PhoneEnvironment(screenshots=True)
+    observation = await phone.reset(task="contacts-add", seed=0)
+    team = CollabGraph.collaborative(agents=2, rounds=1, model=model, max_tokens=2)
+    trace = await team.run(observation)
+    await phone.close()
+    calls = [call for call in trace.calls if call.prompt]
+    assert len(calls) == 2 and all("[picture " in call.prompt for call in calls)
+    assert all(call.usage.prompt_tokens <= 900 for call in calls)
+
+
+def test_a_limit_of_prompts_is_for_language_models(tmp_path: Path) -> None:
+    section = ModelSection(name=str(save_llama(tmp_path)), prompt_tokens=50)
+    assert [*model_findings(section, 1)] == []
+    model = load_in_process(section)
+    assert isinstance(model, CausalModel) and model.prompt_tokens == 50
+    [(where, problem)] = model_findings(ModelSection(prompt_tokens=50), 1)
+    assert where == ("model", "prompt_tokens") and "'base' is no language model" in problem
+
+
+def test_no_server_acts_for_a_model_that_sees(tmp_path: Path) -> None:
+    folder = str(save_llama(tmp_path))
+    section = ModelSection(name=folder, vision=True, actor="http://127.0.0.1:9/v1")
+    [(where, problem)] = model_findings(section, 1)
+    assert where == ("model", "actor") and "a server cannot act for a vision-language" in problem

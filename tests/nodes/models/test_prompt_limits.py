@@ -1,0 +1,143 @@
+"""Models that shorten the prompts of long screens, and traces that say what was left out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from local_models import answers
+from loopback import Loopback
+from loopback_client import model as endpoint
+from loopback_client import no_proxy  # noqa: F401  (a fixture)
+from tiny_causal import network, tokenizer
+
+from swarm_ui.budget import guess_tokens
+from swarm_ui.errors import ConfigError, ModelError
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.model import ChatMessage, Decision, Request
+from swarm_ui.nodes import CausalModel
+from swarm_ui.nodes.models.openai.settings import ChatOptions
+from swarm_ui.observation import Element, Observation
+from swarm_ui.trace.canonical_json import encoded
+
+CONTEXT = 2048
+
+
+def causal(**settings: Any) -> CausalModel:
+    words = tokenizer()
+    return CausalModel(network("llama", len(words)), words, **settings)
+
+
+def page(links: int = 300, goal: str = "show the weather") -> Decision:
+    elements = [Element(index=k, role="link", text=f"headline number {k}") for k in range(links)]
+    elements[-1] = Element(index=links - 1, role="link", text="Weather in Ulm")
+    return Decision(observation=Observation(goal=goal, elements=tuple(elements)))
+
+
+@pytest.mark.parametrize("form", ["json", "compact"])
+def test_a_long_screen_leaves_room_for_the_reply(form: str) -> None:
+    model = causal(prompt_format=form)
+    for most in (8, 500):
+        prompt = model._read(Request(decision=page(), max_tokens=most))
+        assert 0.9 * (CONTEXT - most) < len(prompt.ids) <= CONTEXT - most
+    asked = [Request(decision=page(n), max_tokens=2) for n in (300, 3)]
+    said, short = answers(model, asked)
+    assert said.usage.prompt_tokens <= CONTEXT - 2
+    assert said.dropped is not None and 299 not in said.dropped.elements
+    assert f"({len(said.dropped.elements)} elements are left out)" in said.prompt
+    assert "Weather in Ulm" in said.prompt
+    assert short.dropped is None
+
+
+def test_a_declared_limit_holds_for_prompts_of_any_length() -> None:
+    model = causal(prompt_format="compact", prompt_tokens=300)
+    for links in (2, 20, 200):
+        (said,) = answers(model, [Request(decision=page(links), max_tokens=4)])
+        assert said.usage.prompt_tokens <= 300
+        assert (said.dropped is None) == (links == 2)
+    with pytest.raises(ModelError, match="at most 300 may be used"):
+        answers(model, [Request(decision=page(2, goal="weather " * 400))])
+    with pytest.raises(ConfigError, match="prompt_tokens must be >= 1, got 0"):
+        causal(prompt_tokens=0)
+
+
+def test_few_prompts_are_tokenized() -> None:
+    model, calls = causal(prompt_format="compact"), list[str]()
+    model._chats.tokens = lambda text, **_: calls.append(text) or [1] * (len(text) // 3)  # type: ignore[method-assign,func-returns-value]
+    prompt = model._read(Request(decision=page(900), max_tokens=256))
+    assert CONTEXT - 300 < len(prompt.ids) <= CONTEXT - 256
+    assert len(calls) <= 6
+
+
+async def test_the_trace_says_what_was_left_out_and_training_reads_the_same_prompt() -> None:
+    model = causal(prompt_format="compact", prompt_tokens=400)
+    screen = page(60).observation
+    team = CollabGraph.collaborative(agents=2, rounds=2, model=model, max_tokens=4)
+    trace = await team.run(screen)
+    calls = [call for call in trace.calls if call.prompt]
+    assert len(calls) == 4 and all(call.dropped is not None for call in calls)
+    again = msgspec.json.decode(encoded(trace), type=type(trace))
+    assert again == trace
+    for call in calls:
+        decision = again.decision(call)
+        assert decision.dropped == call.dropped
+        assert model._read(Request(decision=decision)).text == call.prompt
+        ids, _ = model.encode(decision, "click headline number 0 [0]")
+        assert len(ids) == call.usage.prompt_tokens
+
+
+def test_a_prompt_that_was_used_whole_is_encoded_whole() -> None:
+    """The run kept 16 tokens for the reply; training does not know that."""
+    model = causal(prompt_format="compact")
+    size = 0
+    for links in range(40, 400, 2):
+        size = len(model._read(Request(decision=page(links), max_tokens=16)).ids)
+        if size > CONTEXT - 100:
+            break
+    assert CONTEXT - 100 < size <= CONTEXT - 16
+    ids, reply = model.encode(page(links), "click headline number 0 [0]")
+    assert len(ids) == size
+    ids, reply = model.encode(page(links), "answer " + "very long " * 60)
+    assert len(ids) < size and len(ids) + len(reply) <= CONTEXT
+
+
+def test_a_prompt_is_encoded_in_the_format_of_the_adapter_that_answers(tmp_path: Path) -> None:
+    trained = causal(prompt_format="compact")
+    trained.add_adapter("agent_0", rank=2)
+    trained.save_adapters(tmp_path)
+    model = causal(prompt_format="json")
+    model.load_adapters(tmp_path)
+    for links in (3, 300):
+        ids, reply = model.encode(page(links), "wait", adapter="agent_0")
+        assert (ids, reply) == trained.encode(page(links), "wait", adapter="agent_0")
+        assert ids != model.encode(page(links), "wait")[0]
+    ids, reply = model.encode(page(), "answer " + "very long " * 60, adapter="agent_0")
+    text = model.tokenizer.decode(ids)
+    assert "elements are left out" in text and len(ids) + len(reply) <= CONTEXT
+    assert model.prompt(Request(decision=page(3), adapter="agent_0")).text.startswith(text[:60])
+
+
+def test_a_chat_is_not_shortened() -> None:
+    chat = (ChatMessage("user", "weather " * 3000),)
+    with pytest.raises(ModelError, match="accepts at most 2048"):
+        answers(causal(), [Request(chat=chat)])
+
+
+@pytest.mark.parametrize("form", ["json", "compact"])
+async def test_an_endpoint_gets_at_most_the_declared_tokens(form: str, no_proxy: None) -> None:  # noqa: F811
+    async with Loopback() as server:
+        client = endpoint(server, options=ChatOptions(prompt_format=form, prompt_tokens=900))
+        long, short = await client.generate([Request(decision=page(n)) for n in (300, 2)])
+        with pytest.raises(ModelError, match="at most 900 may be used"):
+            await client.generate([Request(decision=page(2, goal="weather " * 900))])
+        await client.close()
+    sent = [json.dumps(request.body["messages"]) for request in server.requests]
+    assert len(sent) == 2
+    assert guess_tokens(long.prompt) <= 900 and "Weather in Ulm" in long.prompt
+    assert long.dropped is not None and len(long.dropped.elements) > 100
+    assert short.dropped is None
+    with pytest.raises(ConfigError, match="prompt_tokens must be >= 1"):
+        ChatOptions(prompt_tokens=0)
