@@ -14,7 +14,7 @@ from vllm_places import ROOT, vllm_python
 from swarm_ui.errors import MissingExtra
 from swarm_ui.nodes import VLLMModel
 
-CHECKS = "tests/nodes/vllm/vllm_checks.py"
+CHECKS = "tests/nodes/served_by_vllm/vllm_checks.py"
 
 
 @pytest.mark.skipif(importlib.util.find_spec("vllm") is not None, reason="vLLM is installed here")
