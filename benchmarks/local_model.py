@@ -234,7 +234,7 @@ def measure_rollout(model: LocalModel, first: int) -> Rollout:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--quick", action="store_true", help="within a minute, rougher figures")
-    parser.add_argument("--model", metavar="FOLDER", help="a language model of transformers")
+    parser.add_argument("--model", metavar="NAME", help="a language model: smollm2, or a folder")
     parser.add_argument("--adapter", metavar="FOLDER", help="its adapter; else one of noise")
     parser.add_argument("--vllm", metavar="URL", help="a server of the same model")
     parser.add_argument("--cpu-time", action="store_true", help="of the language model's figures")

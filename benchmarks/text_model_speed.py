@@ -131,7 +131,7 @@ class Generate:
 
 def with_adapters(folder: Path, adapter: str | None) -> tuple[CausalModel, list[str]]:
     """The model, and the names of four adapters: a given one four times, or noise."""
-    model = CausalModel.from_pretrained(folder, prompt_format="compact")
+    model = CausalModel.named(str(folder), prompt_format="compact")
     names = [f"agent_{k}" for k in range(AGENTS)]
     generator = torch.Generator().manual_seed(0)
     for name in names:
