@@ -8,7 +8,8 @@ The completion always holds the exact prompt that was used.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
@@ -195,3 +196,22 @@ class VersionedModel(ChatModel, Protocol):
             ModelError: it is not leased.
         """
         ...
+
+
+@contextmanager
+def leased_versions(
+    model: VersionedModel, requests: Sequence[Request]
+) -> Iterator[list[str | None]]:
+    """The adapter version of each request, kept inside; ``None``: the base model answers it.
+
+    Raises:
+        ModelError: there is no such adapter; nothing is leased.
+    """
+    with ExitStack() as leases:
+        versions: list[str | None] = []
+        for request in requests:
+            version = None if request.adapter is None else model.lease(request.adapter)
+            if version is not None:
+                leases.callback(model.release, version)
+            versions.append(version)
+        yield versions

@@ -161,12 +161,15 @@ def _line(element: Element) -> str:
         parts.append(f'value="{element.value}"')
     if element.hint and element.hint != element.label:
         parts.append(f'hint="{element.hint}"')
-    if element.checked is not None:
-        parts.append("on" if element.checked else "off")
-    if element.selected:
-        parts.append("selected")
-    if not element.enabled:
-        parts.append("disabled")
-    if element.scrollable:
-        parts.append("scrollable")
-    return " ".join(parts)
+    return " ".join([*parts, *state_words(element)])
+
+
+def state_words(element: Element) -> list[str]:
+    """What is not as usual with an element: on or off, selected, disabled, scrollable."""
+    words = [] if element.checked is None else ["on" if element.checked else "off"]
+    states = (
+        (element.selected, "selected"),
+        (not element.enabled, "disabled"),
+        (element.scrollable, "scrollable"),
+    )
+    return words + [word for holds, word in states if holds]

@@ -19,14 +19,14 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
 from swarm_ui.errors import ConfigError, ModelError, ModelUnavailable
-from swarm_ui.model import ChatMessage, Completion, Request
+from swarm_ui.model import ChatMessage, Completion, Request, leased_versions
 from swarm_ui.nodes.models.openai.served_adapters import served_name
 from swarm_ui.nodes.models.reply_patterns import reply_pattern
 from swarm_ui.nodes.models.transformers.causal_model import CausalModel
@@ -131,7 +131,7 @@ class ActorModel:
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """See :class:`swarm_ui.model.ChatModel`. Versions that the engine does not have yet are
         loaded first."""
-        with self._leased(requests) as versions, self._timed():
+        with leased_versions(self, requests) as versions, self._timed():
             prompts = [self.learner.prompt(request) for request in requests]
             await self._load({version for version in versions if version is not None})
             asked = [
@@ -242,17 +242,6 @@ class ActorModel:
         for other in [each for each in self._changing if each.is_closed()]:
             del self._changing[other]
         return self._changing.setdefault(loop, asyncio.Lock())
-
-    @contextmanager
-    def _leased(self, requests: Sequence[Request]) -> Iterator[list[str | None]]:
-        with ExitStack() as leases:
-            versions: list[str | None] = []
-            for request in requests:
-                version = None if request.adapter is None else self.lease(request.adapter)
-                if version is not None:
-                    leases.callback(self.release, version)
-                versions.append(version)
-            yield versions
 
     @contextmanager
     def _timed(self) -> Iterator[None]:

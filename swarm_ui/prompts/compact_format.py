@@ -32,7 +32,7 @@ from swarm_ui.action import ACTION_TYPES, Abstain, Action, ActionType, Unparsed,
 from swarm_ui.json_text import LONGEST
 from swarm_ui.message import Heard
 from swarm_ui.model import ChatMessage, Decision, Dropped
-from swarm_ui.observation import Element, Observation, Past, render
+from swarm_ui.observation import Element, Observation, Past, render, state_words
 from swarm_ui.prompts.possible_actions import Choice, possible_actions
 from swarm_ui.prompts.prompt_format import FreeText, Reply
 from swarm_ui.prompts.quoting import flat
@@ -131,15 +131,7 @@ def _element(element: Element) -> str:
         parts.append(f"= {_short(element.value) or '(empty)'}")
     if element.hint and element.hint != element.label:
         parts.append(f"({_short(element.hint)})")
-    if element.checked is not None:
-        parts.append("on" if element.checked else "off")
-    if element.selected:
-        parts.append("selected")
-    if not element.enabled:
-        parts.append("disabled")
-    if element.scrollable:
-        parts.append("scrollable")
-    return " ".join(parts)
+    return " ".join([*parts, *state_words(element)])
 
 
 def _done(past: Past) -> str:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from swarm_ui.model import ChatMessage, Request
+from swarm_ui.model import ChatMessage, Request, leased_versions
 from swarm_ui.nodes.models.batcher import Batcher
 from swarm_ui.nodes.models.transformers.choices import (
     PackedPrompts,
@@ -61,7 +61,7 @@ class ChoosingInProcessModel(InProcessModel[P]):
     ) -> list[tuple[float, ...]]:
         """See :class:`swarm_ui.model.ChoosingModel`."""
         wanted = tuple(option_ids(options, [self._first_token(option) for option in options]))
-        with self._leased(requests) as versions:
+        with leased_versions(self, requests) as versions:
             jobs = self._jobs(requests, versions)
             groups: list[list[int]] = []
             for version in dict.fromkeys(versions):

@@ -13,8 +13,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
@@ -25,7 +24,7 @@ from transformers import PreTrainedModel
 from swarm_ui.action import Unparsed, parse_action
 from swarm_ui.errors import ModelError
 from swarm_ui.message import Usage
-from swarm_ui.model import Completion, Decision, Dropped, Request
+from swarm_ui.model import Completion, Decision, Dropped, Request, leased_versions
 from swarm_ui.nodes.models.batcher import Batcher
 from swarm_ui.nodes.models.transformers.adapters.lora_network import PROJECTIONS, LoraNetwork
 from swarm_ui.nodes.models.transformers.decoding.decoding import Continuation, Row, generate
@@ -159,12 +158,12 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         An adapter's plain name means the version that is current when this is called, also if the
         adapter is replaced before the answer is ready.
         """
-        with self._leased(requests) as versions:
+        with leased_versions(self, requests) as versions:
             return await self._generations.ask(self._jobs(requests, versions), _run_of(requests))
 
     async def score(self, requests: Sequence[Request], replies: Sequence[str]) -> list[float]:
         """See :class:`swarm_ui.model.ScoringModel`."""
-        with self._leased(requests) as versions:
+        with leased_versions(self, requests) as versions:
             jobs = zip(self._jobs(requests, versions), replies, strict=True)
             read = [(job, self._proposal(job.prompt, reply)) for job, reply in jobs]
             usable = [(job, ids) for job, ids in read if ids is not None]
@@ -182,17 +181,6 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
     def set_linger(self, seconds: float) -> None:
         """Wait this long for more requests before a forward, if observations come over a socket."""
         self._generations.linger = self._scores.linger = seconds
-
-    @contextmanager
-    def _leased(self, requests: Sequence[Request]) -> Iterator[list[str | None]]:
-        with ExitStack() as leases:
-            versions: list[str | None] = []
-            for request in requests:
-                version = None if request.adapter is None else self.lease(request.adapter)
-                if version is not None:
-                    leases.callback(self.release, version)
-                versions.append(version)
-            yield versions
 
     def _jobs(self, requests: Sequence[Request], versions: Sequence[str | None]) -> list[_Job[P]]:
         begun = time.perf_counter()

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from uuid import uuid4
 
 from swarm_ui.errors import ConfigError, MissingExtra, ModelError
 from swarm_ui.message import Usage
-from swarm_ui.model import ChatMessage, Completion, Request
+from swarm_ui.model import ChatMessage, Completion, Request, leased_versions
 from swarm_ui.nodes.models.openai.served_adapters import served_name
 from swarm_ui.nodes.models.reply_patterns import reply_pattern
 from swarm_ui.nodes.models.transformers.chat_tokens import ChatPrompt, ChatTokens
@@ -96,7 +95,7 @@ class VLLMModel:
         """See :class:`swarm_ui.model.ChatModel`. Equal seeds give equal samples only in batches of
         one shape: vLLM's sums depend on the batch."""
         await self._remove_replaced()
-        with self._leased(requests) as versions:
+        with leased_versions(self, requests) as versions:
             prompts = [self._read(request) for request in requests]
             asked = zip(requests, prompts, versions, strict=True)
             tasks = [asyncio.ensure_future(self._complete(*each)) for each in asked]
@@ -242,17 +241,6 @@ class VLLMModel:
     async def _remove_replaced(self) -> None:
         for version in [each for each in self._replaced if not self._leases[each]]:
             await self.unload_version(version)
-
-    @contextmanager
-    def _leased(self, requests: Sequence[Request]) -> Iterator[list[str | None]]:
-        with ExitStack() as leases:
-            versions: list[str | None] = []
-            for request in requests:
-                version = None if request.adapter is None else self.lease(request.adapter)
-                if version is not None:
-                    leases.callback(self.release, version)
-                versions.append(version)
-            yield versions
 
 
 def _started(arguments: Mapping[str, object]) -> Any:

@@ -15,6 +15,7 @@ from swarm_ui.experiment.config import Config, CriticSection, Finding, ModelSect
 from swarm_ui.experiment.environments import spec_of
 from swarm_ui.experiment.models import kind_of, open_model
 from swarm_ui.model import ChatModel
+from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED
 from swarm_ui.optim.preferences.adversary import Adversary, LLMAdversary
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 
@@ -67,6 +68,10 @@ def critic_findings(config: Config) -> Iterator[Finding]:
         if section.adversary == "llm":
             yield ("critic", "adversary"), ("the model of a learned critic writes no actions; "
                                             "expected scripted or none")  # fmt: skip
+    elif "llm" in (*kinds, section.adversary) and not (section.model or section.url):
+        if not _talks(config.model):
+            problem = "the embedded agent answers decisions, not questions; "
+            yield ("critic", "model"), problem + "name a language model with --critic-model"
     elif section.model or section.url:
         if "llm" not in kinds and section.adversary != "llm":
             yield ("critic", "model"), "nobody asks this model: give --critic llm as well"
@@ -75,6 +80,14 @@ def critic_findings(config: Config) -> Iterator[Finding]:
                 kind_of(_model_section(section))
             except ConfigError as error:
                 yield ("critic", "model"), str(error)
+
+
+def _talks(section: ModelSection) -> bool:
+    """Whether a model may read chats; an unknown model is reported elsewhere."""
+    try:
+        return kind_of(section) not in ("base", "agent")
+    except ConfigError:
+        return True
 
 
 @asynccontextmanager
@@ -105,9 +118,8 @@ async def open_critics(config: Config, model: Any) -> AsyncIterator[TrainingRole
             elif kind == "llm":
                 made[kind] = _llm_critic(other)
             else:
-                base = read_metadata(Path(section.model)).base_model
-                own = ModelSection(name=base, device=config.model.device)
-                asked = await opened.enter_async_context(open_model(own))
+                base = _critic_base(config, Path(section.model))
+                asked = await opened.enter_async_context(open_model(base))
                 made[kind] = _learned_critic(asked, Path(section.model))
         adversaries: dict[str, Adversary | None] = {"scripted": ScriptedAdversary(), "none": None}
         if section.adversary == "llm" and other is not None:
@@ -127,6 +139,25 @@ def model_sections(config: Config) -> list[ModelSection]:
     named = bool(section.model or section.url)
     asks = "llm" in (section.kind, section.judge, section.adversary)
     return [_model_section(section)] if named and asks else []
+
+
+def _critic_base(config: Config, folder: Path) -> ModelSection:
+    """The model that a learned critic was trained on: the agents' own, if it is a language model of
+    this process, else the one that the folder names.
+
+    The folder may come from anyone, so what it names must be in the catalogue: other names can be
+    code. Raises ``ConfigError`` if it is not.
+    """
+    if kind_of(config.model) == "local":
+        return ModelSection(name=config.model.name, device=config.model.device)
+    base = read_metadata(folder).base_model
+    if base not in PRETRAINED:
+        raise ConfigError(
+            f"the learned critic in '{folder}' was trained on {base!r}, and the agents use "
+            f"'{config.model.name}'; expected {' or '.join(PRETRAINED)}, or agents that use the "
+            "critic's own model (--model FOLDER)"
+        )
+    return ModelSection(name=base, device=config.model.device)
 
 
 def _llm_critic(model: Any) -> CreditAssigner:
