@@ -250,8 +250,8 @@ TEAM = (
            complete=one_of("majority", "probability")),
     option("temperature", float, "T", "sampling temperature; 0 is greedy",
            setting="team.temperature"),
-    option("temperatures", list[float], "T", "the temperature of each agent in turn, such as 0.2 "
-           "0.5 0.6 0.8 of the paper; repeatable", setting="team.temperatures"),
+    option("temperatures", list[float], "T", "temperature of one agent, instead of --temperature; "
+           "repeat it for each agent in turn", setting="team.temperatures"),
     CONFIG,
     SET,
 )  # fmt: skip
