@@ -43,6 +43,9 @@ class FinetuneConfig(msgspec.Struct, frozen=True, kw_only=True):
     padding."""
     beta: float = 0.1
     """The ``beta`` of DPO: strength of the constraint to stay close to the reference."""
+    preferences: bool = True
+    """Whether DPO on the preferences of level 3 ends the training; ``False``: supervised stages
+    only."""
     supervised: float = 0.2
     """Weight of a supervised loss that is added to DPO's, so that the likelihood of the chosen
     response does not fall; 0: none."""

@@ -160,8 +160,10 @@ class _Prepared:
         )
         self.data: dict[str, Encoded] = {}
         for kind, part in parts(samples).items():
-            name = _STAGE_OF[kind]
-            found = self._encoded(name, part, kind.startswith("preference"))
+            name, pair = _STAGE_OF[kind], kind.startswith("preference")
+            if pair and not config.preferences:
+                continue
+            found = self._encoded(name, part, pair)
             if found.rows:
                 self.data[name] = found
         if not self.data:

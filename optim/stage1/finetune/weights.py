@@ -14,7 +14,7 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.optim.stage1.finetune.config import FinetuneConfig
 
 UNLOADABLE = (OSError, ValueError, KeyError, RuntimeError, ImportError)
-_EAGER_BYTES = 2**30
+_EAGER_BYTES = 2**32
 """Most memory that attention weights may take before a fused kernel is used instead."""
 
 
