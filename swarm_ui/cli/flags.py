@@ -20,6 +20,7 @@ from swarm_ui.experiment.environments import ENVIRONMENTS, spec_of
 from swarm_ui.experiment.environments.phone import SUITES
 from swarm_ui.experiment.teams import SHAPES
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED
+from swarm_ui.nodes.models.pretrained.shipped_adapters import SHIPPED_ADAPTERS
 from swarm_ui.prompts import FORMATS
 
 WHERE, WHO, HOW, LEARNING = "Where it acts", "Who acts", "How it runs", "Learning"
@@ -233,7 +234,8 @@ SET = Option(
 )  # fmt: skip
 TEAM = (
     option("adapters", str, "FOLDER", "adapters of a trained team: RUN/adapters; or one adapter, "
-           "for all agents", setting="model.adapters"),
+           "for all agents: its folder, or smollm2-phone", setting="model.adapters",
+           complete=one_of(*SHIPPED_ADAPTERS)),
     option("prompt_format", str, "NAME", "format of prompts and replies: json or compact; default: "
            "the adapter's, or else the model's", setting="model.prompt_format",
            complete=one_of(*FORMATS)),

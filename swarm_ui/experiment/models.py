@@ -23,6 +23,7 @@ from swarm_ui.nodes.models.pretrained.catalogue import (
     not_pulled,
     pulled_folder,
 )
+from swarm_ui.nodes.models.pretrained.shipped_adapters import SHIPPED_ADAPTERS, adapter_folder
 
 IN_PROCESS = ("base", "agent", "local")
 """Kinds of models that run in this process and can be trained."""
@@ -204,7 +205,7 @@ def load_in_process(section: ModelSection, learned: Sequence[str] = ()) -> Any:
             model = LocalModel.load(BASE_AGENT if section.name == "base" else Path(section.name))
     except ImportError as error:
         raise MissingExtra("train", "a model in this process", error.name or "torch") from error
-    folder = Path(section.adapters)
+    folder = adapter_folder(section.adapters)
     if section.adapters and _is_adapter(folder):
         for name in learned or (SINGLE,):
             model.load_adapter(folder, name)
@@ -230,9 +231,8 @@ def adapter_names(section: ModelSection, agents: int) -> list[str | None]:
         return [None] * agents
     if section.adapters == SERVED:
         return list(agent_names(agents))
-    if _is_adapter(Path(section.adapters)):
-        return [SINGLE] * agents
-    return list(_trained_adapters(Path(section.adapters), agents))
+    folder = adapter_folder(section.adapters)
+    return [SINGLE] * agents if _is_adapter(folder) else list(_trained_adapters(folder, agents))
 
 
 def learned_adapters(config: Config) -> tuple[str, ...]:
@@ -251,7 +251,7 @@ def _is_adapter(folder: Path) -> bool:
 
 
 def _check_adapters(section: ModelSection, agents: int, learned: Sequence[str]) -> None:
-    folder = Path(section.adapters)
+    folder = adapter_folder(section.adapters)
     places = [folder]
     if not _is_adapter(folder):
         if learned:
@@ -272,8 +272,8 @@ def _saved_adapters(folder: Path) -> list[str]:
     known = sorted(path.parent.name for path in files)
     if not known:
         raise ConfigError(
-            f"no adapters in '{folder}': expected RUN/adapters of a training run, or the folder "
-            "of one adapter"
+            f"no adapters in '{folder}': expected RUN/adapters of a training run, the folder of "
+            f"one adapter, or the name of one in this package ({', '.join(SHIPPED_ADAPTERS)})"
         )
     return known
 

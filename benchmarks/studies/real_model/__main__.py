@@ -10,8 +10,9 @@ that is done is not done again, and one that was interrupted goes on, so the sam
 repeated on another day. ``--only`` chooses cells by the beginning of their names. The phone is
 simulated, and the critic "scripted" knows the solution; "learned" does not.
 
-``--quick`` runs the evaluation of the model as it is and a short training, with sizes whose figures
-mean nothing; it ends within a minute.
+Every row starts from one stage 1, the adapter of this package or another (``--adapter``). A vote of
+four agents with that one adapter is also "one agent at the team's calls". ``--quick`` plays two
+episodes of three rows; the figures mean nothing.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from pathlib import Path
 from benchmarks.studies.real_model.cells import perform, record_of
 from benchmarks.studies.real_model.plan import Cell, Plan
 from benchmarks.studies.real_model.report import document, markdown, rows
-from benchmarks.studies.real_model.sizes import CALLS_PER_SECOND, QUICK, Sizes
+from benchmarks.studies.real_model.sizes import QUICK, Sizes
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.script_runner import check_study, script
 
-_QUICK_CELLS = ("zero-shot-compact-solo-phone-parameters", "corpus-phone", "base-agent")
+_QUICK_CELLS = ("base-agent", "stage-1-one-agent", "stage-1-vote")
 
 
 def _arguments() -> argparse.Namespace:
@@ -43,14 +44,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--critic", type=Path, help="folder of a learned critic")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--only", nargs="+", default=[""], help="beginnings of names of cells")
-    for name in ("walks", "devices", "iterations", "rollouts", "rounds", "episodes", "pages",
-                 "blind_pages", "concurrency"):  # fmt: skip
-        flag = f"--{name.replace('_', '-')}"
-        parser.add_argument(flag, type=int, default=getattr(normal, name))
-    for name in ("minutes", "learning_rate"):
-        flag = f"--{name.replace('_', '-')}"
-        parser.add_argument(flag, type=float, default=getattr(normal, name))
-    parser.add_argument("--layers", default=normal.layers)
+    parser.add_argument("--adapter", default=normal.adapter, help="of stage 1: name or folder")
+    for name, value in _plain(normal).items():
+        if not isinstance(value, str):
+            flag = f"--{name.replace('_', '-')}"
+            parser.add_argument(flag, type=type(value), default=value)
     parser.add_argument("--dry-run", action="store_true", help="list the cells and their cost")
     parser.add_argument("--summarise", action="store_true", help="print what is there as Markdown")
     parser.add_argument("--quick", action="store_true", help="within a minute")
@@ -65,7 +63,7 @@ def main() -> int:
     given = _arguments()
     if given.quick:
         with tempfile.TemporaryDirectory() as folder:
-            sizes = Sizes(**{**_plain(QUICK), "model": given.model})
+            sizes = Sizes(**{**_plain(QUICK), "model": given.model, "adapter": given.adapter})
             return _study(given, Plan(sizes, Path(folder), given.seeds[:1], None), _QUICK_CELLS)
     sizes = Sizes(**{name: getattr(given, name) for name in Sizes.__struct_fields__})
     plan = Plan(sizes, given.out, given.seeds, given.critic)
@@ -107,13 +105,12 @@ def _perform(out: Path, cells: list[Cell], chosen: list[Cell]) -> None:
 
 def _list(out: Path, chosen: list[Cell]) -> int:
     """Every cell with its estimated cost, before anything is started."""
+    left = [cell for cell in chosen if record_of(out, cell) is None]
     for cell in chosen:
-        done = "done" if record_of(out, cell) is not None else "    "
-        hours = cell.calls / CALLS_PER_SECOND / 3600
-        print(f"{done} {cell.name:64}{cell.calls:>9,} calls {hours:6.2f} h")
-    left = sum(cell.calls for cell in chosen if record_of(out, cell) is None)
-    print(f"{len(chosen)} cells; left: {left:,} calls, {left / CALLS_PER_SECOND / 3600:.1f} h of "
-          "replies, and the time of the trainings")  # fmt: skip
+        done = "    " if cell in left else "done"
+        print(f"{done} {cell.name:64}{cell.calls:>9,} calls {cell.hours:6.2f} h")
+    calls, hours = sum(cell.calls for cell in left), sum(cell.hours for cell in left)
+    print(f"{len(chosen)} cells; left: {calls:,} calls, about {hours:.1f} h on two cores")
     return 0
 
 

@@ -6,11 +6,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.studies.real_model.sizes import CALLS_PER_EPISODE, EVALUATION_SEED, Sizes
+from benchmarks.studies.real_model.sizes import (
+    AGENTS_COST,
+    DECISIONS_PER_EPISODE,
+    DECISIONS_PER_SECOND,
+    EVALUATION_SEEDS,
+    ROUNDS_COST,
+    Sizes,
+)
 
 PHONE_SPLITS = ("parameters", "templates", "apps")
 AGENTS = 4
-CRITICS = ("scripted", "learned", "outcome")
+TEMPERATURES = ("0.2", "0.5", "0.6", "0.8")
+"""The paper's, one for each agent."""
+_FIRST = (EVALUATION_SEEDS[0],)
+_SAMPLES_PER_SECOND = 3.5
+"""For estimates: training of SmolLM2 on two cores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +38,22 @@ class Cell:
     """The row of the table that an evaluation belongs to; empty: not an evaluation."""
     seed: int = 0
     """Seed of the training; 0: nothing was trained."""
-    split: str = ""
     calls: int = 0
     """Estimated calls of the model."""
+    hours: float = 0.0
+    """Estimated time on two cores."""
     resume: bool = False
     """Whether an interrupted run goes on with ``--resume``; the others with the same command."""
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """Who acts in an evaluation."""
+
+    label: str
+    words: tuple[str, ...]
+    calls: int
+    """Calls of the model for each decision."""
 
 
 class Plan:
@@ -41,107 +63,125 @@ class Plan:
         """``critic``: folder of a learned critic (``python -m benchmarks.studies.critic`` makes
         one); ``None``: no arm uses it."""
         self.sizes, self.out, self.seeds, self.critic = sizes, out, tuple(seeds), critic
+        spread = tuple(word for t in TEMPERATURES for word in ("--temperatures", t))
+        members = ("--agents", str(AGENTS), *spread, "--vote", "probability")
+        rounds = str(sizes.rounds)
+        self._solo = Team("one agent", (), 1)
+        self._vote = Team(f"vote of {AGENTS}", (*members, "--rounds", "1", "--edges", "none"),
+                          AGENTS)  # fmt: skip
+        self._dag = Team(f"DAG, {rounds} rounds", (*members, "--rounds", rounds),
+                         AGENTS * sizes.rounds)  # fmt: skip
 
     def cells(self) -> list[Cell]:
-        """Every cell."""
+        """Every cell; those that the issue of the study rests on come first."""
+        stage1 = ("--model", self.sizes.model, "--adapters", self.sizes.adapter)
+        base = ("--model", "base")
         return [
-            *self._evaluations("base agent (0.19 M)", 0, ("--model", "base"), (), arms=("solo",)),
+            *self._phone("base agent (0.19 M)", base, self._solo, EVALUATION_SEEDS),
+            *self._phone("stage 1", stage1, self._solo, EVALUATION_SEEDS),
+            *self._phone("stage 1", stage1, self._vote),
+            *self._stage2("rft", "scripted", self._vote, self.seeds),
+            *self._control(),
+            *self._stage2("rft", "learned", self._vote, self.seeds),
+            *self._stage2("rft", "outcome", self._vote, self.seeds[:1]),
+            *self._stage2("dpo", "scripted", self._vote, self.seeds[:1]),
+            *self._phone("stage 1", stage1, self._dag),
+            *self._stage2("rft", "scripted", self._dag, self.seeds[:1]),
             *self._zero_shot(),
-            *self._corpora(),
-            *(cell for seed in self.seeds for cell in self._trained(seed)),
+            *self._pages("base agent (0.19 M)", base, self._solo),
+            *self._pages("stage 1", stage1, self._solo),
         ]
 
     def _zero_shot(self) -> Iterator[Cell]:
-        for form in ("json", "compact"):
+        """The model without an adapter, which reads the prompts of any format."""
+        for form in ("compact", "json"):
             model = ("--model", self.sizes.model, "--prompt-format", form)
-            yield from self._evaluations(f"zero-shot, {form}", 0, model, (), arms=("solo",))
+            yield self._evaluation(f"zero-shot, {form}", model, self._solo, "phone", PHONE_SPLITS,
+                                   self.sizes.zero_shot_episodes, form=form)  # fmt: skip
 
-    def _corpora(self) -> Iterator[Cell]:
-        walks = ("--walks", str(self.sizes.walks), "--prompt-format", "compact")
-        yield Cell("corpus-phone", ("synthesize", "phone", *walks, "--stray", "0.12"))
-        devices = ("--set", f"environment.devices={self.sizes.devices}")
-        yield Cell(
-            "corpus-invented", ("synthesize", "invented", *walks, "--stray", "0.12", *devices)
-        )
-        yield Cell("corpus-screens", ("synthesize", "screens", *walks))
+    def _control(self) -> Iterator[Cell]:
+        """As many optimiser steps of stage 1 as stage 2 makes, from the same adapter."""
+        sizes, corpus, merged = self.sizes, "control-corpus", "control-start"
+        yield Cell(corpus, ("synthesize", "phone", "--walks", str(sizes.walks), "--levels", "3",
+                            "--prompt-format", "compact", "--stray", "0.12"))  # fmt: skip
+        yield Cell(merged, ("adapters", "merge", sizes.model, sizes.adapter))
+        for seed in self.seeds:
+            name, steps = f"control-{seed}", sizes.iterations * sizes.steps
+            words = (
+                "finetune", str(self.out / merged), str(self.out / corpus), str(self.out / name),
+                "--learning-rate", str(sizes.learning_rate), "--layers", "8-29",
+                "--set", f"finetune.max_steps={steps}", "--set", f"finetune.seed={seed}",
+                "--set", f"finetune.batch_size={sizes.batch_size}",
+                "--set", "finetune.accumulate=1", "--set", "finetune.preferences=false",
+            )  # fmt: skip
+            hours = steps * sizes.batch_size / _SAMPLES_PER_SECOND / 3600
+            yield Cell(name, words, (corpus, merged), hours=hours)
+            model = ("--model", str(self.out / merged),
+                     "--adapters", str(self.out / name / "final"))  # fmt: skip
+            yield from self._phone("more stage 1, equal steps", model, self._vote, seed=seed,
+                                   needs=(name,))  # fmt: skip
 
-    def _trained(self, seed: int) -> Iterator[Cell]:
-        """Stage 1, its control, and stage 2 with each critic."""
-        first = f"stage1-{seed}"
-        yield self._finetune(first, self.sizes.model, seed, ())
-        adapter = self.out / first / "final"
-        own = ("--model", self.sizes.model, "--adapters", str(adapter))
-        yield from self._evaluations("stage 1", seed, own, (first,), arms=("solo", "vote"))
-        merged, more = f"merged-{seed}", f"stage1-more-{seed}"
-        yield Cell(merged, ("adapters", "merge", self.sizes.model, str(adapter)), (first,))
-        yield self._finetune(more, str(self.out / merged), seed + 100, (merged,))
-        control = ("--model", str(self.out / merged), "--adapters", str(self.out / more / "final"))
-        yield from self._evaluations("more stage 1", seed, control, (more,), arms=("solo", "vote"))
-        for method, critic in [*(("rft", critic) for critic in CRITICS), ("dpo", "scripted")]:
-            if critic != "learned" or self.critic is not None:
-                yield from self._stage2(method, critic, seed, own, first)
-
-    def _finetune(self, name: str, model: str, seed: int, needs: tuple[str, ...]) -> Cell:
-        corpora = ("corpus-phone", "corpus-invented", "corpus-screens")
-        folders = [str(self.out / corpus) for corpus in corpora]
-        words = (
-            "finetune", model, *folders, str(self.out / name),
-            "--minutes", str(self.sizes.minutes), "--layers", self.sizes.layers,
-            "--learning-rate", str(self.sizes.learning_rate), "--set", f"finetune.seed={seed}",
-        )  # fmt: skip
-        return Cell(name, words, (*corpora, *needs))
-
-    def _stage2(
-        self, method: str, critic: str, seed: int, model: tuple[str, ...], needs: str
-    ) -> Iterator[Cell]:
+    def _stage2(self, method: str, critic: str, team: Team, seeds: Sequence[int]) -> Iterator[Cell]:
+        if critic == "learned" and self.critic is None:
+            return
         sizes = self.sizes
-        name = f"{method}-{critic}-{seed}"
-        words = [
-            "train", "phone", *model, "--method", method, "--critic", critic,
-            "--agents", str(AGENTS), "--rounds", str(sizes.rounds), "--seed", str(seed),
-            "--iterations", str(sizes.iterations), "--rollouts", str(sizes.rollouts),
-            "--set", f"train.concurrency={sizes.concurrency}", "--set", "train.rehearsal=0.0",
-        ]  # fmt: skip
-        if critic == "learned":
-            words += ["--critic-model", str(self.critic)]
-        calls = sizes.iterations * sizes.rollouts * CALLS_PER_EPISODE * AGENTS * sizes.rounds
-        yield Cell(name, tuple(words), (needs,), calls=calls, resume=True)
-        own = ("--model", sizes.model, "--adapters", str(self.out / name / "adapters"))
-        row = f"stage 2: {method}, {critic} critic"
-        yield from self._evaluations(row, seed, own, (name,), arms=("solo", "vote", "dag"))
+        for seed in seeds:
+            name = _file_name(f"{method}-{critic}-{team.label}-{seed}")
+            words = [
+                "train", "phone", "--model", sizes.model, "--adapters", sizes.adapter, *team.words,
+                "--method", method, "--critic", critic, "--seed", str(seed),
+                "--iterations", str(sizes.iterations), "--rollouts", str(sizes.rollouts),
+                "--set", f"train.shared_iterations={sizes.iterations}",
+                "--set", f"train.shared_steps={sizes.steps}",
+                "--set", f"train.update.batch_size={sizes.batch_size}",
+                "--set", f"train.update.lr={sizes.learning_rate}",
+                "--set", f"train.concurrency={sizes.concurrency}",
+            ]  # fmt: skip
+            if critic == "learned":
+                words += ["--critic-model", str(self.critic)]
+            calls = sizes.iterations * sizes.rollouts * DECISIONS_PER_EPISODE * team.calls
+            rows = sizes.iterations * sizes.steps * sizes.batch_size
+            hours = self._hours(calls, team) + rows / _SAMPLES_PER_SECOND / 3600
+            yield Cell(name, tuple(words), calls=calls, hours=hours, resume=True)
+            own = ("--model", sizes.model, "--adapters", str(self.out / name / "adapters"))
+            row = f"stage 2: {method}, {critic} critic"
+            yield from self._phone(row, own, team, seed=seed, needs=(name,))
 
-    def _evaluations(
-        self, row: str, seed: int, model: tuple[str, ...], needs: tuple[str, ...],
-        arms: tuple[str, ...],
+    def _phone(
+        self, row: str, model: tuple[str, ...], team: Team, chosen: Sequence[int] = _FIRST,
+        *, seed: int = 0, needs: tuple[str, ...] = (),
     ) -> Iterator[Cell]:  # fmt: skip
-        """One cell for each arm and split."""
-        teams = {
-            "solo": ("one agent", (), 1),
-            "vote": (f"vote of {AGENTS}", (
-                "--agents", str(AGENTS), "--rounds", "1", "--edges", "none",
-                "--views", "shuffle", "--vote", "probability",
-            ), AGENTS),
-            "dag": (f"DAG, {self.sizes.rounds} rounds", (
-                "--agents", str(AGENTS), "--rounds", str(self.sizes.rounds), "--views", "shuffle",
-                "--vote", "probability",
-            ), AGENTS * self.sizes.rounds),
-        }  # fmt: skip
-        splits = [("phone", split, self.sizes.episodes) for split in PHONE_SPLITS]
-        splits += [("miniwob", "reference", self.sizes.pages)] * bool(self.sizes.pages)
-        splits += [("miniwob", "blind", self.sizes.blind_pages)] * bool(self.sizes.blind_pages)
-        for arm in arms:
-            label, team, calls = teams[arm]
-            for environment, split, count in splits:
-                words = (
-                    "eval", environment, *model, *team, "--split", split, "--episodes", str(count),
-                    "--seed", str(EVALUATION_SEED), "--concurrency", str(self.sizes.concurrency),
-                )  # fmt: skip
-                yield Cell(
-                    _file_name(f"{row}-{arm}-{environment}-{split}-{seed}"),
-                    words, needs, f"{row}, {label}", seed,
-                    split if environment == "phone" else f"miniwob {split}",
-                    calls * count * CALLS_PER_EPISODE, resume=True,
-                )  # fmt: skip
+        """The splits of the phone, in one cell."""
+        yield self._evaluation(row, model, team, "phone", PHONE_SPLITS, self.sizes.episodes,
+                               chosen, seed=seed, needs=needs)  # fmt: skip
+
+    def _pages(self, row: str, model: tuple[str, ...], team: Team) -> Iterator[Cell]:
+        for split, count in (("reference", self.sizes.pages), ("blind", self.sizes.blind_pages)):
+            if count:
+                yield self._evaluation(row, model, team, "miniwob", (split,), count)
+
+    def _evaluation(
+        self, row: str, model: tuple[str, ...], team: Team, environment: str,
+        splits: Sequence[str], count: int, chosen: Sequence[int] = _FIRST,
+        *, seed: int = 0, needs: tuple[str, ...] = (), form: str = "compact",
+    ) -> Cell:  # fmt: skip
+        words = (
+            "eval", environment, *model, *team.words,
+            *(word for split in splits for word in ("--split", split)),
+            *(word for number in chosen for word in ("--seed", str(number))),
+            "--episodes", str(count), "--concurrency", str(self.sizes.concurrency),
+        )  # fmt: skip
+        calls = team.calls * count * DECISIONS_PER_EPISODE * len(splits) * len(chosen)
+        place = environment if len(splits) > 1 else f"{environment}-{splits[0]}"
+        return Cell(
+            _file_name(f"{row}-{team.label}-{place}-{seed}"),
+            words, needs, f"{row}, {team.label}", seed, calls, self._hours(calls, team, form),
+            resume=True,
+        )  # fmt: skip
+
+    def _hours(self, calls: int, team: Team, form: str = "compact") -> float:
+        cost = {1: 1.0, AGENTS: AGENTS_COST}.get(team.calls, ROUNDS_COST)
+        return calls / team.calls * cost / DECISIONS_PER_SECOND[form] / 3600
 
 
 def _file_name(text: str) -> str:

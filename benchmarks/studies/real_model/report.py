@@ -12,23 +12,27 @@ import msgspec
 from benchmarks.studies.real_model.cells import record_of
 from benchmarks.studies.real_model.plan import Cell
 from swarm_ui.experiment.results import ArmResult, existing_results
-from swarm_ui.stats import Interval, Outcome, clustered_mean
+from swarm_ui.stats import Outcome, clustered_mean
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """A row on one split. Episodes are the same for all seeds, so they are averaged over seeds."""
+    """A row on one split."""
 
     name: str
     split: str
     success: float | None
     low: float | None
     high: float | None
-    """95 % interval, clustered by template."""
+    """95 % interval, clustered by template. An episode that several training seeds played counts
+    once, with its mean."""
     seeds: int
+    """Training seeds; without a training of its own, evaluation seeds, each with its episodes."""
     by_seed: tuple[float, ...]
     episodes: int
+    """Different ones."""
     calls: int
     cpu_s: float
+    """CPU time of the evaluation; of a command with several splits, by their numbers of calls."""
 
 
 def rows(out: Path, cells: Sequence[Cell]) -> list[Row]:
@@ -36,15 +40,21 @@ def rows(out: Path, cells: Sequence[Cell]) -> list[Row]:
     found: dict[tuple[str, str], list[tuple[ArmResult, float]]] = {}
     for cell in cells:
         record = record_of(out, cell) if cell.row else None
-        if record is not None:
-            (arm,) = existing_results(out / cell.name).arms
-            found.setdefault((cell.row, cell.split), []).append((arm, record.cpu_s))
+        if record is None:
+            continue
+        arms = existing_results(out / cell.name).arms
+        calls = sum(arm.work.calls for arm in arms)
+        for arm in arms:
+            split = arm.split if "-miniwob-" not in cell.name else f"miniwob {arm.split}"
+            cpu = record.cpu_s * arm.work.calls / max(1, calls)
+            found.setdefault((cell.row, split), []).append((arm, cpu))
     return [_row(name, split, done) for (name, split), done in found.items()]
 
 
 def _row(name: str, split: str, done: Sequence[tuple[ArmResult, float]]) -> Row:
     arms = [arm for arm, _ in done]
-    interval = over_seeds(arms)
+    outcomes = over_seeds(arms)
+    interval = clustered_mean(outcomes)
     each = [arm.success for arm in arms]
     return Row(
         name=name,
@@ -54,20 +64,23 @@ def _row(name: str, split: str, done: Sequence[tuple[ArmResult, float]]) -> Row:
         high=interval.high if interval else None,
         seeds=len(arms),
         by_seed=tuple(round(found.mean, 4) for found in each if found is not None),
-        episodes=len(arms[0].jobs),
+        episodes=len(outcomes),
         calls=sum(arm.work.calls for arm in arms),
         cpu_s=round(sum(cpu for _, cpu in done), 1),
     )
 
 
-def over_seeds(arms: Sequence[ArmResult]) -> Interval | None:
-    """Success over training seeds on the same episodes: each episode counts once, with its mean."""
+def over_seeds(arms: Sequence[ArmResult]) -> list[Outcome]:
+    """The outcome of each episode, averaged over the training seeds that played it."""
+    played: dict[tuple[str, int], list[float | None]] = {}
+    for arm in arms:
+        for job, value in zip(arm.jobs, arm.outcomes, strict=True):
+            played.setdefault((job[0], job[1]), []).append(value)
     outcomes = []
-    for place, (task, seed) in enumerate(arms[0].jobs):
-        values = [arm.outcomes[place] for arm in arms]
+    for (task, seed), values in played.items():
         known = [value for value in values if value is not None]
         outcomes.append(Outcome(task, seed, fmean(known) if known else None))
-    return clustered_mean(outcomes)
+    return outcomes
 
 
 def markdown(found: Sequence[Row], splits: Sequence[str]) -> str:

@@ -9,19 +9,26 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     """Sizes for two CPU cores; a study cannot change them once it has begun."""
 
     model: str = "smollm2"
-    walks: int = 600
-    """Walks on training templates of the phone, and as many on phones with invented apps."""
-    devices: int = 128
-    minutes: float = 60.0
-    """Stage 1: time of each training."""
-    layers: str = "8-29"
-    learning_rate: float = 1e-3
+    adapter: str = "smollm2-phone"
+    """Stage 1: name or folder of the adapter that every other row starts from."""
     iterations: int = 2
-    """Stage 2."""
+    """Stage 2. Both iterations train one adapter for all agents (``train.shared_iterations``)."""
     rollouts: int = 32
+    steps: int = 40
+    """Optimiser steps of each iteration; the control makes as many in all."""
+    batch_size: int = 16
+    """Rows of an optimiser step, of stage 2 and of the control."""
+    learning_rate: float = 2e-4
+    """Of stage 2 and of the control."""
+    walks: int = 220
+    """Walks on training templates of the phone for the control's corpus, which is about as many
+    samples as its steps need."""
     rounds: int = 2
-    episodes: int = 76
-    """Test episodes of each split of the phone."""
+    """Message rounds of the teams with edges."""
+    episodes: int = 38
+    """Test episodes of each split of the phone: one for each training template, about three for
+    each new one, and four for each of new apps."""
+    zero_shot_episodes: int = 12
     pages: int = 49
     """Test episodes on the reference pages of MiniWoB++; 0: none."""
     blind_pages: int = 0
@@ -30,13 +37,17 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 QUICK = Sizes(
-    walks=1, devices=1, minutes=0.05, layers="0-1", iterations=1, rollouts=2, rounds=1, episodes=2,
+    walks=1, iterations=1, rollouts=2, steps=2, rounds=1, episodes=2, zero_shot_episodes=2,
     pages=0, concurrency=2,
 )  # fmt: skip
 """Shows that every cell works; the figures mean nothing."""
-EVALUATION_SEED = 11
-"""Chooses the test episodes, the same for all rows."""
-CALLS_PER_EPISODE = 9
+EVALUATION_SEEDS = (11, 12, 13)
+"""Choose the test episodes. Stage 1 alone gets all of them, and every other row the first."""
+DECISIONS_PER_EPISODE = 7
 """For estimates: mean decisions of an episode."""
-CALLS_PER_SECOND = 2.5
-"""For estimates: greedy replies of SmolLM2 on two cores."""
+DECISIONS_PER_SECOND = {"json": 0.5, "compact": 4.0}
+"""For estimates: decisions of SmolLM2 on two cores, by prompt format."""
+AGENTS_COST = 1.15
+"""For estimates: time of four agents that see the same screen, relative to one."""
+ROUNDS_COST = 3.0
+"""The same with messages, whose prompts differ between agents and rounds."""

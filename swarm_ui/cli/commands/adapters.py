@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,28 +17,36 @@ from swarm_ui.errors import ConfigError, MissingExtra
 from swarm_ui.experiment.config import ModelSection
 from swarm_ui.experiment.models import IN_PROCESS, SINGLE, kind_of, load_in_process
 from swarm_ui.experiment.teams import agent_names
+from swarm_ui.nodes.models.pretrained.shipped_adapters import SHIPPED_ADAPTERS, adapter_folder
 from swarm_ui.prompts import FORMATS, format_named
 
-adapters = typer.Typer(help="LoRA adapters: list, import, merge.")
+adapters = typer.Typer(help="LoRA adapters: list, import, merge, export.")
 _Adapter = Annotated[
-    Path, typer.Argument(metavar="ADAPTER", help="folder of one adapter, in peft's format")
-]
+    Path, typer.Argument(metavar="ADAPTER", help="folder of one adapter, in peft's format; or the "
+                         "name of one in this package")
+]  # fmt: skip
 _Out = Annotated[Path, typer.Argument(metavar="OUT", help="folder to write")]
 
 
 @adapters.command("list")
 def list_adapters(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="a run of train, its folder "
-                                           "'adapters', or the folder of one adapter")],
+    folder: Annotated[Path | None, typer.Argument(metavar="FOLDER", help="a run of train, its "
+                      "folder 'adapters', or the folder of one adapter; default: the adapters in "
+                      "this package")] = None,
     json: flags.Json = False,
 ) -> int:  # fmt: skip
     """List the adapters in a folder: version, size, and what they were trained with.
 
     Example: [bold]swarm-ui adapters list runs/trained[/]
     """
-    output = Output(machine=json)
-    found = _files().adapters_in(folder)
-    made = table(str(found[0].folder.parent), ["adapter", "version", "rank", "alpha", "parameters",
+    output, files = Output(machine=json), _files()
+    if folder is None:
+        found = [replace(files.one_adapter(each.folder), name=name)
+                 for name, each in SHIPPED_ADAPTERS.items()]  # fmt: skip
+    else:
+        found = files.adapters_in(adapter_folder(folder))
+    title = "in this package" if folder is None else str(found[0].folder.parent)
+    made = table(title, ["adapter", "version", "rank", "alpha", "parameters",
                  "MB", "format", "base model"], left=True)  # fmt: skip
     rows: list[dict[str, object]] = []
     for facts in found:
@@ -84,6 +93,7 @@ def import_adapters(
     if prompt_format:
         format_named(prompt_format)
     named = (base, _model_place(base)) if base else None
+    adapter = adapter_folder(adapter)
     about = files.described(files.one_adapter(adapter), prompt_format=prompt_format, base=named)
     if any_base:
         about = msgspec.structs.replace(about, base_fingerprint="")
@@ -112,7 +122,7 @@ def merge_adapter(
     """
     output = Output(machine=json, quiet=quiet)
     _expect_replaceable(out, force)
-    facts = _files().one_adapter(adapter)
+    facts = _files().one_adapter(adapter_folder(adapter))
     section = ModelSection(name=model, adapters=str(facts.folder))
     if kind_of(section) not in IN_PROCESS:
         raise ConfigError(f"'{model}' is not a model of this process; name a folder, or base")
@@ -124,6 +134,28 @@ def merge_adapter(
     output.say(f"wrote {out}")
     output.say(f"next: swarm-ui run phone contacts-add --model {out}")
     return output.done(folder=str(out), prompt_format=facts.metadata.prompt_format)
+
+
+@adapters.command("export")
+def export_one(
+    adapter: _Adapter,
+    out: _Out,
+    force: flags.Force = False,
+    json: flags.Json = False,
+    quiet: flags.Quiet = False,
+) -> int:
+    """Write a copy of one adapter to pass on: bfloat16, and no paths of this machine.
+
+    Example: [bold]swarm-ui adapters export base-agent/final my-adapter[/]
+    """
+    output = Output(machine=json, quiet=quiet)
+    _expect_replaceable(out, force)
+    files, folder = _files(), adapter_folder(adapter)
+    files.export_adapter(folder, out, files.one_adapter(folder).metadata)
+    facts = files.one_adapter(out)
+    output.say(f"wrote {out}: {facts.parameters:,} weights, {facts.size / 1e6:.1f} MB"
+               f"{_trained_with(facts.metadata)}")  # fmt: skip
+    return output.done(folder=str(out), bytes=facts.size, parameters=facts.parameters)
 
 
 def _files() -> Any:

@@ -10,6 +10,7 @@ import typer
 from swarm_ui.cli import flags
 from swarm_ui.cli.output import Output, facts_table, table
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED, find_model, pulled_folder
+from swarm_ui.nodes.models.pretrained.shipped_adapters import SHIPPED_ADAPTERS
 from swarm_ui.storage.cache_folder import cache_folder
 
 models = typer.Typer(help="Pretrained language models by name.")
@@ -22,13 +23,16 @@ def list_models(json: flags.Json = False) -> int:
     Example: [bold]swarm-ui models list[/]
     """
     output = Output(machine=json)
-    made = table("models by name", ["name", "model", "parameters", "licence", "where"], left=True)
+    made = table("models by name", ["name", "model", "parameters", "licence", "adapters",
+                 "where"], left=True)  # fmt: skip
     rows: list[dict[str, object]] = []
     for name, model in PRETRAINED.items():
         folder = pulled_folder(name)
         where = str(folder) if folder else f"not here; run: swarm-ui models pull {name}"
-        made.add_row(name, model.title, f"{model.parameters / 1e6:.1f} M", model.licence, where)
-        rows.append({"name": name, "title": model.title, "licence": model.licence,
+        own = [each.name for each in SHIPPED_ADAPTERS.values() if each.base == name]
+        made.add_row(name, model.title, f"{model.parameters / 1e6:.1f} M", model.licence,
+                     ", ".join(own), where)  # fmt: skip
+        rows.append({"name": name, "title": model.title, "licence": model.licence, "adapters": own,
                      "folder": None if folder is None else str(folder)})  # fmt: skip
     output.show(made)
     return output.done(models=rows)

@@ -9,6 +9,7 @@ from swarm_ui.adapter_metadata import read_metadata
 from swarm_ui.experiment.config import Config, ModelSection
 from swarm_ui.experiment.models import kind_of, learned_adapters, on_hub
 from swarm_ui.nodes.models.pretrained.catalogue import model_folder
+from swarm_ui.nodes.models.pretrained.shipped_adapters import adapter_folder
 from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.update.memory_estimate import ModelShape, Workload, estimate_memory
 from swarm_ui.optim.update.update_config import defaults_for
@@ -77,8 +78,8 @@ def _prompt_format(section: ModelSection) -> str:
     """The prompt format; empty: the embedded agent's own."""
     if kind_of(section) != "local":
         return ""
-    places = [Path(section.adapters)] if section.adapters else []
-    places += sorted(Path(section.adapters).glob("*")) if section.adapters else []
+    folder = adapter_folder(section.adapters) if section.adapters else None
+    places = [] if folder is None else [folder, *sorted(folder.glob("*"))]
     places.append(model_folder(section.name))
     known = [read_metadata(place).prompt_format for place in places if os.path.isdir(place)]
     return next(filter(None, (section.prompt_format, *known)), "json")

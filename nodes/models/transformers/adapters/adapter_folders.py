@@ -23,6 +23,7 @@ from swarm_ui.nodes.models.transformers.adapters.peft_files import (
     VERSIONS_FILE,
     read_adapter,
     read_versions,
+    write_copy,
 )
 from swarm_ui.storage.durable import replacing_folder
 
@@ -94,6 +95,26 @@ def import_adapter(folder: Path, out: Path, names: Sequence[str], about: Adapter
                 write_metadata(made / name, about)
             text = json.dumps(dict.fromkeys(names, 0))
             (made / VERSIONS_FILE).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write '{out}': {error}; nothing of it was kept") from error
+
+
+def export_adapter(folder: Path, out: Path, about: AdapterMetadata) -> None:
+    """Write a copy of an adapter to pass on: weights in bfloat16, and no paths of this machine.
+
+    Args:
+        folder: the adapter, in peft's format.
+        out: is written as a whole, or not at all; an older folder there is replaced.
+        about: the metadata of the copy.
+
+    Raises:
+        ConfigError: the folder holds no plain LoRA adapter, or ``out`` cannot be written.
+    """
+    source = one_adapter(folder).folder
+    try:
+        with replacing_folder(out) as made:
+            write_copy(source, made, about.base_model)
+            write_metadata(made, about)
     except OSError as error:
         raise ConfigError(f"cannot write '{out}': {error}; nothing of it was kept") from error
 

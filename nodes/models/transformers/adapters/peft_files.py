@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
+import torch
 from msgspec import Meta
 from peft import LoraConfig
 from safetensors import SafetensorError, safe_open
@@ -199,5 +200,28 @@ def write_adapter(folder: Path, weights: AdapterWeights, base: str = "") -> None
     }  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
     stored = {key: tensor.cpu().contiguous() for key, tensor in tensors.items()}
+    save_file(stored, folder / _WEIGHTS, metadata={"format": "pt"})
+    write_atomic(folder / _CONFIG, json.dumps(config, indent=1) + "\n")
+
+
+def write_copy(source: Path, folder: Path, base: str) -> None:
+    """Write a copy of one adapter with its weights in bfloat16.
+
+    Of the configuration, only the fields of plain LoRA are written, and those that choose layers.
+
+    Args:
+        source: folder of the adapter.
+        folder: an empty folder.
+        base: name of the model that it belongs to; it replaces the path in the configuration.
+
+    Raises:
+        ConfigError: ``source`` holds no plain LoRA adapter.
+    """
+    adapter = read_adapter(source)
+    given = _decoded(source / _CONFIG, dict[str, Any])
+    fields = [*_Config.__struct_fields__, *sorted(_CHOOSING), "task_type"]
+    config = {field: given[field] for field in fields if given.get(field) is not None}
+    config |= {"base_model_name_or_path": base, "inference_mode": True}
+    stored = {key: weight.to(torch.bfloat16) for key, weight in adapter.weights.items()}
     save_file(stored, folder / _WEIGHTS, metadata={"format": "pt"})
     write_atomic(folder / _CONFIG, json.dumps(config, indent=1) + "\n")

@@ -1,0 +1,37 @@
+"""The adapters that this package contains, by name."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShippedAdapter:
+    """A trained LoRA adapter in this package, in peft's format."""
+
+    name: str
+    base: str
+    """Name of its model in :data:`~swarm_ui.nodes.models.pretrained.catalogue.PRETRAINED`."""
+    title: str
+    folder: Path
+
+
+SMOLLM2_PHONE = ShippedAdapter(
+    name="smollm2-phone",
+    base="smollm2",
+    title="stage 1 on the simulated phone, invented devices and pages",
+    folder=Path(__file__).parent / "smollm2_phone",
+)
+SHIPPED_ADAPTERS: dict[str, ShippedAdapter] = {SMOLLM2_PHONE.name: SMOLLM2_PHONE}
+"""Every adapter in this package, by name."""
+
+
+def adapter_folder(name: str | Path) -> Path:
+    """The folder of an adapter: one of :data:`SHIPPED_ADAPTERS`, or the folder that is named.
+
+    A folder of the same name comes first. Whether it contains an adapter is not checked.
+    """
+    known = SHIPPED_ADAPTERS.get(str(name))
+    return Path(name) if known is None or os.path.isdir(name) else known.folder
