@@ -55,6 +55,7 @@ class ModelSection(_Section, frozen=True, kw_only=True):
     adapters: str = ""
     prompt_format: Literal["", "json", "compact"] = ""
     prompt_tokens: Count | None = None
+    constrained: bool | None = None
     actor: str = ""
     actor_name: str = ""
     device: str = "cpu"

@@ -95,6 +95,9 @@ def model_findings(
     if section.prompt_tokens is not None and kind not in ("endpoint", "local"):
         yield ("model", "prompt_tokens"), (f"'{section.name}' is no language model whose prompts "
                                            "can be shortened; leave it out")  # fmt: skip
+    if section.constrained is not None and kind != "local":
+        problem = f"'{section.name}' is no language model in this process; leave it out"
+        yield ("model", "constrained"), problem
     if section.actor and kind != "local":
         problem = f"'{section.name}' cannot learn what a server acts with; "
         yield ("model", "actor"), problem + "--learner must be the language model that it serves"
@@ -195,6 +198,7 @@ def load_in_process(section: ModelSection, learned: Sequence[str] = ()) -> Any:
                 quantize=section.quantize,
                 prompt_format=section.prompt_format,
                 prompt_tokens=section.prompt_tokens,
+                constrained=section.constrained,
             )
         else:
             import torch

@@ -8,11 +8,15 @@ from pathlib import Path
 import tiny_vision
 from tiny_llama import save_llama
 
+from swarm_ui.action import Action
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.experiment.config import ModelSection
-from swarm_ui.experiment.models import load_in_process, model_findings
+from swarm_ui.experiment.models import load_in_process, model_findings, open_model
 from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.model import Decision, Request
 from swarm_ui.nodes import CausalModel, VisionModel
+from swarm_ui.observation import Element, Observation
+from swarm_ui.prompts import format_named
 
 
 def test_vision_opens_a_model_that_is_shown_the_screenshot(tmp_path: Path) -> None:
@@ -53,3 +57,21 @@ def test_no_server_acts_for_a_model_that_sees(tmp_path: Path) -> None:
     section = ModelSection(name=folder, vision=True, actor="http://127.0.0.1:9/v1")
     [(where, problem)] = model_findings(section, 1)
     assert where == ("model", "actor") and "a server cannot act for a vision-language" in problem
+
+
+def test_replies_are_constrained_unless_the_setting_says_no(tmp_path: Path) -> None:
+    folder = str(save_llama(tmp_path))
+    observation = Observation(goal="on", elements=(Element(index=0, role="button", text="on"),))
+    request = Request(decision=Decision(observation=observation), seed=1, max_tokens=64)
+
+    async def reply(constrained: bool | None) -> str:
+        section = ModelSection(name=folder, prompt_format="compact", constrained=constrained)
+        async with open_model(section) as model:
+            (completion,) = await model.generate([request])
+            return completion.text
+
+    possible = format_named("compact").parse
+    assert isinstance(possible(asyncio.run(reply(None)), observation), Action)
+    assert not isinstance(possible(asyncio.run(reply(False)), observation), Action)
+    ((_, problem),) = model_findings(ModelSection(constrained=True), 1)
+    assert "no language model in this process" in problem

@@ -1,4 +1,4 @@
-"""The cells of the study: each is one ``swarm-ui`` command, which can also be typed by hand."""
+"""The cells of the study."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.studies.commands.cells import Cell
 from benchmarks.studies.real_model.sizes import (
     AGENTS_COST,
     DECISIONS_PER_EPISODE,
@@ -22,28 +23,6 @@ TEMPERATURES = ("0.2", "0.5", "0.6", "0.8")
 _FIRST = (EVALUATION_SEEDS[0],)
 _SAMPLES_PER_SECOND = 3.5
 """For estimates: training of SmolLM2 on two cores."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One command."""
-
-    name: str
-    """Also the name of the folder that it writes."""
-    words: tuple[str, ...]
-    """What follows ``swarm-ui``, without the output."""
-    needs: tuple[str, ...] = ()
-    """Cells that must be done before."""
-    row: str = ""
-    """The row of the table that an evaluation belongs to; empty: not an evaluation."""
-    seed: int = 0
-    """Seed of the training; 0: nothing was trained."""
-    calls: int = 0
-    """Estimated calls of the model."""
-    hours: float = 0.0
-    """Estimated time on two cores."""
-    resume: bool = False
-    """Whether an interrupted run goes on with ``--resume``; the others with the same command."""
 
 
 @dataclass(frozen=True, slots=True)

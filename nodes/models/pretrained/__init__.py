@@ -7,5 +7,19 @@ from swarm_ui.nodes.models.pretrained.catalogue import (
     model_folder,
     pulled_folder,
 )
+from swarm_ui.nodes.models.pretrained.shipped_adapters import (
+    SHIPPED_ADAPTERS,
+    ShippedAdapter,
+    adapter_folder,
+)
 
-__all__ = ["PRETRAINED", "PretrainedModel", "find_model", "model_folder", "pulled_folder"]
+__all__ = [
+    "PRETRAINED",
+    "SHIPPED_ADAPTERS",
+    "PretrainedModel",
+    "ShippedAdapter",
+    "adapter_folder",
+    "find_model",
+    "model_folder",
+    "pulled_folder",
+]

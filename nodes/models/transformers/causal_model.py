@@ -197,6 +197,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
         quantize: str = "",
         prompt_format: str = "",
         prompt_tokens: int | None = None,
+        constrained: bool | None = None,
     ) -> CausalModel:
         """A model by the name that ``--model`` takes.
 
@@ -206,7 +207,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
             device, dtype, quantize: see :meth:`from_pretrained`.
             prompt_format: how decisions are written and replies are read; empty: as the model's
                 folder says (a merged model was trained with one), else ``"json"``.
-            prompt_tokens: the most tokens of the prompt of a decision.
+            prompt_tokens, constrained: see the constructor.
 
         Raises:
             ConfigError: there is no such model, it was not pulled, or the hub does not answer; or
@@ -223,6 +224,7 @@ class CausalModel(ChoosingInProcessModel[ChatPrompt]):
             name=folder.name if folder == Path(name) else name,
             prompt_format=prompt_format or own.prompt_format or "json",
             prompt_tokens=prompt_tokens,
+            constrained=constrained,
         )
 
     def _adaptable(self, network: PreTrainedModel) -> Sequence[str] | str:

@@ -46,6 +46,8 @@ key_env = "OPENAI_API_KEY"  # the variable that holds the key; the key itself ne
 adapters = ""             # RUN/adapters of a trained team; the folder of one adapter;
                           # "served": the endpoint has them
 prompt_format = ""        # json, compact; empty: the adapter's, or else the model's own
+# constrained = false     # of this process: replies may be any text; default: in the compact
+                          # format they are actions that are possible on the screen
 # prompt_tokens = 4000    # longer prompts are shortened; default: what the context leaves
 actor = ""                # of train: a vLLM server that acts with the adapters while they learn
 actor_name = ""           # the name that it serves; empty: that of its only base model

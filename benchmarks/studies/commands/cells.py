@@ -1,4 +1,4 @@
-"""Doing the cells of the study, each in a process of its own, and keeping a record of each."""
+"""The cells of a study: ``swarm-ui`` commands, each in a process of its own, with a record."""
 
 from __future__ import annotations
 
@@ -8,13 +8,35 @@ import shlex
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from benchmarks.studies.real_model.plan import Cell
 from swarm_ui.errors import ConfigError
 from swarm_ui.storage.run_directory import write_atomic
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One ``swarm-ui`` command, which can also be typed by hand."""
+
+    name: str
+    """Also the name of the folder that it writes."""
+    words: tuple[str, ...]
+    """What follows ``swarm-ui``, without the output."""
+    needs: tuple[str, ...] = ()
+    """Cells that must be done before."""
+    row: str = ""
+    """The row of the table that an evaluation belongs to; empty: not an evaluation."""
+    seed: int = 0
+    """Seed of the training; 0: nothing was trained."""
+    calls: int = 0
+    """Estimated calls of the model."""
+    hours: float = 0.0
+    """Estimated time on two cores."""
+    resume: bool = False
+    """Whether an interrupted run goes on with ``--resume``; the others with the same command."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,16 +1,14 @@
-"""The table of the study, from its records and the results of its runs."""
+"""The table of a study, from its records and the results of its runs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 import msgspec
 
-from benchmarks.studies.real_model.cells import record_of
-from benchmarks.studies.real_model.plan import Cell
+from benchmarks.studies.commands.cells import Cell, Record, record_of
 from swarm_ui.experiment.results import ArmResult, existing_results
 from swarm_ui.stats import Outcome, clustered_mean
 
@@ -33,6 +31,20 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     calls: int
     cpu_s: float
     """CPU time of the evaluation; of a command with several splits, by their numbers of calls."""
+
+
+class StudyRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What a study found, and how: the file that is kept in the source."""
+
+    rows: list[Row]
+    cells: list[Record]
+    """The commands that made them, with commit and CPU time."""
+
+
+def study_record(out: Path, cells: Sequence[Cell]) -> StudyRecord:
+    """What is done of a study."""
+    records = [record_of(out, cell) for cell in cells]
+    return StudyRecord(rows=rows(out, cells), cells=[each for each in records if each])
 
 
 def rows(out: Path, cells: Sequence[Cell]) -> list[Row]:
@@ -102,8 +114,3 @@ def _shown(row: Row | None) -> str:
     if row is None or row.success is None or row.low is None or row.high is None:
         return "–"
     return f"{100 * row.success:.1f} [{100 * row.low:.0f}, {100 * row.high:.0f}]"
-
-
-def document(found: Sequence[Row]) -> dict[str, Any]:
-    """The figures as JSON."""
-    return {"rows": msgspec.to_builtins(list(found))}

@@ -1,0 +1,1 @@
+"""Studies whose cells are ``swarm-ui`` commands: doing them, their records, and their table."""

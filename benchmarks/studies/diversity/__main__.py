@@ -1,0 +1,33 @@
+"""What variety of the training world is worth to a language model, at equal numbers of samples.
+
+    python -m benchmarks.studies.diversity --out runs/diversity --dry-run
+    python -m benchmarks.studies.diversity --out runs/diversity
+    python -m benchmarks.studies.diversity --out runs/diversity --summarise
+
+A base-agent adapter of SmolLM2 is trained on steps of the simulated phone's training templates
+alone, or half of them on phones with invented apps: 8, 32 or 128 devices, with many wordings of
+goals or few, and with samples of levels 1 and 2 in the same number of samples. Each is tested on
+the phone with new parameters, new templates and new apps, two of them also without constrained
+decoding. Every cell is one command; what is done is not done again. ``--quick`` shows that every
+kind of cell works; the figures mean nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from benchmarks.studies.commands.study import run_study, study_parser
+from benchmarks.studies.diversity.plan import QUICK, Sizes, cells
+from swarm_ui.experiment.script_runner import script
+
+_QUICK_CELLS = ("corpus-8-", "trained-8-", "test-8-")
+
+
+@script
+def main() -> int:
+    given = study_parser(__doc__ or "", Sizes()).parse_args()
+    return run_study("diversity", given, Sizes, QUICK, _QUICK_CELLS, cells)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
