@@ -48,7 +48,7 @@ class ReplySchema:
             found = schema.model_json_schema()
         else:
             self._validator = None
-            found = schema_of(schema, where)
+            found = _closed(schema_of(schema, where))
         try:
             self.text = msgspec.json.encode(found).decode()
         except (TypeError, ValueError) as error:
@@ -84,6 +84,23 @@ class ReplySchema:
             return msgspec.json.decode(text, type=kind)
         except UNREADABLE as error:
             raise ReplyError(brief(error)) from None
+
+
+def _closed(schema: Any) -> Any:
+    """The schema without fields that it does not name: OpenAI enforces no other schemas."""
+    if isinstance(schema, list):
+        return [_closed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {
+        word: {name: _closed(each) for name, each in value.items()}
+        if word in ("properties", "$defs")
+        else _closed(value)
+        for word, value in schema.items()
+    }
+    if isinstance(closed.get("properties"), dict):
+        closed.setdefault("additionalProperties", False)
+    return closed
 
 
 def _candidates(reply: str) -> Iterator[str]:

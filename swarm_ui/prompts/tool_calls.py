@@ -8,6 +8,7 @@ the next turn of the user, each in a block that it cannot close.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -16,6 +17,7 @@ from swarm_ui.json_text import objects
 from swarm_ui.model import ChatMessage, ToolCall, ToolSpec
 from swarm_ui.prompts.quoting import without_tags
 
+_ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _HOW = """\
 You can call tools. To call one, reply with a JSON object of this form and end your reply after it:
 {"tool": "<name>", "arguments": {<arguments>}}
@@ -54,13 +56,18 @@ def read_calls(reply: str) -> tuple[str, tuple[ToolCall, ...]]:
         if not isinstance(name, str) or not isinstance(given, dict | str):
             continue
         arguments = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-        id = found.value.get("id")
-        calls.append(ToolCall(name=name, arguments=arguments, id=id if isinstance(id, str) else ""))
+        calls.append(ToolCall(name=name, arguments=arguments, id=call_id(found.value.get("id"))))
         rest.append(reply[end : found.start])
         end = found.end
     if not calls:
         return reply, ()
     return "".join([*rest, reply[end:]]).strip(), tuple(calls)
+
+
+def call_id(given: object) -> str:
+    """The id of a call, if it can stand in the heading of a turn; else empty, which means that the
+    call gets another one."""
+    return given if isinstance(given, str) and _ID.fullmatch(given) else ""
 
 
 def tools_as_text(

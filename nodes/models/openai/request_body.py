@@ -75,8 +75,30 @@ def schema_format(schema: str, where: str) -> dict[str, object]:
     value = _schema(schema, f"{where}: json_schema of a request")
     return {
         "type": "json_schema",
-        "json_schema": {"name": "reply", "schema": value, "strict": True},
+        "json_schema": {"name": "reply", "schema": value, "strict": _strict(value)},
     }
+
+
+def _strict(schema: object) -> bool:
+    """Whether a schema is of the kind that OpenAI accepts with ``strict``: every object lists all
+    of its fields as required, and allows no others."""
+    if isinstance(schema, list):
+        return all(map(_strict, schema))
+    if not isinstance(schema, dict):
+        return True
+    fields = schema.get("properties")
+    if isinstance(fields, dict) and (
+        schema.get("additionalProperties") is not False
+        or {*fields} != {*schema.get("required", ())}
+    ):
+        return False
+    named = [each for word in ("properties", "$defs") for each in _values(schema.get(word))]
+    others = [value for word, value in schema.items() if word not in ("properties", "$defs")]
+    return all(map(_strict, [*named, *others]))
+
+
+def _values(found: object) -> list[object]:
+    return [*found.values()] if isinstance(found, dict) else []
 
 
 def _schema(text: str, what: str) -> dict[str, object]:

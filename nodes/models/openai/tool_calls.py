@@ -6,14 +6,13 @@ what cannot be read raises ``AttributeError`` or ``TypeError``, which is reporte
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from swarm_ui.model import ToolCall
+from swarm_ui.prompts.tool_calls import call_id
 
 _MOST = 128
 """Maximum number of calls in one reply."""
-_ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 
 def called_tools(message: Any) -> tuple[ToolCall, ...]:
@@ -21,7 +20,9 @@ def called_tools(message: Any) -> tuple[ToolCall, ...]:
     listed = getattr(message, "tool_calls", None) or ()
     if len(listed) > _MOST:
         raise TypeError(f"{len(listed)} tool calls in one reply; at most {_MOST} are read")
-    return tuple([_call(c.id, c.function.name, c.function.arguments) for c in listed])
+    return tuple(
+        [_call(getattr(c, "id", None), c.function.name, c.function.arguments) for c in listed]
+    )
 
 
 class StreamedCalls:
@@ -59,9 +60,7 @@ class StreamedCalls:
 
 
 def _call(id: Any, name: Any, arguments: Any) -> ToolCall:
-    # A call without an id, or with one that cannot be written into a heading, gets one later.
-    known = id if isinstance(id, str) and _ID.fullmatch(id) else ""
-    return ToolCall(name=_text(name), arguments=_text(arguments or "{}"), id=known)
+    return ToolCall(name=_text(name), arguments=_text(arguments or "{}"), id=call_id(id))
 
 
 def _text(value: Any) -> str:

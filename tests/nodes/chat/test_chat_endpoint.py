@@ -133,12 +133,21 @@ async def test_the_endpoint_is_asked_to_enforce_a_schema_which_is_in_the_prompt_
         trace = await run(model(server), schema=Sum)
     first, second, third = (seen.body for seen in server.requests)
     schema = {
-        "type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]
+        "type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"],
+        "additionalProperties": False,
     }  # fmt: skip
-    assert first["response_format"]["json_schema"]["schema"] == schema
+    asked = first["response_format"]["json_schema"]
+    assert asked["schema"] == schema and asked["strict"] is True
     assert "response_format" in second and "response_format" not in third
     assert third["messages"][0]["content"].count('"properties"') == 1
     assert trace.message("calc:0").content == '{"n": 3}'
+
+
+async def test_a_schema_with_optional_fields_is_not_sent_as_strict() -> None:
+    loose = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    async with Loopback([Reply("{}")]) as server:
+        await run(model(server), schema=loose)
+    assert server.requests[0].body["response_format"]["json_schema"]["strict"] is False
 
 
 async def test_with_tools_no_schema_is_enforced() -> None:

@@ -144,6 +144,21 @@ def test_the_content_is_the_json_value_and_value_parses_it(schema: Any) -> None:
     assert request.chat is not None and request.json_schema in request.chat[-1].content
 
 
+def test_a_type_may_have_fields_that_are_words_of_json_schema() -> None:
+    class Odd(msgspec.Struct):
+        properties: dict[str, int]
+        inner: Point
+
+    model = ScriptedModel(['{"properties": {"a": 1}, "inner": {"x": 2}}'])
+    node = ChatNode("one", model, schema=Odd)
+    trace = CollabGraph([node]).run_sync("where?")
+    assert node.value(trace.message("one:0")) == Odd({"a": 1}, Point(2))
+    asked = msgspec.json.decode(model.requests[0].json_schema or "")
+    assert set(asked["properties"]) == {"properties", "inner"}
+    assert asked["additionalProperties"] is False
+    assert asked["$defs"]["Point"]["additionalProperties"] is False
+
+
 def test_a_pydantic_type_is_checked_by_pydantic() -> None:
     pydantic = pytest.importorskip("pydantic")
     Even = pydantic.create_model("Even", x=(int, pydantic.Field(multiple_of=2)))
