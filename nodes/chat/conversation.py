@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from swarm_ui.engine.inner_calls import InnerCalls
 from swarm_ui.errors import ReplyError
 from swarm_ui.message import Message
 from swarm_ui.model import ChatMessage, ChatModel, Request, ToolCall
@@ -15,6 +14,7 @@ from swarm_ui.node import NodeContext, NodeReply
 from swarm_ui.nodes.chat.json_schema import ReplySchema
 from swarm_ui.nodes.chat.tools import TOOL_NAME, Tool, cut_result
 from swarm_ui.nodes.completion import completed
+from swarm_ui.nodes.inner_calls import InnerCalls
 from swarm_ui.prompts import read_calls, with_schema, written_calls
 
 MODEL = "model"

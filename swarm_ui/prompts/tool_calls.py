@@ -15,7 +15,7 @@ import msgspec
 
 from swarm_ui.json_text import objects
 from swarm_ui.model import ChatMessage, ToolCall, ToolSpec
-from swarm_ui.prompts.quoting import without_tags
+from swarm_ui.prompts.quoting import inside, without_tags
 
 _ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _HOW = """\
@@ -106,7 +106,7 @@ def tools_as_text(
 
 
 def _result(name: str, text: str) -> str:
-    return f"Result of {without_tags(name)}:\n<result>\n{without_tags(text)}\n</result>"
+    return f"Result of {inside(name)}:\n<result>\n{without_tags(text)}\n</result>"
 
 
 def _one_line(text: str) -> str:
