@@ -1,4 +1,4 @@
-"""Nodes of a graph: agents, votes and functions; and the models that agents use.
+"""Nodes of a graph: agents, language models, votes and functions; and the models they ask.
 
 Models that need torch or a client of an endpoint are imported when they are first used.
 """
@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from swarm_ui.nodes.agent import AgentNode
+from swarm_ui.nodes.chat import ChatNode, Tool, mcp_tools
 from swarm_ui.nodes.function import FunctionNode, function_node
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.nodes.vote import MajorityVote, ProbabilityVote
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
     from swarm_ui.nodes.models.vllm.vllm_model import VLLMModel
 
 __all__ = [
-    "BASE_AGENT", "ActorModel", "AgentNode", "CausalModel", "ChatOptions", "FunctionNode",
-    "LocalModel", "MajorityVote", "OpenAIModel", "ProbabilityVote", "RateLimits", "RetryPolicy",
-    "ScriptedModel", "VLLMModel", "VisionModel", "function_node",
+    "BASE_AGENT", "ActorModel", "AgentNode", "CausalModel", "ChatNode", "ChatOptions",
+    "FunctionNode", "LocalModel", "MajorityVote", "OpenAIModel", "ProbabilityVote", "RateLimits",
+    "RetryPolicy", "ScriptedModel", "Tool", "VLLMModel", "VisionModel", "function_node",
+    "mcp_tools",
 ]  # fmt: skip
 
 _LAZY = {

@@ -9,10 +9,10 @@ import msgspec
 
 from swarm_ui.action import Abstain, Action, Unparsed
 from swarm_ui.agent_view import AgentView, View, Window, identity, shuffled, windowed
-from swarm_ui.errors import ModelError
 from swarm_ui.message import Message
-from swarm_ui.model import ChatModel, Completion, Decision, Request, StreamingModel
+from swarm_ui.model import ChatModel, Completion, Decision, Request
 from swarm_ui.node import NodeContext, NodeReply
+from swarm_ui.nodes.completion import completed
 from swarm_ui.prompts import format_named
 from swarm_ui.trace.records import hear
 
@@ -39,22 +39,8 @@ class AgentNode:
         decision = Decision(observation=view.observation, heard=heard, partial=view.partial)
         request = context.final(self.model, self.request(decision, seed=context.seed))
         request = msgspec.structs.replace(request, run=context.run)
-        completions: list[Completion] = []
-        if context.streaming and isinstance(self.model, StreamingModel):
-            async for piece in self.model.stream(request):
-                if isinstance(piece, Completion):
-                    completions = [piece]
-                else:
-                    context.tell(piece)  # an event of the run
-            if not completions:
-                raise ModelError(f"model '{self.model.name}' ended a stream without a completion")
-        else:
-            completions = await self.model.generate([request])
-        if len(completions) != 1:
-            raise ModelError(
-                f"model '{self.model.name}' gave {len(completions)} completions for 1 request"
-            )
-        return self._reply(completions[0], view, decision, request)
+        completion = await completed(self.model, request, context)
+        return self._reply(completion, view, decision, request)
 
     def look(self, context: NodeContext) -> View:
         """The agent's view of the screen, which is the same in every round of a decision."""

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import overload
 
 from swarm_ui.action import Action
+from swarm_ui.errors import ConfigError
 from swarm_ui.message import Message
 from swarm_ui.node import NodeContext, NodeReply
+from swarm_ui.nodes.worker_thread import in_thread
 
 Answer = str | Action | Message | NodeReply | None
 NodeFunction = Callable[[Sequence[Message], NodeContext], Answer | Awaitable[Answer]]
@@ -20,15 +22,35 @@ class FunctionNode:
     """A node that calls a function ``(inbox, context) -> answer``.
 
     A string becomes the content of the message, an :class:`Action` its proposal, and ``None`` an
-    empty message. A synchronous function runs in the event loop, so it must not block.
+    empty message. A synchronous function runs in the event loop, so it must not block, unless
+    ``thread`` is set.
+
+    Raises:
+        ConfigError: ``thread`` with a function that is a coroutine.
     """
 
     id: str
     function: NodeFunction
     timeout: float | None = None
+    """Seconds for one call; ``None``: the limit of the run."""
+    thread: bool = False
+    """Call it in a thread of its own, so that it may block. When its time is over or the run is
+    cancelled, the call ends at once; the function itself continues to its end, since Python cannot
+    stop a thread, and what it returns is discarded. It must not use ``context.tell``, and must be
+    safe to call from several threads if several runs are under way."""
+
+    def __post_init__(self) -> None:
+        if self.thread and inspect.iscoroutinefunction(self.function):
+            raise ConfigError(
+                f"function node '{self.id}': thread=True is for functions that block, and this one "
+                "is a coroutine (async def). Leave thread out, or make it a plain function"
+            )
 
     async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply | Message:
-        answer = self.function(inbox, context)
+        if self.thread:
+            answer = await in_thread(self.function, inbox, context)
+        else:
+            answer = self.function(inbox, context)
         if inspect.isawaitable(answer):
             answer = await answer
         if isinstance(answer, Action):
@@ -49,12 +71,19 @@ class FunctionNode:
 def function_node(function: NodeFunction, /) -> FunctionNode: ...
 @overload
 def function_node(
-    *, id: str | None = None, timeout: float | None = None
+    *, id: str | None = None, timeout: float | None = None, thread: bool = False
 ) -> Callable[[NodeFunction], FunctionNode]: ...
 def function_node(
-    function: NodeFunction | None = None, /, *, id: str | None = None, timeout: float | None = None
+    function: NodeFunction | None = None,
+    /,
+    *,
+    id: str | None = None,
+    timeout: float | None = None,
+    thread: bool = False,
 ) -> FunctionNode | Callable[[NodeFunction], FunctionNode]:
     """Make a node from a function; use it with or without a name and a time limit.
+
+    ``thread=True`` is for functions that block, see :attr:`FunctionNode.thread`.
 
     Examples:
         >>> @function_node
@@ -65,6 +94,6 @@ def function_node(
     """
 
     def make(f: NodeFunction) -> FunctionNode:
-        return FunctionNode(id or f.__name__, f, timeout)
+        return FunctionNode(id or f.__name__, f, timeout, thread)
 
     return make if function is None else make(function)

@@ -18,13 +18,37 @@ from swarm_ui.message import Heard, Usage
 from swarm_ui.observation import Observation
 
 
+class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A function that a model may call."""
+
+    name: str
+    description: str = ""
+    parameters: str = '{"type": "object"}'
+    """JSON schema of the arguments, which are one object, as JSON text."""
+
+
+class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A call of a tool, as the model wrote it."""
+
+    name: str
+    arguments: str
+    """JSON text; a model may write text that is not valid."""
+    id: str = ""
+    """Unique within a chat; the turn with the result names it."""
+
+
 class ChatMessage(msgspec.Struct, frozen=True, omit_defaults=True):
     """One turn of a chat."""
 
-    role: Literal["system", "user", "assistant"]
+    role: Literal["system", "user", "assistant", "tool"]
+    """``"tool"``: the result of a call."""
     content: str
     images: tuple[bytes, ...] = ()
     """Pictures that go with the text, each a PNG file; only for models that can see."""
+    calls: tuple[ToolCall, ...] = ()
+    """Tools that the assistant calls in this turn."""
+    answers: str = ""
+    """Of the turn of a tool: the id of the call that it is the result of."""
 
 
 class Dropped(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -72,6 +96,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """JSON schema (as JSON text) the reply must follow, where the model supports it."""
     pattern: str | None = None
     """Regular expression that the whole reply must match, where the model supports it (vLLM)."""
+    tools: tuple[ToolSpec, ...] = ()
+    """Tools that the model may call in its reply to a chat. :func:`swarm_ui.prompts.as_chat` writes
+    them into the chat for models that know only text."""
 
 
 class Completion(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +121,8 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
     sampled: tuple[int, ...] = ()
     """Ids of the sampled tokens, an end token included, where the text alone does not give them:
     it would be divided into other tokens, or the reply was cut off. Else empty."""
+    calls: tuple[ToolCall, ...] = ()
+    """Calls of tools that the model made through its own interface, and not in the text."""
 
 
 @runtime_checkable

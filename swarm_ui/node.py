@@ -112,6 +112,9 @@ class NodeContext(msgspec.Struct):
     session: RunContext
     """The part of the context that all calls of the run share."""
     witness: Witness
+    inner: list[tuple[Message, Call]] | None = None
+    """Calls made inside this one, see :mod:`swarm_ui.nodes.inner_calls`; ``None``: none so far.
+    They are kept in the trace also if this call fails."""
 
     @property
     def run(self) -> str:

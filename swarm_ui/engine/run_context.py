@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf
 
 import msgspec
@@ -12,10 +12,11 @@ from swarm_ui.engine.adapter_pins import lease
 from swarm_ui.engine.deadlines import Deadlines
 from swarm_ui.engine.events import OnEvent
 from swarm_ui.engine.limits import Limits
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import ConfigError, Failure
 from swarm_ui.message import Message
 from swarm_ui.model import ChatModel, Request, VersionedModel
 from swarm_ui.storage.protocol import Journal, Spoken
+from swarm_ui.trace.records import Call
 
 Rewrite = Callable[[Request], Request]
 Lease = tuple[VersionedModel, str]
@@ -45,8 +46,8 @@ class RunContext:
     """Name, limits, time, record and edits of one run. Belongs to one event loop."""
 
     __slots__ = (
-        "clock", "deadlines", "edits", "end", "gate", "inside", "journal", "limits", "on_event",
-        "past", "pins", "run", "start",
+        "around_edits", "clock", "deadlines", "edits", "end", "gate", "inside", "journal",
+        "limits", "on_event", "past", "pins", "run", "start", "written",
     )  # fmt: skip
 
     def __init__(
@@ -69,6 +70,14 @@ class RunContext:
         self.run, self.limits = run, limits
         self.on_event, self.journal, self.past, self.edits = on_event, journal, past, edits
         self.inside = _inside(past)
+        #: ids of calls inside of which something is edited
+        self.around_edits = frozenset(
+            around
+            for id in (*edits.messages, *edits.without, *edits.again)
+            for around in _around(id)
+        )
+        #: ids of calls inside a plain node that were written to the journal when they were made
+        self.written: set[str] = set()
         self.clock = asyncio.get_running_loop().time
         self.start = self.clock()
         self.end = inf if limits.run_timeout is None else self.start + limits.run_timeout
@@ -88,6 +97,23 @@ class RunContext:
             self.release(held)
             raise
         return held
+
+    async def keep(self, message: Message, call: Call) -> None:
+        """Write a call to the journal, if there is one and it is not written yet. Raises
+        ``ConfigError`` if it cannot be written."""
+        journal = self.journal
+        if journal is None or message.id in self.written:
+            return
+        found = journal.past.get(message.id)
+        if found is not None and found[1] is call:
+            return
+        try:
+            await journal.write(message, call)
+        except ConfigError:
+            raise
+        except Exception as failure:
+            kept_not = f"the store did not keep '{message.id}': {Failure.of(failure)}"
+            raise ConfigError(kept_not) from failure
 
     @staticmethod
     def release(held: list[tuple[VersionedModel, str]]) -> None:
@@ -120,8 +146,14 @@ def _inside(past: Mapping[str, Spoken]) -> dict[str, tuple[Spoken, ...]]:
     """The calls made inside each recorded call of a nested graph, by its message id."""
     found: dict[str, list[Spoken]] = {}
     for id, spoken in past.items():
-        place = id.find("/")
-        while place >= 0:
-            found.setdefault(id[:place], []).append(spoken)
-            place = id.find("/", place + 1)
+        for around in _around(id):
+            found.setdefault(around, []).append(spoken)
     return {id: tuple(pairs) for id, pairs in found.items()}
+
+
+def _around(id: str) -> Iterator[str]:
+    """Ids of the calls inside of which a call was made, the outermost first."""
+    place = id.find("/")
+    while place >= 0:
+        yield id[:place]
+        place = id.find("/", place + 1)

@@ -21,7 +21,7 @@ from swarm_ui.message import Message
 from swarm_ui.model import Decision
 from swarm_ui.node import NodeContext, NodeReply, Source
 from swarm_ui.observation import Observation
-from swarm_ui.storage.protocol import Journal, hears_the_same
+from swarm_ui.storage.protocol import hears_the_same
 from swarm_ui.trace.records import Call, Trace, hear
 
 _FOR_THE_USER = (ConfigError, BudgetExceeded)  # the user has to act: these always end the run
@@ -119,7 +119,7 @@ class RunState:
                     answer = await self._rescue(k, inbox, context, task, failure)
             self._keep(k, inbox, context, answer, started)
         if session.journal is not None:
-            await self._write(k, session.journal)
+            await self._write(k)
 
     def _inbox(self, k: int, id: str) -> tuple[list[Message] | None, Failure | None]:
         """The inbox of a call, or ``None`` if the call is skipped; and why a condition failed."""
@@ -152,24 +152,15 @@ class RunState:
             self,
         )
 
-    async def _write(self, k: int, journal: Journal) -> None:
+    async def _write(self, k: int) -> None:
         """Write a call to the store before its message is delivered, unless already written."""
         message, call = self._said[k], self._calls[k]
         assert message is not None and call is not None
-        found = journal.past.get(message.id)
-        if found is not None and found[1] is call:
-            return
         # A nested graph has written its calls itself. Calls that a plain node returned are written
         # here, before its own.
         inner = () if self._plan.nested[k] else self._inner.get(k, ())
-        try:
-            for pair in (*inner, (message, call)):
-                await journal.write(*pair)
-        except ConfigError:
-            raise
-        except Exception as failure:
-            kept_not = f"the store did not keep '{message.id}': {Failure.of(failure)}"
-            raise ConfigError(kept_not) from failure
+        for pair in (*inner, (message, call)):
+            await self._session.keep(*pair)
 
     async def _rescue(
         self,
@@ -218,6 +209,8 @@ class RunState:
         found = past.get(id)
         if found is None or id in edits.again or id in edits.messages:
             return False
+        if id in self._session.around_edits and not self._plan.nested[k]:
+            return False  # made again; the calls inside that hear the same are not
         message, call = found
         if not hears_the_same(call, inbox, past):
             return False
@@ -230,10 +223,13 @@ class RunState:
         return True
 
     def _has_inside(self, k: int, call: Call) -> bool:
-        """Whether the calls made inside a nested graph belong to this call.
+        """Whether the calls made inside a recorded call belong to it.
 
-        They do not if it failed, or if its fallback answered and is a plain node.
+        Those of a nested graph do not if it failed, or if its fallback answered and is a plain
+        node.
         """
+        if not self._plan.nested[k] and not isinstance(self._plan.fallbacks[k], Dag):
+            return True
         spoke = call.rescued is None or isinstance(self._plan.fallbacks[k], Dag)
         return call.error is None and spoke
 
@@ -269,9 +265,11 @@ class RunState:
     ) -> None:
         """Record an answer as a message and a call."""
         reply, error, rescued = answer
+        if context.inner:
+            self._inner[k] = tuple(context.inner)
         if type(reply) is NodeReply:
             if reply.inner:
-                self._inner[k] = reply.inner
+                self._inner[k] = (*self._inner.get(k, ()), *reply.inner)
             if reply.skipped:
                 self.skipped[k] = reply.skipped
         message = spoken(reply, context)

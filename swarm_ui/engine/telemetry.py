@@ -39,7 +39,7 @@ from swarm_ui.engine.events import (
 from swarm_ui.errors import ConfigError, Failure, MissingExtra, TraceError
 from swarm_ui.message import Message
 from swarm_ui.model import ChatMessage
-from swarm_ui.prompts import chat_of
+from swarm_ui.prompts import chat_of, written_calls
 from swarm_ui.trace.records import Call, Trace
 
 if TYPE_CHECKING:
@@ -264,10 +264,14 @@ def _turns(prompt: str) -> list[ChatMessage]:
 
 def _messages(turns: list[ChatMessage]) -> str:
     messages = [
-        {"role": turn.role, "parts": [{"type": "text", "content": _whole(turn.content)}]}
+        {"role": turn.role, "parts": [{"type": "text", "content": _whole(_said(turn))}]}
         for turn in turns
     ]
     return msgspec.json.encode(messages).decode()
+
+
+def _said(turn: ChatMessage) -> str:
+    return written_calls(turn.content, turn.calls) if turn.calls else turn.content
 
 
 def _answer(text: str) -> str:

@@ -16,6 +16,7 @@ from swarm_ui.prompts.prompt_format import FreeText, PromptFormat, Reply
 from swarm_ui.prompts.quoting import LONGEST_LABEL
 from swarm_ui.prompts.shortening import shortened
 from swarm_ui.prompts.spoken import abstains, reason_of, utterance
+from swarm_ui.prompts.tool_calls import read_calls, tools_as_text, written_calls
 from swarm_ui.prompts.transcripts import (
     chat_of,
     picture_name,
@@ -28,8 +29,9 @@ from swarm_ui.prompts.transcripts import (
 __all__ = [
     "FORMATS", "HISTORY", "LONGEST_LABEL", "CompactFormat", "FreeText", "JsonFormat",
     "PromptFormat", "Reply", "abstains", "as_chat", "chat_of", "context", "decision_chat",
-    "format_named", "picture_name", "picture_size", "reason_of", "said", "shortened", "summary",
-    "transcript", "utterance", "with_picture", "with_schema",
+    "format_named", "picture_name", "picture_size", "read_calls", "reason_of", "said", "shortened",
+    "summary", "tools_as_text", "transcript", "utterance", "with_picture", "with_schema",
+    "written_calls",
 ]  # fmt: skip
 
 FORMATS: dict[str, PromptFormat] = {
@@ -48,13 +50,14 @@ def format_named(name: str) -> PromptFormat:
 def as_chat(
     request: Request, render: Callable[[Decision], tuple[ChatMessage, ...]] = decision_chat
 ) -> tuple[ChatMessage, ...]:
-    """The chat of a request. If the request has a decision, ``render`` converts it to a chat.
+    """The chat of a request. If the request has a decision, ``render`` converts it to a chat; if
+    it has tools, they and their calls are written as text (:func:`tools_as_text`).
 
     Raises:
         ModelError: the request has both a decision and a chat, or neither.
     """
     if request.chat is not None and request.decision is None:
-        return request.chat
+        return tools_as_text(request.chat, request.tools) if request.tools else request.chat
     if request.decision is not None and request.chat is None:
         return render(request.decision)
     got = "neither" if request.chat is None else "both"

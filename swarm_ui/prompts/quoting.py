@@ -13,7 +13,7 @@ LONGEST_LABEL = 10_000
 """Maximum number of characters of an element's text or a message in a prompt; the rest is cut."""
 
 _OPENING = re.compile("[<\ufe64\uff1c]")
-_BLOCKS = ("screen", "history", "said")
+_BLOCKS = ("screen", "history", "said", "result")
 _INVISIBLE = frozenset(
     chr(code)
     for first, last in (

@@ -5,14 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
+from typing import Any
 
 import msgspec
 
 from swarm_ui.errors import ModelError, TraceError
-from swarm_ui.model import ChatMessage
+from swarm_ui.model import ChatMessage, ToolCall, ToolSpec
+from swarm_ui.prompts.tool_calls import read_calls, written_calls
 
 _PICTURE = re.compile(r", picture [0-9]+x[0-9]+ \([0-9]+ bytes, [0-9a-f]{12}\)")
-_MARK = rf"\[(?P<role>system|user|assistant)(?P<pictures>(?:{_PICTURE.pattern})*)\]"
+_MARK = (
+    r"\[(?P<role>system|user|assistant|tools|tool(?: (?P<answers>[A-Za-z0-9_.:-]{1,64}))?)"
+    rf"(?P<pictures>(?:{_PICTURE.pattern})*)\]"
+)
 _HEADING = re.compile(rf"(?:\A|\n\n){_MARK}\n")
 _HEADING_LINE = re.compile(rf"^\\*{_MARK}$", re.MULTILINE)
 _ESCAPED_LINE = re.compile(rf"^\\(\\*{_MARK})$", re.MULTILINE)
@@ -28,8 +33,11 @@ def with_picture(chat: Sequence[ChatMessage], png: bytes) -> tuple[ChatMessage, 
 
 
 def with_schema(chat: Sequence[ChatMessage], schema: str) -> tuple[ChatMessage, ...]:
-    """The chat with a JSON schema in its text, for models without constrained decoding."""
+    """The chat with a JSON schema in its text, for models without constrained decoding. A chat
+    that has it already stays as it is."""
     asked = f"Reply with one JSON value that follows this JSON schema, and nothing else:\n{schema}"
+    if any(asked in turn.content for turn in chat):
+        return tuple(chat)
     if not chat or chat[-1].role != "user":
         return (*chat, ChatMessage("user", asked))
     before = f"{chat[-1].content}\n\n" if chat[-1].content else ""
@@ -37,11 +45,15 @@ def with_schema(chat: Sequence[ChatMessage], schema: str) -> tuple[ChatMessage, 
     return (*chat[:-1], last)
 
 
-def transcript(chat: Sequence[ChatMessage]) -> str:
+def transcript(chat: Sequence[ChatMessage], tools: Sequence[ToolSpec] = ()) -> str:
     """A chat as one text: the exact prompt, as traces keep it; :func:`chat_of` reads it back.
 
     A picture is named by its size and the beginning of its SHA-256. A line that looks
     like the heading of a turn gets a backslash in front, so no text can imitate a turn.
+
+    Args:
+        chat: the turns. Calls of tools are written as :func:`~.tool_calls.written_calls` does.
+        tools: what the model was offered through its own interface; they stand first.
 
     >>> print(transcript([ChatMessage("user", "Which?"), ChatMessage("assistant", "This.")]))
     [user]
@@ -53,10 +65,24 @@ def transcript(chat: Sequence[ChatMessage]) -> str:
     Raises:
         ModelError: a picture is not a PNG file.
     """
-    return "\n\n".join(
-        f"[{turn.role}{''.join(map(_picture, turn.images))}]\n"
-        + _HEADING_LINE.sub(r"\\\g<0>", turn.content)
-        for turn in chat
+    return "\n\n".join([*([_offered(tools)] if tools else []), *map(_written, chat)])
+
+
+def _offered(tools: Sequence[ToolSpec]) -> str:
+    lines = [
+        msgspec.json.encode(
+            [tool.name, tool.description, msgspec.Raw(tool.parameters.encode())]
+        ).decode()
+        for tool in tools
+    ]
+    return "\n".join(["[tools]", *lines])
+
+
+def _written(turn: ChatMessage) -> str:
+    heading = turn.role + (f" {turn.answers}" if turn.answers else "")
+    content = written_calls(turn.content, turn.calls) if turn.calls else turn.content
+    return f"[{heading}{''.join(map(_picture, turn.images))}]\n" + _HEADING_LINE.sub(
+        r"\\\g<0>", content
     )
 
 
@@ -64,7 +90,7 @@ def chat_of(text: str, *, pictures: Iterable[bytes] = ()) -> tuple[ChatMessage, 
     """The turns of a :func:`transcript`, for example to edit a recorded prompt and send it again.
 
     Args:
-        text: the transcript.
+        text: the transcript. The tools at its beginning are left out: they belong to the request.
         pictures: PNG files; those that the transcript names are put back into their turns. It
             does not contain them itself (for a recorded call, the picture is ``observation.png``).
 
@@ -82,6 +108,7 @@ def chat_of(text: str, *, pictures: Iterable[bytes] = ()) -> tuple[ChatMessage, 
     headings = list(_HEADING.finditer(text))
     ends = [heading.start() for heading in headings[1:]] + [len(text)]
     turns = []
+    with_tools = headings[0]["role"] == "tools"
     for heading, end in zip(headings, ends, strict=True):
         names = _PICTURE.findall(heading["pictures"])
         missing = next((name for name in names if name not in given), None)
@@ -92,7 +119,13 @@ def chat_of(text: str, *, pictures: Iterable[bytes] = ()) -> tuple[ChatMessage, 
             )
         content = _ESCAPED_LINE.sub(r"\1", text[heading.end() : end])
         images = tuple([given[name] for name in names])
-        turns.append(ChatMessage(heading["role"], content, images))  # type: ignore[arg-type]
+        role: Any = heading["role"].partition(" ")[0]
+        calls: tuple[ToolCall, ...] = ()
+        if role == "tools":
+            continue
+        if with_tools and role == "assistant":
+            content, calls = read_calls(content)
+        turns.append(ChatMessage(role, content, images, calls, heading["answers"] or ""))
     return tuple(turns)
 
 

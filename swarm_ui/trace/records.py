@@ -60,6 +60,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     """Why the node itself failed, if its fallback answered."""
     sampled: tuple[int, ...] = ()
     """Ids of the sampled tokens, where the reply's text alone does not give them; else empty."""
+    arguments: str = ""
+    """Of a call of a tool by a language model: its arguments, as the model wrote them."""
 
     def __post_init__(self) -> None:
         if self.error is None and self.rescued is None:

@@ -47,6 +47,8 @@ class Reply:
     breaks: str = ""
     pause: float = 0.0
     """Seconds between the pieces of a stream."""
+    calls: tuple[tuple[str, str, str], ...] = ()
+    """Calls of tools: id, name and arguments of each. Streams send the arguments in two parts."""
     plain: bool = False
     """A server that does not know ``stream`` and answers at once."""
 
@@ -199,6 +201,9 @@ def _chat(reply: Reply, body: dict[str, Any]) -> str:
         }
         for k, text in enumerate(texts)
     ]
+    if reply.calls:
+        choices[0]["message"]["tool_calls"] = [_called(*call) for call in reply.calls]
+        choices[0]["finish_reason"] = "tool_calls"
     if reply.logprobs:
         listed = [{"token": "t", "logprob": p} for p in reply.logprobs]
         choices[0]["logprobs"] = {"content": listed}
@@ -227,10 +232,21 @@ def _events(reply: Reply, body: dict[str, Any]) -> Iterator[str]:
         if k < len(reply.logprobs):
             choice["logprobs"] = {"content": [{"token": "t", "logprob": reply.logprobs[k]}]}
         yield _event(head | {"choices": [choice]})
+    for k, (id, name, arguments) in enumerate(reply.calls):
+        half = len(arguments) // 2
+        first = {"index": k, **_called(id, name, arguments[:half])}
+        second = {"index": k, "function": {"arguments": arguments[half:]}}
+        for part in (first, second):
+            delta = {"tool_calls": [part]}
+            yield _event(head | {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
     yield _event(head | {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
     if reply.usage and body.get("stream_options", {}).get("include_usage"):
         yield _event(head | {"choices": [], "usage": _usage()})
     yield "data: [DONE]\n\n"
+
+
+def _called(id: str, name: str, arguments: str) -> dict[str, Any]:
+    return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def _event(chunk: dict[str, Any]) -> str:

@@ -115,6 +115,7 @@ calls = st.builds(
     error=st.none() | text,
     rescued=st.none() | text,
     sampled=st.lists(count, max_size=2).map(tuple),
+    arguments=text,
 )
 traces = st.builds(
     Trace,

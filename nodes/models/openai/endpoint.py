@@ -30,6 +30,7 @@ from swarm_ui.nodes.models.openai.replies import (
     limit_body,
     read_chat,
     read_response,
+    written,
 )
 from swarm_ui.nodes.models.openai.request_body import with_plausible_usage
 from swarm_ui.nodes.models.openai.secrets import basic_credentials, redacted, without_credentials
@@ -271,9 +272,7 @@ class Endpoint:
                 else:
                     async with asyncio.timeout(timeout):
                         reply = read_chat(await create(**call.body))  # type: ignore[call-overload]
-                    check_length(
-                        sum(len(a.text) for a in reply.answers), call.most.completion_tokens
-                    )
+                    check_length(sum(map(written, reply.answers)), call.most.completion_tokens)
                     reply = with_plausible_usage(reply, call.most)
                     admitted.used = reply.usage
                     yield reply

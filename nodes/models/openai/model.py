@@ -161,8 +161,8 @@ class OpenAIModel:
     async def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """Send all requests concurrently; one completion each, in order.
 
-        If a server rejects a request's ``json_schema``, the schema is written into the prompt
-        instead, now and in later requests. The reply is not changed or checked.
+        If a server rejects a request's ``json_schema`` or ``tools``, they are written into the
+        prompt instead, now and in later requests. The reply is not changed or checked.
 
         Raises:
             BudgetExceeded: a request could exceed the budget; it was not sent.
@@ -331,6 +331,7 @@ class OpenAIModel:
                 adapter=None if request.adapter is None else adapter_version(call.model),
                 prompt_format="json" if request.decision is None else self._options.prompt_format,
                 dropped=call.dropped,
+                calls=answer.calls,
             )
             for answer, share in zip(reply.answers, shares, strict=True)
         ]
@@ -338,10 +339,10 @@ class OpenAIModel:
     def _call(
         self, request: Request, n: int, unsupported: frozenset[str], *, stream: bool
     ) -> ChatCall:
-
         options = self._options
-        decision, chat = self._chat(request, schema_in_prompt="response_format" in unsupported)
-        prompt = transcript(chat)
+        decision, chat = self._chat(request, unsupported)
+        offered = request.tools if self._offers(request, unsupported) else ()
+        prompt = transcript(chat, offered)
         served = self._served(request.adapter)
         body: dict[str, object] = {
             "model": served,
@@ -359,6 +360,8 @@ class OpenAIModel:
         if request.json_schema is not None and "response_format" not in unsupported:
             schema = request_body.schema_format(request.json_schema, self._endpoint.where)
             body["response_format"] = schema
+        if offered:
+            body["tools"] = request_body.tools(offered, self._endpoint.where)
         extra = {**self._hot.extra_fields(served), **options.extra_body}
         if request.pattern is not None:
             extra["structured_outputs"] = {"regex": request.pattern}
@@ -377,15 +380,24 @@ class OpenAIModel:
         found = self._adapters.find(adapter)
         return served_name(found) if served_name(found) in self._hot else found
 
+    def _offers(self, request: Request, unsupported: frozenset[str]) -> bool:
+        """Whether the tools of a request go into a field of their own, and not into its text."""
+        own = self._options.tools == "api" and "tools" not in unsupported
+        return bool(request.tools) and own and request.decision is None
+
     def _chat(
-        self, request: Request, *, schema_in_prompt: bool
+        self, request: Request, unsupported: frozenset[str]
     ) -> tuple[Decision | None, tuple[ChatMessage, ...]]:
         """The chat of a request, and the decision of it as far as the chat says it."""
+        schema_in_prompt = "response_format" in unsupported
         form = format_named(self._options.prompt_format)
         render = self._options.render or form.chat
         complete = partial(self._completed, request, schema_in_prompt=schema_in_prompt)
         decision, limit = request.decision, self._options.prompt_tokens
-        chat = complete(as_chat(request, render))
+        bare = request
+        if self._offers(request, unsupported):
+            bare = msgspec.structs.replace(request, tools=())
+        chat = complete(as_chat(bare, render))
         if decision is None or limit is None:
             return decision, chat
         return shortened(decision, limit, render, complete, _tokens)
@@ -417,4 +429,6 @@ def _rejected_field(rejection: RequestRejected, call: ChatCall) -> str | None:
         return None
     if "stream_options" in call.body and "stream_options" in str(rejection):
         return "stream_options"
+    if "tools" in call.body and "tool" in str(rejection).lower():
+        return "tools"
     return "response_format" if "response_format" in call.body else None

@@ -20,6 +20,8 @@ from openai.types.chat.chat_completion_chunk import ChoiceLogprobs as ChunkLogpr
 from openai.types.completion_usage import CompletionUsage
 
 from swarm_ui.message import Usage
+from swarm_ui.model import ToolCall
+from swarm_ui.nodes.models.openai.tool_calls import StreamedCalls, called_tools
 
 LARGEST_BODY = 16 * 2**20
 """Maximum size of a reply in bytes; applies to streams too."""
@@ -34,6 +36,7 @@ class Answer(NamedTuple):
     logprob: float | None = None
     tokens: int | None = None
     """``None`` if the server did not list them."""
+    calls: tuple[ToolCall, ...] = ()
 
 
 class ChatReply(NamedTuple):
@@ -58,7 +61,9 @@ def read_chat(chat: object) -> ChatReply:
     try:
         choices = sorted(chat.choices, key=lambda choice: getattr(choice, "index", 0))
         answers = [
-            _answer(each.message.content or each.message.refusal, _logprobs(each.logprobs))
+            _answer(
+                each.message.content or each.message.refusal, _logprobs(each.logprobs)
+            )._replace(calls=called_tools(each.message))
             for each in choices
         ]
         usage, model = _usage(chat.usage), _text(getattr(chat, "model", None))
@@ -81,7 +86,7 @@ async def read_response(
     async with asyncio.timeout(timeout):
         body = json.loads(await raw.aread())
     reply = read_chat(ChatCompletion.construct(**body) if isinstance(body, dict) else body)
-    check_length(len(reply.answers[0].text), most)
+    check_length(written(reply.answers[0]), most)
     if reply.answers[0].text:
         yield reply.answers[0].text
     yield reply
@@ -100,6 +105,7 @@ async def read_stream(
     clock = asyncio.get_running_loop().time
     texts: list[str] = []
     logprobs: list[float] = []
+    calls = StreamedCalls()
     usage: Usage | None = None
     model, complete, length = "", False, 0
     deadline = clock() + timeout
@@ -117,6 +123,7 @@ async def read_stream(
             complete = complete or choice.finish_reason is not None
             logprobs.extend(_logprobs(choice.logprobs))
             text = _text(choice.delta.content or choice.delta.refusal)
+            length += calls.add(choice.delta)
             thought = any(v for k, v in choice.delta if k != "role")  # such as reasoning
         except (AttributeError, LookupError, TypeError) as error:
             raise MalformedReply(f"an event that is not a chat completion ({error})") from None
@@ -129,7 +136,13 @@ async def read_stream(
             deadline = clock() + timeout
     if not complete:
         raise MalformedReply("a stream that ended before the reply was complete")
-    yield ChatReply((_answer("".join(texts), logprobs),), usage, model)
+    answer = _answer("".join(texts), logprobs)._replace(calls=calls.finish())
+    yield ChatReply((answer,), usage, model)
+
+
+def written(answer: Answer) -> int:
+    """Number of characters of an answer and of its calls."""
+    return len(answer.text) + sum(len(c.name) + len(c.arguments) for c in answer.calls)
 
 
 def check_length(characters: int, most: int) -> None:

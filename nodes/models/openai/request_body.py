@@ -10,7 +10,7 @@ from itertools import accumulate, chain, pairwise, repeat
 from swarm_ui.budget import guess_tokens
 from swarm_ui.errors import ModelError
 from swarm_ui.message import Usage
-from swarm_ui.model import ChatMessage
+from swarm_ui.model import ChatMessage, ToolSpec
 from swarm_ui.nodes.models.openai.replies import Answer, ChatReply
 from swarm_ui.prompts import picture_size
 
@@ -23,7 +23,40 @@ _TINY, _HUGE, _SPARE = 256, 8, 4096
 
 def messages(chat: Sequence[ChatMessage]) -> list[dict[str, object]]:
     """The turns in the format of the protocol; images as data URLs after the text."""
-    return [{"role": turn.role, "content": _content(turn)} for turn in chat]
+    return [_message(turn) for turn in chat]
+
+
+def tools(specs: Sequence[ToolSpec], where: str) -> list[dict[str, object]]:
+    """Tools in the format of the protocol. Raises ``ModelError`` if a schema is not a JSON object
+    as text."""
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": spec.name,
+                "description": spec.description,
+                "parameters": _schema(spec.parameters, f"{where}: parameters of '{spec.name}'"),
+            },
+        }
+        for spec in specs
+    ]
+
+
+def _message(turn: ChatMessage) -> dict[str, object]:
+    message: dict[str, object] = {"role": turn.role, "content": _content(turn)}
+    if turn.calls:
+        message["content"] = turn.content or None
+        message["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments},
+            }
+            for call in turn.calls
+        ]
+    if turn.role == "tool":
+        message["tool_call_id"] = turn.answers
+    return message
 
 
 def _content(turn: ChatMessage) -> str | list[dict[str, object]]:
@@ -39,20 +72,45 @@ def _content(turn: ChatMessage) -> str | list[dict[str, object]]:
 def schema_format(schema: str, where: str) -> dict[str, object]:
     """The ``response_format`` that makes a reply follow a JSON schema. Raises ``ModelError`` if the
     text is not a JSON object."""
+    value = _schema(schema, f"{where}: json_schema of a request")
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": "reply", "schema": value, "strict": _strict(value)},
+    }
+
+
+def _strict(schema: object) -> bool:
+    """Whether a schema is of the kind that OpenAI accepts with ``strict``: every object lists all
+    of its fields as required, and allows no others."""
+    if isinstance(schema, list):
+        return all(map(_strict, schema))
+    if not isinstance(schema, dict):
+        return True
+    fields = schema.get("properties")
+    if isinstance(fields, dict) and (
+        schema.get("additionalProperties") is not False
+        or {*fields} != {*schema.get("required", ())}
+    ):
+        return False
+    named = [each for word in ("properties", "$defs") for each in _values(schema.get(word))]
+    others = [value for word, value in schema.items() if word not in ("properties", "$defs")]
+    return all(map(_strict, [*named, *others]))
+
+
+def _values(found: object) -> list[object]:
+    return [*found.values()] if isinstance(found, dict) else []
+
+
+def _schema(text: str, what: str) -> dict[str, object]:
     try:
-        value = json.loads(schema)
+        value = json.loads(text)
     except ValueError as error:
         value, got = None, f"text that is not JSON ({error})"
     else:
         got = f"a {type(value).__name__}"
     if not isinstance(value, dict):
-        raise ModelError(
-            f"{where}: json_schema of a request must be a JSON object as text, got {got}"
-        )
-    return {
-        "type": "json_schema",
-        "json_schema": {"name": "reply", "schema": value, "strict": True},
-    }
+        raise ModelError(f"{what} must be a JSON object as text, got {got}")
+    return value
 
 
 def prompt_tokens(chat: Sequence[ChatMessage], prompt: str) -> int:
@@ -107,4 +165,6 @@ def shares(usage: Usage, answers: Sequence[Answer]) -> list[Usage]:
 
 
 def _tokens(answer: Answer) -> int:
-    return guess_tokens(answer.text) if answer.tokens is None else answer.tokens
+    if answer.tokens is not None:
+        return answer.tokens
+    return guess_tokens(answer.text) + sum(guess_tokens(call.arguments) for call in answer.calls)

@@ -70,7 +70,7 @@ class ChatOptions:
 
     Raises:
         ConfigError: ``extra_body`` cannot be written as JSON, there is no such format, or
-            ``prompt_tokens`` is not positive.
+            ``prompt_tokens`` is not positive, or ``tools`` is neither way.
     """
 
     extra_body: Mapping[str, object] = field(default_factory=dict)
@@ -87,11 +87,16 @@ class ChatOptions:
     """The most tokens of the prompt of a decision, by an estimate on the high side
     (:func:`~swarm_ui.budget.guess_tokens`). Longer ones are shortened, see
     :mod:`swarm_ui.prompts.shortening`. ``None``: no limit."""
+    tools: Literal["api", "text"] = "api"
+    """How the tools of a request are offered: by the endpoint's own tool calls, or in the text of
+    the chat. If an endpoint rejects ``"api"``, they are in the text from then on."""
     render: Callable[[Decision], tuple[ChatMessage, ...]] | None = None
     """Turns a decision into a chat; ``None``: the format's own way."""
 
     def __post_init__(self) -> None:
         format_named(self.prompt_format)
+        if self.tools not in ("api", "text"):
+            raise ConfigError(f"ChatOptions: tools must be 'api' or 'text', got {self.tools!r}")
         if self.prompt_tokens is not None and self.prompt_tokens < 1:
             raise ConfigError(f"ChatOptions: prompt_tokens must be >= 1, got {self.prompt_tokens}")
         try:

@@ -51,10 +51,11 @@ class RecordedReplies:
     def __call__(self, request: Request) -> Completion:
         """The recorded reply. Raises ``ModelError`` if no recorded call matches; its text names
         the closest call and how it differs."""
-        context = _context(request)
-        found = self._replies.get((context, request.adapter, request.seed, request.temperature))
+        contexts = _contexts(request)
+        keys = [(each, request.adapter, request.seed, request.temperature) for each in contexts]
+        found = next((self._replies[key] for key in keys if key in self._replies), None)
         if found is None:
-            raise ModelError(self._unknown(request, context))
+            raise ModelError(self._unknown(request, contexts[0]))
         call = found[0]
         found.rotate(-1)
         return Completion(
@@ -114,10 +115,15 @@ def _unpictured(decision: Decision) -> Decision:
     return msgspec.structs.replace(decision, observation=observation)
 
 
-def _context(request: Request) -> object:
+def _contexts(request: Request) -> list[object]:
+    """What may be recorded of a request: of one with tools, the chat of a model that has them in
+    its text, or of one with an interface for them."""
     if request.decision is not None and request.chat is None:
-        return _unpictured(request.decision)
-    return transcript(as_chat(request))
+        return [_unpictured(request.decision)]
+    texts: list[object] = [transcript(as_chat(request))]
+    if request.tools and request.chat is not None:
+        texts.append(transcript(request.chat, request.tools))
+    return texts
 
 
 def _names(adapter: str | None) -> set[str | None]:

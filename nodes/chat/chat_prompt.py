@@ -1,0 +1,110 @@
+"""What a chat node asks: a template, or a function of what the node received."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Sequence
+
+from swarm_ui.agent_view import identity
+from swarm_ui.errors import ConfigError
+from swarm_ui.message import Message
+from swarm_ui.model import ChatMessage
+from swarm_ui.node import NodeContext
+from swarm_ui.observation import Observation, render
+from swarm_ui.prompts.quoting import cut, inside, one_line_each, without_tags
+from swarm_ui.trace.records import hear
+
+PromptFunction = Callable[[Sequence[Message], NodeContext], str | Sequence[ChatMessage]]
+Prompt = str | PromptFunction
+"""A template with fields in braces, see :data:`FIELDS`; or a function ``(inbox, context)`` that
+returns the text of the user's turn, or the turns of a whole chat."""
+
+FIELDS = {
+    "goal": "the goal of the run: its question or task",
+    "screen": "the screen, if the observation has one",
+    "messages": "the messages of the predecessors, each in a block with the name of its sender",
+    "own": "the node's own message of the last round, in a block",
+    "round": "number of the round, from 1",
+    "rounds": "number of rounds",
+}
+"""The fields of a template, and what stands for them; nothing is written where there is nothing."""
+
+
+def check_template(prompt: Prompt, where: str) -> None:
+    """Raise ``ConfigError`` if a template cannot be filled in."""
+    if not isinstance(prompt, str):
+        return
+    try:
+        fields = [field for _, field, _, _ in string.Formatter().parse(prompt) if field is not None]
+    except ValueError as error:
+        raise ConfigError(
+            f"{where}: the prompt is not a template: {error}. Write braces of the text twice"
+        ) from error
+    wrong = next((field for field in fields if field not in FIELDS), None)
+    if wrong is not None:
+        raise ConfigError(
+            f"{where}: the prompt has no field '{{{wrong}}}'; expected one of "
+            f"{', '.join(f'{{{name}}}' for name in FIELDS)}. Write braces of the text twice, and "
+            "give a function (inbox, context) for anything else"
+        )
+
+
+def first_chat(
+    system: str, prompt: Prompt | None, inbox: Sequence[Message], context: NodeContext
+) -> tuple[ChatMessage, ...]:
+    """The chat that a node begins with.
+
+    Args:
+        system: text of the system turn; empty: none.
+        prompt: ``None``: the goal, the screen, its own last message and those of the predecessors,
+            as far as there are any.
+
+    Raises:
+        ConfigError: a function returned neither a text nor turns, or no turns.
+    """
+    before = (ChatMessage("system", system),) if system else ()
+    if prompt is not None and not isinstance(prompt, str):
+        asked = prompt(inbox, context)
+        if isinstance(asked, str):
+            return (*before, ChatMessage("user", asked))
+        turns = tuple(asked) if isinstance(asked, Sequence) else ()
+        if not turns or not all(isinstance(turn, ChatMessage) for turn in turns):
+            raise ConfigError(
+                f"the prompt function of '{context.node}' returned a {type(asked).__name__}; "
+                "expected a str, or a sequence of ChatMessage"
+            )
+        return (*before, *turns)
+    fields = _fields(inbox, context)
+    if prompt is None:
+        parts = [fields[name] for name in ("goal", "screen", "own", "messages")]
+        text = "\n\n".join(part for part in parts if part)
+    else:
+        text = prompt.format_map(fields)
+    return (*before, ChatMessage("user", text))
+
+
+def _fields(inbox: Sequence[Message], context: NodeContext) -> dict[str, str]:
+    heard = [_block(message, context) for message in inbox if message.sender != context.node]
+    own = [_block(message, context) for message in inbox if message.sender == context.node]
+    return {
+        "goal": without_tags(context.observation.goal),
+        "screen": _screen(context.observation),
+        "messages": "\n\n".join(heard),
+        "own": "\n\n".join(own),
+        "round": str(context.round + 1),
+        "rounds": str(context.rounds),
+    }
+
+
+def _block(message: Message, context: NodeContext) -> str:
+    heard = hear(message, identity(context.observation), listener=context.node)
+    speaker = "Your previous answer" if heard.own else f"{inside(heard.sender)} said"
+    return f"{speaker}:\n<said>\n{without_tags(cut(heard.content.strip()))}\n</said>"
+
+
+def _screen(observation: Observation) -> str:
+    if not observation.elements and not observation.app:
+        return ""
+    front = f"(in front: {inside(observation.app)})\n" if observation.app else ""
+    rows = inside(render(one_line_each(observation)), keep_lines=True)
+    return f"On the screen:\n<screen>\n{front}{rows}\n</screen>"

@@ -1,0 +1,135 @@
+"""JSON schemas of Python types, and the JSON value inside a reply."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from swarm_ui.errors import UNREADABLE, ConfigError, MissingExtra, ReplyError, brief
+from swarm_ui.json_text import LONGEST, last_object
+
+
+def schema_of(kind: Any, where: str) -> dict[str, Any]:
+    """The JSON schema of a type, with an object at its top. Raises ``ConfigError`` if msgspec
+    cannot express it; ``where`` says whose type it is."""
+    try:
+        (top,), definitions = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{where}: no JSON schema can express the type: {error}") from error
+    name = str(top.get("$ref", "")).removeprefix("#/$defs/")
+    if name in definitions and f'"#/$defs/{name}"' not in msgspec.json.encode(definitions).decode():
+        top = definitions.pop(name)  # endpoints want an object at the top, not a reference to one
+    top.pop("title", None)
+    return {**top, "$defs": definitions} if definitions else dict(top)
+
+
+class ReplySchema:
+    """The form that a reply must have.
+
+    Args:
+        schema: a JSON schema as a mapping; or a type: of msgspec, of pydantic, or any that msgspec
+            can decode (dataclasses, typed dictionaries, ``list[int]``).
+        where: whose it is, for errors.
+
+    Raises:
+        ConfigError: it is neither, or the schema is not valid.
+        MissingExtra: for a JSON schema, without the package jsonschema.
+    """
+
+    def __init__(self, schema: Any, where: str) -> None:
+        self._kind = schema
+        if isinstance(schema, Mapping):
+            self._validator: Any = _validator(schema, where)
+            found: Any = schema
+        elif hasattr(schema, "model_json_schema") and hasattr(schema, "model_validate_json"):
+            self._validator = None
+            found = schema.model_json_schema()
+        else:
+            self._validator = None
+            found = _closed(schema_of(schema, where))
+        try:
+            self.text = msgspec.json.encode(found).decode()
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"{where}: the schema is not JSON: {error}") from error
+
+    def find(self, reply: str) -> str:
+        """The JSON text in a reply that follows the schema: the whole reply, a fenced block, or
+        the last object in it. Raises ``ReplyError`` if there is none."""
+        if len(reply) > LONGEST:
+            raise ReplyError(f"the reply has {len(reply)} characters; at most {LONGEST} are read")
+        problem: ReplyError | None = None
+        for text in _candidates(reply):
+            try:
+                self.value(text)
+                return text
+            except ReplyError as error:
+                problem = problem or error
+        raise problem or ReplyError("there is no JSON value in the reply")
+
+    def value(self, text: str) -> Any:
+        """The value of a JSON text, of the type of the schema. Raises ``ReplyError`` if it does
+        not follow the schema."""
+        kind = self._kind
+        try:
+            if self._validator is not None:
+                value = msgspec.json.decode(text)
+                wrong = next(self._validator.iter_errors(value), None)
+                if wrong is None:
+                    return value
+                raise ReplyError(f"{wrong.message} - at `{wrong.json_path}`")
+            if hasattr(kind, "model_validate_json"):
+                return kind.model_validate_json(text)
+            return msgspec.json.decode(text, type=kind)
+        except UNREADABLE as error:
+            raise ReplyError(brief(error)) from None
+
+
+def _closed(schema: Any) -> Any:
+    """The schema without fields that it does not name: OpenAI enforces no other schemas."""
+    if isinstance(schema, list):
+        return [_closed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {
+        word: {name: _closed(each) for name, each in value.items()}
+        if word in ("properties", "$defs")
+        else _closed(value)
+        for word, value in schema.items()
+    }
+    if isinstance(closed.get("properties"), dict):
+        closed.setdefault("additionalProperties", False)
+    return closed
+
+
+def _candidates(reply: str) -> Iterator[str]:
+    """Texts in a reply that may be the JSON value, the most likely first."""
+    parts = reply.split("```")
+    # Between the last two fences, without the name of the language.
+    texts = [parts[-2].strip().removeprefix("json").strip()] if len(parts) > 2 else []
+    found = last_object(reply)
+    if found is not None:
+        texts.append(reply[found.start : found.end])
+    whole = reply.strip()
+    for text in dict.fromkeys([whole, *texts]):
+        try:
+            msgspec.json.decode(text)
+        except UNREADABLE:
+            continue
+        yield text
+
+
+def _validator(schema: Mapping[str, Any], where: str) -> Any:
+    try:
+        import jsonschema
+        import referencing
+    except ImportError as error:
+        raise MissingExtra("schema", "checking replies by a JSON schema", "jsonschema") from error
+    kind = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
+    try:
+        kind.check_schema(schema)
+    except jsonschema.SchemaError as error:
+        raise ConfigError(f"{where}: the schema is not a JSON schema: {error.message}") from error
+    # An empty registry: references to other documents are errors, and nothing is fetched.
+    return kind(schema, registry=referencing.Registry())

@@ -1,0 +1,128 @@
+"""Tools of a server of the Model Context Protocol (https://modelcontextprotocol.io).
+
+Needs ``pip install 'swarm-ui[mcp]'``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from swarm_ui.errors import ConfigError, MissingExtra, ModelError
+from swarm_ui.model import ToolSpec
+from swarm_ui.nodes.chat.tools import TOOL_NAME, Tool
+
+
+class ToolFailed(ModelError):
+    """A tool of a server reported an error. The model sees its text."""
+
+
+@asynccontextmanager
+async def mcp_tools(
+    server: str | Sequence[str], *, env: Mapping[str, str] | None = None, prefix: str = ""
+) -> AsyncIterator[tuple[Tool, ...]]:
+    """The tools of a server, as long as the connection is open::
+
+        async with mcp_tools(["python", "server.py"]) as tools:
+            graph = CollabGraph([ChatNode("helper", model, tools=tools)])
+            trace = await graph.run("What is in the file?")
+
+    A connection belongs to one event loop, so use ``await graph.run(...)`` inside the block and not
+    ``run_sync``.
+
+    Args:
+        server: a command with its arguments, which is started and spoken to over stdin and stdout;
+            or, as a text, the ``http://`` or ``https://`` address of a server (streamable HTTP).
+        env: of a command: more environment variables. It does not inherit those of this process,
+            apart from a few such as ``PATH`` and ``HOME``.
+        prefix: put before the name of each tool, so that tools of several servers differ.
+
+    Raises:
+        MissingExtra: the package mcp is not installed.
+        ConfigError: the server cannot be reached or started, or a tool has an unusable name.
+    """
+    try:
+        import mcp
+    except ImportError as error:
+        raise MissingExtra("mcp", "using tools of an MCP server", "mcp") from error
+    where: Any
+    if isinstance(server, str):
+        if not server.startswith(("http://", "https://")):
+            raise ConfigError(
+                f"mcp_tools: expected an address (http://... or https://...) or a command as a "
+                f"list of words, got the text '{server}'"
+            )
+        where = server
+    else:
+        command, *arguments = server
+        where = mcp.StdioServerParameters(
+            command=command, args=arguments, env=None if env is None else dict(env)
+        )
+    client = mcp.Client(where)
+    shown = server if isinstance(server, str) else " ".join(server)
+    try:
+        await client.__aenter__()
+    except Exception as error:
+        raise ConfigError(
+            f"mcp_tools: no MCP server at '{shown}': {_reason(error)}. Check that it starts, and "
+            "that it speaks the protocol"
+        ) from error
+    try:
+        yield await _listed(client, prefix)
+    finally:  # without the exception, which the client would put into a group
+        await client.__aexit__(None, None, None)
+
+
+async def _listed(client: Any, prefix: str) -> tuple[Tool, ...]:
+    found: list[Any] = []
+    cursor: str | None = None
+    while True:
+        page = await client.list_tools(cursor=cursor)
+        found += page.tools
+        cursor = page.next_cursor
+        if not cursor:
+            return tuple([_tool(client, card, prefix) for card in found])
+
+
+def _tool(client: Any, card: Any, prefix: str) -> Tool:
+    loop = asyncio.get_running_loop()
+    name: str = card.name
+    shown = prefix + "".join(c if TOOL_NAME.fullmatch(c) else "_" for c in name)
+
+    async def call(arguments: Mapping[str, Any]) -> object:
+        if asyncio.get_running_loop() is not loop:
+            raise ConfigError(
+                f"the MCP tool '{name}' was called in another event loop than it was opened in; "
+                "await graph.run(...) inside the block of mcp_tools, and do not use run_sync"
+            )
+        result = await client.call_tool(name, dict(arguments))
+        text = "\n".join(map(_text, result.content))
+        if result.is_error:
+            raise ToolFailed(text or "the tool gave no reason")
+        if not text and result.structured_content is not None:
+            return result.structured_content
+        return text
+
+    schema = msgspec.json.encode(card.input_schema).decode()
+    return Tool(ToolSpec(name=shown, description=card.description or "", parameters=schema), call)
+
+
+def _text(part: Any) -> str:
+    """A part of a result as text; pictures and sounds are named only."""
+    if part.type == "text":
+        return str(part.text)
+    if part.type == "resource" and hasattr(part.resource, "text"):
+        return str(part.resource.text)
+    kind = getattr(part, "mime_type", None) or getattr(part, "uri", None) or "not text"
+    return f"[{part.type}: {kind}]"
+
+
+def _reason(error: BaseException) -> str:
+    """The innermost reason: the client raises groups."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,191 @@
+"""Functions that a language model can call."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import typing
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from swarm_ui.errors import UNREADABLE, ConfigError, ReplyError, brief
+from swarm_ui.model import ToolSpec
+from swarm_ui.nodes.chat.json_schema import schema_of
+from swarm_ui.nodes.worker_thread import in_thread
+
+LONGEST_RESULT = 20_000
+"""Maximum number of characters of a result that a model sees; the middle of a longer one is cut."""
+
+TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A tool: its description for the model, and what is called.
+
+    Most tools are functions, see :meth:`of`.
+
+    Raises:
+        ConfigError: the name does not consist of 1 to 64 letters, digits, ``_`` and ``-``.
+    """
+
+    spec: ToolSpec
+    call: Callable[[Mapping[str, Any]], Awaitable[object]]
+    """Takes the arguments. A result that is not a text is shown to the model as JSON."""
+
+    def __post_init__(self) -> None:
+        if not TOOL_NAME.fullmatch(self.spec.name):
+            raise ConfigError(
+                f"a tool must have a name of 1 to 64 letters, digits, '_' and '-', got "
+                f"'{self.spec.name}'. Name it: Tool.of(function, name=...)"
+            )
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @classmethod
+    def of(cls, function: Callable[..., object], *, name: str = "", description: str = "") -> Tool:
+        """The tool that calls a Python function.
+
+        The types of its parameters become the JSON schema, by msgspec (``Annotated[int,
+        msgspec.Meta(ge=0, description="...")]`` says more). Arguments are converted to these types
+        before the call. A synchronous function runs in a thread of its own, so it may block, and
+        must not need the event loop; a coroutine runs in the event loop.
+
+        Args:
+            function: what is called, with keyword arguments.
+            name: by default the function's.
+            description: by default its docstring.
+
+        Raises:
+            ConfigError: a parameter has no type, a type that JSON cannot express, or no name.
+        """
+        name = name or getattr(function, "__name__", "")
+        parameters = _parameters(function, name)
+        documented = function.func if isinstance(function, functools.partial) else function
+        description = description or inspect.getdoc(documented) or ""
+        schema = msgspec.json.encode(schema_of(parameters, f"tool '{name}'")).decode()
+        fields = [field.name for field in msgspec.structs.fields(parameters)]
+        coroutine = inspect.iscoroutinefunction(function)
+
+        async def call(arguments: Mapping[str, Any]) -> object:
+            try:
+                given = msgspec.convert(dict(arguments), parameters)
+            except UNREADABLE as error:
+                raise ReplyError(f"{name}: the arguments are not valid: {brief(error)}") from None
+            values = {field: getattr(given, field) for field in fields}
+            if not coroutine:
+                result = await in_thread(function, **values)
+            else:
+                result = function(**values)
+            return await result if inspect.isawaitable(result) else result
+
+        return cls(ToolSpec(name=name, description=description, parameters=schema), call)
+
+    async def run(self, arguments: str) -> str:
+        """Call it.
+
+        Args:
+            arguments: one JSON object, as the model wrote it.
+
+        Returns:
+            the result, as the model sees it.
+
+        Raises:
+            ReplyError: the arguments are not valid.
+            Exception: whatever the tool raises.
+        """
+        try:
+            given = msgspec.json.decode(arguments.strip() or "{}", type=dict[str, Any])
+        except UNREADABLE as error:
+            raise ReplyError(
+                f"{self.name}: the arguments must be one JSON object: {brief(error)}"
+            ) from None
+        return _shown(self.name, await self.call(given))
+
+
+def tools_of(given: Sequence[Tool | Callable[..., object]]) -> tuple[Tool, ...]:
+    """Tools, of which some may be given as functions. Raises ``ConfigError`` if two have one name,
+    or as :meth:`Tool.of` does."""
+    tools = tuple([each if isinstance(each, Tool) else Tool.of(each) for each in given])
+    names = [tool.name for tool in tools]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ConfigError(
+            f"two tools are named '{twice}'; name one of them with Tool.of(function, name=...)"
+        )
+    return tools
+
+
+def _parameters(function: Callable[..., object], name: str) -> type[msgspec.Struct]:
+    """A record with the parameters of a function as its fields."""
+    called: Any = function.func if isinstance(function, functools.partial) else function
+    bound = function.keywords if isinstance(function, functools.partial) else {}
+    called = called if inspect.isroutine(called) else type(called).__call__
+    try:
+        signature = inspect.signature(function)
+        hints = typing.get_type_hints(called, include_extras=True)
+    except (TypeError, ValueError, NameError) as error:
+        raise ConfigError(
+            f"tool '{name}': the types of its parameters cannot be read: {error}. Define them at "
+            "the top level of a module"
+        ) from error
+    fields: list[Any] = []
+    for parameter in signature.parameters.values():
+        if parameter.name in bound:  # a partial function decides it, and not the model
+            continue
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise ConfigError(
+                f"tool '{name}': expected parameters that can be given by name, got "
+                f"'{parameter}'. Wrap it in a function with named parameters"
+            )
+        if parameter.name not in hints:
+            raise ConfigError(
+                f"tool '{name}': parameter '{parameter.name}' has no type. Annotate it, such as "
+                f"'{parameter.name}: str': the model reads the types"
+            )
+        field = (parameter.name, hints[parameter.name])
+        given = parameter.default is not parameter.empty
+        fields.append((*field, _default(parameter.default)) if given else field)
+    try:
+        return msgspec.defstruct(
+            name or "arguments", fields, kw_only=True, forbid_unknown_fields=True
+        )
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"tool '{name}': {error}") from error
+
+
+def _default(value: object) -> object:
+    # msgspec refuses mutable defaults, which functions may have.
+    if isinstance(value, list | dict | set):
+        return msgspec.field(default_factory=lambda: value)
+    return value
+
+
+def _shown(name: str, result: object) -> str:
+    """A result as the model sees it."""
+    if result is None:
+        return "done"
+    if not isinstance(result, str):
+        try:
+            result = msgspec.json.encode(result).decode()
+        except (TypeError, ValueError, OverflowError) as error:
+            raise TypeError(
+                f"{name} returned a {type(result).__name__}, which cannot be written as JSON "
+                f"({error}); return a text, or plain data"
+            ) from error
+    return cut_result(result)
+
+
+def cut_result(text: str) -> str:
+    """The beginning and the end of a text for the model, if it is longer than
+    :data:`LONGEST_RESULT`."""
+    left_out, half = len(text) - LONGEST_RESULT, LONGEST_RESULT // 2
+    if left_out <= 0:
+        return text
+    return f"{text[:half]} (… {left_out} characters are left out …) {text[-half:]}"

@@ -1,0 +1,29 @@
+"""One request to a model, from inside a node."""
+
+from __future__ import annotations
+
+from swarm_ui.errors import ModelError
+from swarm_ui.model import ChatModel, Completion, Request, StreamingModel
+from swarm_ui.node import NodeContext
+
+
+async def completed(model: ChatModel, request: Request, context: NodeContext) -> Completion:
+    """The model's answer; pieces of it are events if the run has listeners and the model streams.
+
+    Raises:
+        ModelError: the model cannot answer, or gave another number of answers.
+    """
+    completions: list[Completion] = []
+    if context.streaming and isinstance(model, StreamingModel):
+        async for piece in model.stream(request):
+            if isinstance(piece, Completion):
+                completions = [piece]
+            else:
+                context.tell(piece)
+        if not completions:
+            raise ModelError(f"model '{model.name}' ended a stream without a completion")
+    else:
+        completions = await model.generate([request])
+    if len(completions) != 1:
+        raise ModelError(f"model '{model.name}' gave {len(completions)} completions for 1 request")
+    return completions[0]

@@ -1,0 +1,213 @@
+"""A chat node at an endpoint: its own tool calls and structured output, and servers without."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from loopback import Loopback, Reply, failing
+from loopback_client import model, no_proxy, pieces_of
+
+from swarm_ui import ChatMessage, CollabGraph, ConfigError, ModelError, Request, Trace
+from swarm_ui.engine.events import Event, Token
+from swarm_ui.model import ToolCall, ToolSpec
+from swarm_ui.nodes import ChatNode, ChatOptions, OpenAIModel, ScriptedModel
+
+__all__ = ["no_proxy"]  # a fixture
+
+
+class Sum(msgspec.Struct):
+    n: int
+
+
+def add(a: int, b: int = 2) -> int:
+    """Adds two numbers."""
+    return a + b
+
+
+async def run(under_test: OpenAIModel, **settings: Any) -> Trace:
+    on_event = settings.pop("on_event", None)
+    try:
+        graph = CollabGraph([ChatNode("calc", under_test, **settings)])
+        return await graph.run("1 + 2?", on_event=on_event)
+    finally:
+        await under_test.close()
+
+
+CALLS = Reply(None, calls=(("c1", "add", '{"a": 1}'), ("c2", "add", '{"a": 5, "b": 6}')))
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_tools_are_called_by_the_protocols_own_calls(streamed: bool) -> None:
+    events: list[Event] = []
+    async with Loopback([CALLS, Reply("It is 3.")]) as server:
+        trace = await run(model(server), tools=[add], on_event=events.append if streamed else None)
+    first, second = (seen.body for seen in server.requests)
+    assert first.get("stream", False) is streamed
+    (tool,) = first["tools"]
+    assert tool["type"] == "function" and tool["function"]["name"] == "add"
+    assert tool["function"]["parameters"]["required"] == ["a"]
+    assert first["messages"] == [{"role": "user", "content": "1 + 2?"}]
+    called, *results = second["messages"][1:]
+    assert called["role"] == "assistant" and called["content"] is None
+    assert [c["id"] for c in called["tool_calls"]] == ["c1", "c2"]
+    assert called["tool_calls"][1]["function"]["arguments"] == '{"a": 5, "b": 6}'
+    assert results == [
+        {"role": "tool", "content": "3", "tool_call_id": "c1"},
+        {"role": "tool", "content": "11", "tool_call_id": "c2"},
+    ]
+    assert trace.message("calc:0").content == "It is 3."
+    assert [m.sender for m in trace.messages[1:]] == [
+        "calc/model", "calc/add", "calc/add", "calc/model"
+    ]  # fmt: skip
+    prompt = trace.calls[-1].prompt
+    assert prompt.startswith('[tools]\n["add","Adds two numbers.",{')
+    assert '{"tool": "add", "arguments": {"a": 1}, "id": "c1"}' in prompt
+    assert "[tool c2]\n11" in prompt
+    assert trace.calls[1].usage.prompt_tokens == 11
+    tokens = [e.text for e in events if isinstance(e, Token)]
+    assert tokens == (["It", " is", " 3."] if streamed else [])
+
+
+async def test_a_run_at_an_endpoint_is_played_back_from_its_trace() -> None:
+    async with Loopback([CALLS, Reply("It is 3.")]) as server:
+        trace = await run(model(server), tools=[add])
+    recorded = ScriptedModel.from_trace(trace)
+    again = await CollabGraph([ChatNode("calc", recorded, tools=[add])]).run("1 + 2?")
+    assert again.messages == trace.messages
+
+
+async def test_an_edited_prompt_keeps_the_calls_in_it() -> None:
+    async with Loopback([CALLS, Reply("It is 3."), Reply("It is 4.")]) as server:
+        under_test = model(server)
+        graph = CollabGraph([ChatNode("calc", under_test, tools=[add])])
+        trace = await graph.run("1 + 2?")
+        prompt = trace.calls[-1].prompt.replace("[tool c1]\n3", "[tool c1]\n4")
+        other = await graph.replay(trace, prompts={"calc:0/model:3": prompt})
+        await under_test.close()
+    assert other.message("calc:0").content == "It is 4."
+    messages = server.requests[-1].body["messages"]
+    assert messages[2] == {"role": "tool", "content": "4", "tool_call_id": "c1"}
+    assert messages[1]["tool_calls"][0]["id"] == "c1"
+
+
+async def test_a_server_without_tool_calls_gets_them_as_text() -> None:
+    def reply(body: dict[str, Any]) -> Reply:
+        if "tools" in body:
+            return failing(400, '"auto" tool choice requires --enable-auto-tool-choice')
+        if "Result of add" in body["messages"][-1]["content"]:
+            return Reply("It is 3.")
+        return Reply('{"tool": "add", "arguments": {"a": 1}}')
+
+    async with Loopback(reply) as server:
+        trace = await run(model(server), tools=[add])
+    assert trace.message("calc:0").content == "It is 3."
+    asked = [seen.body for seen in server.requests]
+    assert ["tools" in body for body in asked] == [True, False, False]  # it is not asked again
+    assert "You can call tools" in asked[1]["messages"][0]["content"]
+    assert "You can call tools" in trace.calls[1].prompt
+
+
+async def test_a_rejection_that_is_not_about_tools_is_an_error() -> None:
+    async with Loopback([failing(400, "the context is too long")]) as server:
+        trace = await run(model(server), tools=[add])
+    assert len(server.requests) == 1
+    assert trace.calls[0].error is not None and "the context is too long" in str(
+        trace.calls[0].error
+    )
+
+
+async def test_tools_can_be_offered_as_text_from_the_start() -> None:
+    async with Loopback([Reply("no need")]) as server:
+        await run(model(server, options=ChatOptions(tools="text")), tools=[add])
+    body = server.requests[0].body
+    assert "tools" not in body and "You can call tools" in body["messages"][0]["content"]
+    with pytest.raises(ConfigError, match="tools must be 'api' or 'text'"):
+        ChatOptions(tools="none")  # type: ignore[arg-type]
+
+
+async def test_the_endpoint_is_asked_to_enforce_a_schema_which_is_in_the_prompt_once() -> None:
+    rejecting = failing(400, "response_format is not supported")
+    async with Loopback([Reply("three"), rejecting, Reply('{"n": 3}')]) as server:
+        trace = await run(model(server), schema=Sum)
+    first, second, third = (seen.body for seen in server.requests)
+    schema = {
+        "type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"],
+        "additionalProperties": False,
+    }  # fmt: skip
+    asked = first["response_format"]["json_schema"]
+    assert asked["schema"] == schema and asked["strict"] is True
+    assert "response_format" in second and "response_format" not in third
+    assert third["messages"][0]["content"].count('"properties"') == 1
+    assert trace.message("calc:0").content == '{"n": 3}'
+
+
+async def test_a_schema_with_optional_fields_is_not_sent_as_strict() -> None:
+    loose = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    async with Loopback([Reply("{}")]) as server:
+        await run(model(server), schema=loose)
+    assert server.requests[0].body["response_format"]["json_schema"]["strict"] is False
+
+
+async def test_with_tools_no_schema_is_enforced() -> None:
+    async with Loopback([Reply('{"n": 3}')]) as server:
+        await run(model(server), schema=Sum, tools=[add])
+    body = server.requests[0].body
+    assert "response_format" not in body and '"properties"' in body["messages"][0]["content"]
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [
+        [{"id": "c1", "function": {"name": 3, "arguments": "{}"}}],
+        [{"id": "c1"}],
+        "add",
+        [{"id": "c", "function": {"name": "add", "arguments": "{}"}}] * 200,
+    ],
+)
+async def test_malformed_calls_of_a_server_are_an_error(calls: Any) -> None:
+    message = {"role": "assistant", "content": None, "tool_calls": calls}
+    body = msgspec.json.encode(
+        {
+            "object": "chat.completion",
+            "model": "tiny",
+            "choices": [{"index": 0, "message": message}],
+        }
+    ).decode()
+    async with Loopback([Reply(body=body)] * 2) as server:
+        trace = await run(model(server, retries=1), tools=[add])
+    assert len(server.requests) == 2
+    assert trace.calls[0].error is not None and "not a chat completion" in str(trace.calls[0].error)
+
+
+async def test_calls_with_odd_ids_and_empty_arguments_are_made() -> None:
+    odd = Reply(None, calls=(("] [user", "add", ""), ("", "add", "nonsense")))
+    async with Loopback([odd, Reply("done")]) as server:
+        trace = await run(model(server), tools=[add])
+    called = server.requests[1].body["messages"][1]["tool_calls"]
+    assert [each["id"] for each in called] == ["call_0_0", "call_0_1"]
+    errors = [str(call.error) for call in trace.calls if call.error is not None]
+    assert len(errors) == 2 and "missing required field `a`" in errors[0]
+
+
+async def test_a_stream_holds_calls_and_text() -> None:
+    reply = Reply("let me see", calls=(("c1", "add", '{"a": 1}'),))
+    request = Request(chat=(ChatMessage("user", "go"),), tools=(ToolSpec(name="add"),))
+    async with Loopback([reply]) as server:
+        under_test = model(server)
+        texts, completion = await pieces_of(under_test, request)
+        await under_test.close()
+    assert "".join(texts) == completion.text == "let me see"
+    assert completion.calls == (ToolCall(name="add", arguments='{"a": 1}', id="c1"),)
+
+
+async def test_a_tool_whose_schema_is_not_json_is_refused() -> None:
+    request = Request(
+        chat=(ChatMessage("user", "go"),), tools=(ToolSpec(name="a", parameters="?"),)
+    )
+    async with Loopback() as server:
+        under_test = model(server)
+        with pytest.raises(ModelError, match="parameters of 'a' must be a JSON object"):
+            await under_test.generate([request])
+        await under_test.close()
