@@ -13,7 +13,7 @@ to a call is passed in its :class:`NodeContext`.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -36,6 +36,10 @@ Ties = Literal["seed", "top"]
 Condition = Callable[[Message], bool]
 """Whether a message is sent over an edge. Evaluated again in every run and replay, so it must
 depend only on the message."""
+
+Until = Callable[[Mapping[str, Message]], bool]
+"""Whether the rounds end, given the newest message of each agent, by its name. Evaluated after each
+round, again in every run and replay, so it must depend only on the messages."""
 
 _NO_USAGE = Usage()
 
@@ -104,6 +108,7 @@ class NodeContext(msgspec.Struct):
     """The node's name in this graph; with the names around it, ``"team/agent_0"``, when nested."""
     round: int
     rounds: int
+    """Number of rounds; at most so many, if the graph ends them early (``until``)."""
     message_id: str
     """Id of the message that will hold the answer."""
     run_seed: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -14,12 +15,13 @@ from swarm_ui.engine.events import CallStarted, Failed, Skipped, Spoken, Voted
 from swarm_ui.engine.node_call import Expired, ask
 from swarm_ui.engine.run_context import RunContext
 from swarm_ui.engine.schedule import schedule_of
-from swarm_ui.engine.scheduler import Scheduler
+from swarm_ui.engine.scheduler import Scheduler, run_part
 from swarm_ui.errors import BudgetExceeded, ConfigError, Failure, NodeError, NodeTimeout
+from swarm_ui.graph.conditions import function_name
 from swarm_ui.graph.dag import Dag
 from swarm_ui.message import Message
 from swarm_ui.model import Decision
-from swarm_ui.node import NodeContext, NodeReply, Source
+from swarm_ui.node import NodeContext, NodeReply, Source, Until
 from swarm_ui.observation import Observation
 from swarm_ui.storage.protocol import Journal, hears_the_same
 from swarm_ui.trace.records import Call, Trace, hear
@@ -45,7 +47,7 @@ class RunState:
 
     __slots__ = (
         "_around", "_calls", "_clock", "_gaps", "_graph", "_inner", "_number", "_observation",
-        "_path", "_plan", "_prefix", "_said", "_seed", "_session", "_start", "skipped",
+        "_path", "_plan", "_prefix", "_rounds", "_said", "_seed", "_session", "_start", "skipped",
     )  # fmt: skip
 
     def __init__(
@@ -74,6 +76,7 @@ class RunState:
         self._inner: dict[int, tuple[tuple[Message, Call], ...]] = {}
         self.skipped: dict[int, tuple[str, ...]] = {}
         self._number: dict[str, int] | None = None
+        self._rounds = graph.rounds
         self._clock, self._start = session.clock, session.start
 
     async def finish(self) -> None:
@@ -82,13 +85,57 @@ class RunState:
         Raises:
             NodeError, ConfigError, BudgetExceeded: what ended the run before.
         """
-        await Scheduler(self._make, self._plan.waiting, self._plan.successors).finish()
+        if self._graph.until is None:
+            await Scheduler(self._make, self._plan.waiting, self._plan.successors).finish()
+        else:
+            await self._round_by_round(self._graph.until)
         if self._session.on_event is not None and not self._prefix:
             answer = self.answer()
             action = None if answer is None else answer.action
             self._session.on_event(
                 Voted(run=self._session.run, ballot=self.ballot(), action=action)
             )
+
+    # -- rounds that may end early --------------------------------------------------------------
+
+    async def _round_by_round(self, until: Until) -> None:
+        """Make every call, but no further round once ``until`` holds.
+
+        A round begins when the one before is complete, so that the result does not depend on the
+        order in which answers arrive. What comes after the last round is the same as in a graph
+        with only so many rounds.
+        """
+        team, newest = self._plan.team, dict[str, Message]()
+        for round in range(self._graph.rounds):
+            first, stop = round * team, (round + 1) * team
+            await run_part(self._make, self._plan, range(first, stop))
+            for k in range(first, stop):
+                message = self._said[k]
+                if message is not None:
+                    newest[self._plan.names[k]] = message
+            if round < self._graph.rounds - 1 and self._over(until, newest, round):
+                self._end_after(round)
+                break
+        await run_part(self._make, self._plan, range(stop, self._plan.size))
+
+    def _over(self, until: Until, newest: dict[str, Message], round: int) -> bool:
+        try:
+            return bool(until(MappingProxyType(newest)))
+        except Exception as failure:
+            name = function_name(until)
+            raise ConfigError(
+                f"until: '{name}' of graph '{self._path}{self._graph.name}' failed after round "
+                f"{round}: {Failure.of(failure)}. It gets the newest message of each agent that "
+                f"has answered: {', '.join(newest)}"
+            ) from failure
+
+    def _end_after(self, round: int) -> None:
+        """Go on with the calls after the last round."""
+        self._plan = plan = schedule_of(self._graph, round)
+        done = (round + 1) * plan.team
+        self._said[done:] = [None] * (plan.size - done)
+        self._calls[done:] = [None] * (plan.size - done)
+        self._rounds, self._number = round + 1, None
 
     # -- one call -----------------------------------------------------------------------------
 
@@ -357,18 +404,23 @@ class RunState:
         """The trace of the run so far."""
         pairs = self.spoken()
         answer = self.answer()
+        graph = self._graph
+        early = graph.until is not None and self._rounds < graph.rounds
         return Trace(
             run=self._session.run,
             seed=self._seed,
             observation=self._observation,
-            agents=self._graph.agents,
-            rounds=self._graph.rounds,
-            edges=self._graph.talk,
+            agents=graph.agents,
+            rounds=self._rounds,
+            ended_by=function_name(graph.until) if early else "",
+            edges=graph.talk,
+            delays=tuple([graph.delays.get(e, 0) for e in graph.talk]) if graph.delays else (),
             edge_logprob=edge_logprob,
             messages=tuple([message for message, _ in pairs]),
             calls=tuple([call for _, call in pairs]),
             skipped=self.skipped_ids(),
             ballot=self.ballot(),
+            output_id="" if answer is None else answer.id,
             action=None if answer is None else answer.action,
         )
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from swarm_ui.graph.conditions import ConditionNames
 from swarm_ui.graph.dag import Dag
-from swarm_ui.graph.serialization import ConditionNames
+from swarm_ui.graph.topology import Edge
 
 # In a quoted label Mermaid still reads Markdown, HTML, comments and entities of its own.
 _MERMAID = {ord(c): f"#{ord(c)};" for c in '"#&<>`*\\|[](){}$%'}
@@ -30,10 +31,8 @@ def _mermaid(graph: Dag, prefix: str, names: ConditionNames) -> Iterator[str]:
         else:
             yield f'{id}(["{label}"])' if name in closing else f'{id}["{label}"]'
     for sender, listener in graph.edges:
-        condition = graph.when.get((sender, listener))
-        arrow = "-->"
-        if condition is not None:
-            arrow = f'-.->|"{names.of(condition).translate(_MERMAID)}"|'
+        label = _edge_label(graph, (sender, listener), names).translate(_MERMAID)
+        arrow = f'-.->|"{label}"|' if label else "-->"
         yield f"{ids[sender]} {arrow} {ids[listener]}"
     yield f"style {ids[graph.output]} stroke-width:3px"
 
@@ -60,10 +59,10 @@ def _dot(graph: Dag, path: str, names: ConditionNames) -> Iterator[str]:
             round = {"style": "rounded"} if name in closing else {}
             yield f"{_quoted(path + name)}{_attributes(label=_label(name), **round, **bold)}"
     for sender, listener in graph.edges:
-        told: dict[str, str] = {}
-        condition = graph.when.get((sender, listener))
-        if condition is not None:
-            told = {"style": "dashed", "label": _label(names.of(condition))}
+        label = _edge_label(graph, (sender, listener), names)
+        told = {"style": "dashed", "label": _label(label)} if label else {}
+        if (sender, listener) in graph.delays:  # it may run backwards, and moves no node
+            told["constraint"] = "false"
         tail, head = _anchor(graph, sender, first=False), _anchor(graph, listener, first=True)
         if tail != sender:  # DOT joins nodes only; the line then ends at the border of the cluster
             told["ltail"] = _quoted(f"cluster {path}{sender}")
@@ -79,8 +78,15 @@ def _anchor(graph: Dag, name: str, *, first: bool) -> str:
         return name
     inner = node.output
     if first:
-        inner = next(label for label, heard in node.predecessors.items() if not heard)
+        inner = node.sources[0]
     return f"{name}/{_anchor(node, inner, first=first)}"
+
+
+def _edge_label(graph: Dag, edge: Edge, names: ConditionNames) -> str:
+    """The condition and the delay of an edge; empty if it has neither."""
+    condition, delay = graph.when.get(edge), graph.delays.get(edge)
+    found = [] if condition is None else [names.of(condition)]
+    return ", ".join([*found, *([] if delay is None else [f"delay {delay}"])])
 
 
 def _attributes(**values: str) -> str:
