@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from swarm_ui.nodes.agent import AgentNode
 from swarm_ui.nodes.function import FunctionNode, function_node
+from swarm_ui.nodes.map_node import MapNode, map_node
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.nodes.vote import MajorityVote, ProbabilityVote
 
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BASE_AGENT", "ActorModel", "AgentNode", "CausalModel", "ChatOptions", "FunctionNode",
-    "LocalModel", "MajorityVote", "OpenAIModel", "ProbabilityVote", "RateLimits", "RetryPolicy",
-    "ScriptedModel", "VLLMModel", "VisionModel", "function_node",
+    "LocalModel", "MajorityVote", "MapNode", "OpenAIModel", "ProbabilityVote", "RateLimits",
+    "RetryPolicy", "ScriptedModel", "VLLMModel", "VisionModel", "function_node", "map_node",
 ]  # fmt: skip
 
 _LAZY = {

@@ -77,9 +77,9 @@ from swarm_ui.trace.reader import open_jsonl
 from swarm_ui.trace.records import DRAW, Call, Episode, StepRecord, Trace
 
 if TYPE_CHECKING:
-    from swarm_ui.nodes import AgentNode, MajorityVote, ProbabilityVote, function_node
+    from swarm_ui.nodes import AgentNode, MajorityVote, ProbabilityVote, function_node, map_node
 
-_FROM_NODES = ("AgentNode", "MajorityVote", "ProbabilityVote", "function_node")
+_FROM_NODES = ("AgentNode", "MajorityVote", "ProbabilityVote", "function_node", "map_node")
 
 __all__ = [
     "Abstain", "Action", "AgentNode", "Budget", "BudgetExceeded", "Call", "Cascade",
@@ -92,7 +92,7 @@ __all__ = [
     "Restorable", "RunRecord", "SQLiteStore", "SamplingModel", "ScoringModel",
     "SlidingWindowPolicy", "Step", "StepRecord", "StreamingModel", "SwarmError", "TeamSpec",
     "Trace", "TraceError", "Unparsed", "Usage", "VersionedModel", "View", "Window",
-    "append_jsonl", "chat_of", "execute", "function_node", "iter_jsonl", "open_jsonl",
+    "append_jsonl", "chat_of", "execute", "function_node", "iter_jsonl", "map_node", "open_jsonl",
     "parse_action", "random_dag", "read_jsonl", "render", "repair_jsonl", "rollout_many",
     "rollout_stream", "shapes", "trace_schema", "transcript", "windows", "write_jsonl",
 ]  # fmt: skip

@@ -19,6 +19,7 @@ from swarm_ui.engine.scheduler import Scheduler, run_part
 from swarm_ui.errors import BudgetExceeded, ConfigError, Failure, NodeError, NodeTimeout
 from swarm_ui.graph.conditions import function_name
 from swarm_ui.graph.dag import Dag
+from swarm_ui.graph.mapped_graph import inner_graph
 from swarm_ui.message import Message
 from swarm_ui.model import Decision
 from swarm_ui.node import NodeContext, NodeReply, Source, Until
@@ -281,7 +282,7 @@ class RunState:
 
         They do not if it failed, or if its fallback answered and is a plain node.
         """
-        spoke = call.rescued is None or isinstance(self._plan.fallbacks[k], Dag)
+        spoke = call.rescued is None or inner_graph(self._plan.fallbacks[k]) is not None
         return call.error is None and spoke
 
     def _fail_as_before(self, id: str, inbox: list[Message]) -> None:

@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 
 from swarm_ui.engine.run_context import Lease
 from swarm_ui.graph.dag import Dag
+from swarm_ui.graph.mapped_graph import inner_graph
 from swarm_ui.model import ChatModel, VersionedModel
 from swarm_ui.node import Condition, Node, scope_of
 
@@ -44,8 +45,8 @@ class Schedule:
         after = frozenset(closing)
         #: made once, after the last round
         self.closes = tuple(name in after for name in self.names)
-        #: is a graph itself
-        self.nested = tuple(isinstance(n, Dag) for n in self.nodes)
+        #: runs a graph
+        self.nested = tuple(inner_graph(n) is not None for n in self.nodes)
         self.fallbacks: tuple[Node | None, ...] = tuple(
             graph.fallbacks.get(name) for name in self.names
         )
@@ -102,8 +103,9 @@ def _leases(graph: Dag) -> tuple[Lease, ...]:
     """Models with versions and the adapters they use, each pair once; nested ones too."""
     found: dict[tuple[int, str], Lease] = {}
     for node in (*graph.nodes.values(), *graph.fallbacks.values()):
-        if isinstance(node, Dag):
-            found |= {(id(m), adapter): (m, adapter) for m, adapter in schedule_of(node).leases}
+        inner = inner_graph(node)
+        if inner is not None:
+            found |= {(id(m), adapter): (m, adapter) for m, adapter in schedule_of(inner).leases}
             continue
         model: ChatModel | None = getattr(node, "model", None)
         adapter: str | None = getattr(node, "adapter", None)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from swarm_ui.graph.conditions import ConditionNames
+from swarm_ui.graph.conditions import ConditionNames, function_name
 from swarm_ui.graph.dag import Dag
+from swarm_ui.graph.mapped_graph import MappedGraph, inner_graph
 from swarm_ui.graph.topology import Edge
+from swarm_ui.node import Node
 
 # In a quoted label Mermaid still reads Markdown, HTML, comments and entities of its own.
 _MERMAID = {ord(c): f"#{ord(c)};" for c in '"#&<>`*\\|[](){}$%'}
@@ -23,10 +25,11 @@ def _mermaid(graph: Dag, prefix: str, names: ConditionNames) -> Iterator[str]:
     closing = frozenset(graph.closing)
     for name, node in graph.nodes.items():
         id, label = ids[name], name.translate(_MERMAID)
-        if isinstance(node, Dag):
-            yield f'subgraph {id}["{label}"]'
+        inner = inner_graph(node)
+        if inner is not None:
+            yield f'subgraph {id}["{(name + _each(node)).translate(_MERMAID)}"]'
             yield "    direction LR"
-            yield from ("    " + line for line in _mermaid(node, f"{id}_", names))
+            yield from ("    " + line for line in _mermaid(inner, f"{id}_", names))
             yield "end"
         else:
             yield f'{id}(["{label}"])' if name in closing else f'{id}["{label}"]'
@@ -49,11 +52,12 @@ def _dot(graph: Dag, path: str, names: ConditionNames) -> Iterator[str]:
     closing = frozenset(graph.closing)
     for name, node in graph.nodes.items():
         bold = {"penwidth": "3"} if name == graph.output else {}
-        if isinstance(node, Dag):
+        inner = inner_graph(node)
+        if inner is not None:
             yield f"subgraph {_quoted(f'cluster {path}{name}')} {{"
-            for key, value in {"label": _label(name), **bold}.items():
+            for key, value in {"label": _label(name + _each(node)), **bold}.items():
                 yield f"    {key}={value}"
-            yield from ("    " + line for line in _dot(node, f"{path}{name}/", names))
+            yield from ("    " + line for line in _dot(inner, f"{path}{name}/", names))
             yield "}"
         else:
             round = {"style": "rounded"} if name in closing else {}
@@ -73,13 +77,16 @@ def _dot(graph: Dag, path: str, names: ConditionNames) -> Iterator[str]:
 
 def _anchor(graph: Dag, name: str, *, first: bool) -> str:
     """The drawn node for a name; for a nested graph, its first node or its output."""
-    node = graph.nodes[name]
-    if not isinstance(node, Dag):
+    node = inner_graph(graph.nodes[name])
+    if node is None:
         return name
-    inner = node.output
-    if first:
-        inner = node.sources[0]
+    inner = node.sources[0] if first else node.output
     return f"{name}/{_anchor(node, inner, first=first)}"
+
+
+def _each(node: Node) -> str:
+    """What a drawing adds to the name of a graph that is run for every item."""
+    return f", for each of {function_name(node.over)}" if isinstance(node, MappedGraph) else ""
 
 
 def _edge_label(graph: Dag, edge: Edge, names: ConditionNames) -> str:

@@ -11,6 +11,7 @@ import msgspec
 from swarm_ui.errors import UNREADABLE, GraphError, brief
 from swarm_ui.graph.conditions import ConditionNames, Key, Otherwise, RouteBy, Value
 from swarm_ui.graph.dag import Dag
+from swarm_ui.graph.mapped_graph import MappedGraph, inner_graph
 from swarm_ui.graph.topology import Edge
 from swarm_ui.node import Condition, Node, Until
 
@@ -36,6 +37,8 @@ class NodeEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Class of the node."""
     inside: Structure | None = None
     """What a nested graph is made of."""
+    over: str = ""
+    """For a graph that is run for every item: the function that gives the items."""
 
 
 class ConditionEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -70,8 +73,8 @@ class Structure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A graph without its models, weights and functions."""
 
     version: int
-    """1; 2 if it has delays, ``until`` or routes by value, which releases that read only version 1
-    do not know."""
+    """1; 2 if it has delays, ``until``, routes by value or graphs that are run for every item,
+    which releases that read only version 1 do not know."""
     name: str
     nodes: tuple[NodeEntry, ...]
     edges: tuple[Edge, ...]
@@ -89,8 +92,10 @@ def structure(graph: Dag, names: ConditionNames | None = None) -> Structure:
     names = names or ConditionNames()
 
     def entry(name: str, node: Node) -> NodeEntry:
-        inside = structure(node, names) if isinstance(node, Dag) else None
-        return NodeEntry(id=name, kind=type(node).__name__, inside=inside)
+        inner = inner_graph(node)
+        inside = None if inner is None else structure(inner, names)
+        over = names.function(node.over) if isinstance(node, MappedGraph) else ""
+        return NodeEntry(id=name, kind=type(node).__name__, inside=inside, over=over)
 
     def condition(edge: Edge, found: Condition) -> ConditionEntry:
         if isinstance(found, RouteBy):
@@ -118,10 +123,12 @@ def structure(graph: Dag, names: ConditionNames | None = None) -> Structure:
 
 
 def _is_new(graph: Dag) -> bool:
-    """Whether a graph, or one inside it, has what structures of version 1 cannot express."""
+    """Whether a graph, or one inside it, has what structures of version 1 do not express."""
     by_value = any(isinstance(condition, RouteBy) for condition in graph.when.values())
-    inside = (node for node in graph.nodes.values() if isinstance(node, Dag))
-    return bool(graph.delays) or graph.until is not None or by_value or any(map(_is_new, inside))
+    mapped = any(isinstance(node, MappedGraph) for node in graph.nodes.values())
+    inside = filter(None, map(inner_graph, graph.nodes.values()))
+    new = bool(graph.delays) or graph.until is not None or by_value or mapped
+    return new or any(map(_is_new, inside))
 
 
 def to_json(graph: Dag) -> str:
@@ -164,7 +171,11 @@ def _missing(entries: Iterable[NodeEntry], given: Mapping[str, Node], path: str)
         full = path + entry.id
         if full in given:
             continue
-        if entry.inside is not None and any(name.startswith(full + "/") for name in given):
+        if (
+            entry.inside is not None
+            and not entry.over
+            and any(name.startswith(full + "/") for name in given)
+        ):
             yield from _missing(entry.inside.nodes, given, full + "/")
         else:
             yield full

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from swarm_ui.graph.dag import Dag
+from swarm_ui.graph.mapped_graph import inner_graph
 from swarm_ui.graph.topology import Edge
 from swarm_ui.viz.layered_layout import Point, bend, centred, mean
 from swarm_ui.viz.svg import BLUE, INK, Box, Canvas, arrow, frame, group, small, tag
@@ -140,7 +141,7 @@ def _dot(graph: Dag, name: str, place: Point, radius: float, *, last: bool) -> s
     before = graph.predecessors[name]
     tooltip = name + (f"\nhears {listed(before)}" if before else "")
     tooltip += "\nthe output" if name == graph.output else ""
-    nested = isinstance(graph.nodes[name], Dag)
+    nested = inner_graph(graph.nodes[name]) is not None
     mark = tag(
         "circle",
         cx=place[0],

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from swarm_ui.graph.conditions import RouteBy, function_name
 from swarm_ui.graph.dag import Dag
+from swarm_ui.graph.mapped_graph import MappedGraph, inner_graph
 from swarm_ui.graph.topology import Edge
 from swarm_ui.node import Condition, Node
 from swarm_ui.viz import svg
@@ -58,8 +59,8 @@ def depths(graph: Dag) -> dict[str, int]:
 
 
 def _total(graph: Dag) -> int:
-    inside = (_total(node) for node in graph.nodes.values() if isinstance(node, Dag))
-    return len(graph.nodes) + sum(inside)
+    inside = filter(None, map(inner_graph, graph.nodes.values()))
+    return len(graph.nodes) + sum(map(_total, inside))
 
 
 class _Sketch(NamedTuple):
@@ -135,7 +136,7 @@ class _Sketch(NamedTuple):
             return
         radius = min(box.height / 2, 17.0) if last else 6.0
         parts = [rect(box, svg.BLUE, alpha=0.34 if last else 0.16, radius=radius, thick=thick)]
-        if isinstance(node, Dag):
+        if inner_graph(node) is not None:
             parts.append(rect(box.grown(-3.5), svg.BLUE, alpha=0.0, radius=max(3.0, radius - 3)))
         x, y, room = box.centre, box.middle + 4, box.width - 14
         parts.append(text(x, y - 7 if note else y, name, anchor="middle", room=room))
@@ -182,7 +183,8 @@ def _sketch(graph: Dag, weights: Mapping[Edge, float], deep: int, expand: bool) 
     inside: dict[str, _Sketch] = {}
     if expand and deep < _DEEP:
         for name, node in graph.nodes.items():
-            inner = _sketch(node, {}, deep + 1, expand) if isinstance(node, Dag) else None
+            found = inner_graph(node)
+            inner = None if found is None else _sketch(found, {}, deep + 1, expand)
             if inner is not None:
                 inside[name] = inner
     size = {name: _size(graph, name, inside.get(name)) for name in graph.nodes}
@@ -225,8 +227,12 @@ def _note(graph: Dag, name: str) -> str:
     node, fallback = graph.nodes[name], graph.fallbacks.get(name)
     adapter: str | None = getattr(node, "adapter", None)
     notes = [] if adapter is None else [adapter]
-    if isinstance(node, Dag):
-        notes.append(f"{len(node.nodes)} nodes" + (f", {node.rounds}×" if node.rounds > 1 else ""))
+    inner = inner_graph(node)
+    if inner is not None:
+        repeats = f", {inner.rounds}×" if inner.rounds > 1 else ""
+        notes.append(f"{len(inner.nodes)} nodes{repeats}")
+    if isinstance(node, MappedGraph):
+        notes.append(f"for each of {function_name(node.over)}")
     if fallback is not None:
         notes.append(f"else {_called(fallback)}")
     return " · ".join(notes)
@@ -244,8 +250,11 @@ def _tooltip(graph: Dag, name: str) -> str:
     adapter: str | None = getattr(node, "adapter", None)
     if adapter is not None:
         lines.append(f"adapter {adapter}")
-    if isinstance(node, Dag):
-        lines.append(f"{len(node.nodes)} nodes, {len(node.edges)} edges, rounds {node.rounds}")
+    inner = inner_graph(node)
+    if inner is not None:
+        lines.append(f"{len(inner.nodes)} nodes, {len(inner.edges)} edges, rounds {inner.rounds}")
+    if isinstance(node, MappedGraph):
+        lines.append(f"is run for each item that {function_name(node.over)} gives")
     if graph.predecessors[name]:
         lines.append(f"hears {listed(graph.predecessors[name])}")
     if name in graph.fallbacks:

@@ -35,7 +35,10 @@ class Panel:
     def title(self) -> str:
         """The call of the outer graph that these calls belong to."""
         name, _, round = self.prefix.removesuffix("/").rpartition(":")
-        return f"inside {name}, round {round}"
+        mapped = name.removesuffix("/item")
+        return (
+            f"inside {mapped}, item {round}" if mapped != name else f"inside {name}, round {round}"
+        )
 
     @property
     def rounds(self) -> list[int]:
