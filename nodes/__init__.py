@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from swarm_ui.nodes.agent import AgentNode
+from swarm_ui.nodes.ask import Ask
 from swarm_ui.nodes.function import FunctionNode, function_node
 from swarm_ui.nodes.map_node import MapNode, map_node
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from swarm_ui.nodes.models.vllm.vllm_model import VLLMModel
 
 __all__ = [
-    "BASE_AGENT", "ActorModel", "AgentNode", "CausalModel", "ChatOptions", "FunctionNode",
+    "BASE_AGENT", "ActorModel", "AgentNode", "Ask", "CausalModel", "ChatOptions", "FunctionNode",
     "LocalModel", "MajorityVote", "MapNode", "OpenAIModel", "ProbabilityVote", "RateLimits",
     "RetryPolicy", "ScriptedModel", "VLLMModel", "VisionModel", "function_node", "map_node",
 ]  # fmt: skip

@@ -22,7 +22,7 @@ import msgspec
 from swarm_ui.action import Action
 from swarm_ui.agent_view import View
 from swarm_ui.engine.events import Token
-from swarm_ui.message import Message, Usage
+from swarm_ui.message import Message, Question, Usage
 from swarm_ui.model import ChatModel, Decision, Dropped, Request
 from swarm_ui.observation import Observation
 from swarm_ui.trace.records import Call
@@ -162,6 +162,18 @@ class NodeContext(msgspec.Struct):
     def final(self, model: ChatModel, request: Request) -> Request:
         """The request to send for this call: edited by a replay, if any, and pinned."""
         return self.session.pinned(model, self.session.rewritten(self.message_id, request))
+
+    async def ask(self, question: str) -> str:
+        """A person's answer to a question.
+
+        Without an answer the call ends here. The run makes all calls that do not depend on it and
+        pauses with a :class:`~swarm_ui.errors.RunPaused`; after ``graph.resume(...)`` the node is
+        called again and receives the answer.
+        """
+        text = question.encode("utf-8", "replace").decode()
+        return await self.session.ask(
+            Question(id=self.message_id, node=self.node, round=self.round, text=text)
+        )
 
     def source(self, message: Message) -> Source:
         """The origin of a message that this node receives.

@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
 
 from swarm_ui.engine.call_record import sound
-from swarm_ui.engine.run_context import RunContext
+from swarm_ui.engine.run_context import RunContext, Unanswered
 from swarm_ui.engine.run_state import RunState
 from swarm_ui.errors import ReplyError
 from swarm_ui.graph.mapped_graph import MappedGraph
@@ -28,6 +28,8 @@ async def run_items(node: MappedGraph, inbox: Sequence[Message], context: NodeCo
     """
     items = await _items(node, inbox, context)
     states = await together([_run(node, context, message) for message, _ in items])
+    if any(state.waiting for state in states):
+        raise Unanswered(context.message_id)
     inner: list[Spoken] = []
     skipped: list[str] = []
     answers: list[Message] = []

@@ -13,7 +13,7 @@ from swarm_ui.engine.deadlines import Deadlines
 from swarm_ui.engine.events import OnEvent
 from swarm_ui.engine.limits import Limits
 from swarm_ui.errors import ConfigError
-from swarm_ui.message import Message
+from swarm_ui.message import Message, Question
 from swarm_ui.model import ChatModel, Request, VersionedModel
 from swarm_ui.storage.protocol import Journal, Spoken
 
@@ -35,10 +35,16 @@ class Edits(msgspec.Struct, frozen=True, kw_only=True):
     have different seeds."""
     rewrites: Mapping[str, Rewrite] = {}
     """How a call's request to its model is changed."""
+    answers: Mapping[str, str] = {}
+    """Answers of people to the questions of nodes, by message id or by the node's name."""
 
 
 UNCHANGED = Edits()
 _NOTHING: Mapping[str, Spoken] = {}
+
+
+class Unanswered(Exception):
+    """A node asked a question to which there is no answer yet; its call is made later."""
 
 
 class RunContext:
@@ -46,7 +52,7 @@ class RunContext:
 
     __slots__ = (
         "clock", "deadlines", "edits", "end", "gate", "inside", "journal", "limits", "on_event",
-        "past", "pins", "run", "start",
+        "past", "pins", "questions", "run", "start",
     )  # fmt: skip
 
     def __init__(
@@ -75,6 +81,8 @@ class RunContext:
         self.deadlines = Deadlines(self.end)
         self.gate = asyncio.Semaphore(limits.concurrency) if limits.concurrency else None
         self.pins: dict[tuple[int, str], str] = {}
+        #: open questions of the run, by message id
+        self.questions: dict[str, Question] = {}
 
     def lease(self, leases: Sequence[Lease]) -> list[tuple[VersionedModel, str]]:
         """Pin the present adapter versions; give the result to :meth:`release`."""
@@ -88,6 +96,21 @@ class RunContext:
             self.release(held)
             raise
         return held
+
+    async def ask(self, question: Question) -> str:
+        """The answer to a question.
+
+        Raises:
+            Unanswered: there is none yet; the question is kept, and written to the store.
+        """
+        answers = self.edits.answers
+        answer = answers.get(question.id, answers.get(question.node))
+        if answer is not None:
+            return answer
+        self.questions[question.id] = question
+        if self.journal is not None:
+            await self.journal.ask(question)
+        raise Unanswered(question.id)
 
     @staticmethod
     def release(held: list[tuple[VersionedModel, str]]) -> None:

@@ -32,11 +32,9 @@ from swarm_ui.graph.validation import (
 from swarm_ui.node import Condition, Node, Until
 
 
-class _Parts(TypedDict, total=False):
-    """The arguments of :class:`Dag`."""
+class _Options(TypedDict, total=False):
+    """The arguments of :class:`Dag` but for nodes and edges."""
 
-    nodes: Mapping[str, Node]
-    edges: Iterable[Edge]
     output: str
     rounds: int
     name: str
@@ -358,18 +356,25 @@ class Dag(GraphNode):
             delays={pair(edge): delay for edge, delay in self.delays.items()},
         )
 
-    def _with(self, **changes: Unpack[_Parts]) -> Self:
+    def _with(
+        self,
+        *,
+        nodes: Mapping[str, Node] | None = None,
+        edges: Iterable[Edge] | None = None,
+        **changes: Unpack[_Options],
+    ) -> Self:
         """What is not given stays; conditions, delays and fallbacks go with their edge or node."""
-        nodes = changes.get("nodes", self.nodes)
-        edges = tuple(changes.get("edges", self.edges))
-        left = frozenset(edges)
-        parts: _Parts = {
+        members = self.nodes if nodes is None else nodes
+        pairs = self.edges if edges is None else tuple(edges)
+        left = frozenset(pairs)
+        options: _Options = {
             "output": self.output,
             "rounds": self.rounds,
             "name": self.name,
             "when": {edge: c for edge, c in self.when.items() if edge in left},
-            "fallbacks": {name: f for name, f in self.fallbacks.items() if name in nodes},
+            "fallbacks": {name: f for name, f in self.fallbacks.items() if name in members},
             "delays": {edge: d for edge, d in self.delays.items() if edge in left},
             "until": self.until,
         }
-        return type(self)(**{**parts, **changes, "nodes": nodes, "edges": edges})
+        options.update(changes)
+        return type(self)(members, pairs, **options)

@@ -14,6 +14,7 @@ from swarm_ui.engine.events import OnEvent, call_all
 from swarm_ui.engine.executor import RunOptions, execute, nested, run_blocking
 from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.replay import Prompt, replay, resample
+from swarm_ui.engine.resume import resume
 from swarm_ui.engine.stream import RunStream
 from swarm_ui.graph import diagrams, serialization, shapes
 from swarm_ui.graph.composition import OpenGraph, Part, start, then
@@ -30,6 +31,7 @@ from swarm_ui.message import Message
 from swarm_ui.model import ChatModel
 from swarm_ui.node import Node, NodeContext, NodeReply
 from swarm_ui.observation import Observation
+from swarm_ui.storage.protocol import ReadableStore
 from swarm_ui.trace.records import Trace
 
 if TYPE_CHECKING:
@@ -147,6 +149,42 @@ class CollabGraph(Dag):
             nodes=nodes,
             again=again,
             limits=limits,
+        )
+
+    async def resume(
+        self,
+        run: str | Trace,
+        answers: Mapping[str, str] = MappingProxyType({}),
+        *,
+        store: ReadableStore | None = None,
+        edge_logprob: float | None = None,
+        limits: Limits | None = None,
+        on_event: OnEvent | None = None,
+    ) -> Trace:
+        """Go on with a run that waits for a person (see :class:`~swarm_ui.nodes.ask.Ask`).
+
+        Only the calls that are missing are made.
+
+        Args:
+            run: name of the run in ``store``; or its trace so far, ``RunPaused.partial``.
+            answers: by message id (``"approve:0"``), or by the node's name for all its questions.
+            store: where the run is.
+            edge_logprob: as of :func:`~swarm_ui.engine.executor.execute`, for a run of a store.
+            limits: the limits of the run.
+            on_event: called with every event.
+
+        Raises:
+            RunPaused: a question is still open.
+            ConfigError: there is no such run or node, or the question is answered already.
+        """
+        return await resume(
+            self,
+            run,
+            answers,
+            store=store,
+            edge_logprob=edge_logprob,
+            limits=limits,
+            on_event=on_event,
         )
 
     async def resample(
