@@ -10,8 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from swarm_ui.nodes.agent import AgentNode
+from swarm_ui.nodes.ask import Ask
 from swarm_ui.nodes.chat import ChatNode, Tool, mcp_tools
 from swarm_ui.nodes.function import FunctionNode, function_node
+from swarm_ui.nodes.map_node import MapNode, map_node
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.nodes.vote import MajorityVote, ProbabilityVote
 
@@ -25,10 +27,10 @@ if TYPE_CHECKING:
     from swarm_ui.nodes.models.vllm.vllm_model import VLLMModel
 
 __all__ = [
-    "BASE_AGENT", "ActorModel", "AgentNode", "CausalModel", "ChatNode", "ChatOptions",
-    "FunctionNode", "LocalModel", "MajorityVote", "OpenAIModel", "ProbabilityVote", "RateLimits",
-    "RetryPolicy", "ScriptedModel", "Tool", "VLLMModel", "VisionModel", "function_node",
-    "mcp_tools",
+    "BASE_AGENT", "ActorModel", "AgentNode", "Ask", "CausalModel", "ChatNode", "ChatOptions",
+    "FunctionNode", "LocalModel", "MajorityVote", "MapNode", "OpenAIModel", "ProbabilityVote",
+    "RateLimits", "RetryPolicy", "ScriptedModel", "Tool", "VLLMModel", "VisionModel",
+    "function_node", "map_node", "mcp_tools",
 ]  # fmt: skip
 
 _LAZY = {

@@ -118,7 +118,7 @@ class TeamTrainer:
             self.graph, make_environment, sample_jobs, self.config, credit, adversary, judge, warn
         )
         self.edges = EdgeOptimizer(
-            EdgeDistribution(graph.agents, density=self.config.density),
+            EdgeDistribution(graph.agents, density=self.config.density, delays=graph.delays),
             lr=self.config.edge_lr,
             normalise=True,
         )

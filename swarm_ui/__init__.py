@@ -32,6 +32,7 @@ from swarm_ui.errors import (
     ModelError,
     NodeError,
     NodeTimeout,
+    RunPaused,
     SwarmError,
     TraceError,
 )
@@ -39,7 +40,7 @@ from swarm_ui.graph import shapes
 from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.graph.team_spec import TeamSpec
 from swarm_ui.graph.topology import random_dag
-from swarm_ui.message import Heard, Message, Usage
+from swarm_ui.message import Heard, Message, Question, Usage
 from swarm_ui.model import (
     ChatMessage,
     ChatModel,
@@ -77,22 +78,29 @@ from swarm_ui.trace.reader import open_jsonl
 from swarm_ui.trace.records import DRAW, Call, Episode, StepRecord, Trace
 
 if TYPE_CHECKING:
-    from swarm_ui.nodes import AgentNode, MajorityVote, ProbabilityVote, function_node
+    from swarm_ui.nodes import (
+        AgentNode,
+        Ask,
+        MajorityVote,
+        ProbabilityVote,
+        function_node,
+        map_node,
+    )
 
-_FROM_NODES = ("AgentNode", "MajorityVote", "ProbabilityVote", "function_node")
+_FROM_NODES = ("AgentNode", "Ask", "MajorityVote", "ProbabilityVote", "function_node", "map_node")
 
 __all__ = [
-    "Abstain", "Action", "AgentNode", "Budget", "BudgetExceeded", "Call", "Cascade",
+    "Abstain", "Action", "AgentNode", "Ask", "Budget", "BudgetExceeded", "Call", "Cascade",
     "ChatMessage", "ChatModel", "CollabGraph", "Completion", "ConfigError", "CreditAssigner",
     "CreditTable", "Decision", "DirectoryStore", "Element", "Environment", "EnvironmentFault",
     "EnvironmentPool", "Episode", "Graded", "GraphError", "GraphPolicy", "Heard",
     "Intervention", "KeptRun", "LearningError", "Limits", "LoopEscapePolicy", "MajorityVote",
     "Message", "MissingExtra", "ModelError", "Node", "NodeContext", "NodeError", "NodeReply",
-    "NodeTimeout", "Observation", "Policy", "Price", "ProbabilityVote", "Request", "Restarts",
-    "Restorable", "RunRecord", "SQLiteStore", "SamplingModel", "ScoringModel",
-    "SlidingWindowPolicy", "Step", "StepRecord", "StreamingModel", "SwarmError", "TeamSpec",
-    "Trace", "TraceError", "Unparsed", "Usage", "VersionedModel", "View", "Window",
-    "append_jsonl", "chat_of", "execute", "function_node", "iter_jsonl", "open_jsonl",
+    "NodeTimeout", "Observation", "Policy", "Price", "ProbabilityVote", "Question", "Request",
+    "Restarts", "Restorable", "RunPaused", "RunRecord", "SQLiteStore", "SamplingModel",
+    "ScoringModel", "SlidingWindowPolicy", "Step", "StepRecord", "StreamingModel", "SwarmError",
+    "TeamSpec", "Trace", "TraceError", "Unparsed", "Usage", "VersionedModel", "View", "Window",
+    "append_jsonl", "chat_of", "execute", "function_node", "iter_jsonl", "map_node", "open_jsonl",
     "parse_action", "random_dag", "read_jsonl", "render", "repair_jsonl", "rollout_many",
     "rollout_stream", "shapes", "trace_schema", "transcript", "windows", "write_jsonl",
 ]  # fmt: skip

@@ -4,6 +4,7 @@ SwarmError
 ├── ConfigError        an argument or a file of yours is wrong
 │   └── MissingExtra   an optional dependency is not installed
 ├── GraphError         a graph cannot be composed that way
+├── RunPaused          a person has to answer a question before a run can go on
 ├── NodeError          a node failed during a run of a graph
 │   └── NodeTimeout    the node or the run exceeded its time limit
 ├── ModelError         a language model could not answer
@@ -121,6 +122,27 @@ class MissingExtra(ConfigError):
 
 class GraphError(SwarmError):
     """A graph cannot be composed in this way, because of a name, an edge or a cycle."""
+
+
+class RunPaused(SwarmError):
+    """A run cannot go on before a person has answered; all other calls have been made.
+
+    ``graph.resume(run, {question: answer})`` goes on.
+    """
+
+    def __init__(self, run: str, questions: tuple[Any, ...]) -> None:
+        told = "; ".join(f"'{q.id}': {q.text[:200]}" for q in questions)
+        first = questions[0].id
+        super().__init__(
+            f"the run '{run}' waits for an answer to {told}. Continue with "
+            f"graph.resume(run, {{'{first}': answer}})"
+        )
+        self.run = run
+        self.questions = questions
+        """The open questions, as :class:`~swarm_ui.message.Question`, by round and id."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.run, self.questions)
 
 
 class NodeError(SwarmError):

@@ -59,5 +59,16 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The format of the content."""
 
 
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What a node asks a person."""
+
+    id: str
+    """Id of the message that will hold the answer."""
+    node: str
+    """Name of the node; with the names around it, ``"team/approve"``, when nested."""
+    round: int
+    text: str
+
+
 if not TYPE_CHECKING:  # type checkers know only the present names
     __getattr__ = renamed_names(__name__)

@@ -13,7 +13,7 @@ to a call is passed in its :class:`NodeContext`.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -22,7 +22,7 @@ import msgspec
 from swarm_ui.action import Action
 from swarm_ui.agent_view import View
 from swarm_ui.engine.events import Token
-from swarm_ui.message import Message, Usage
+from swarm_ui.message import Message, Question, Usage
 from swarm_ui.model import ChatModel, Decision, Dropped, Request
 from swarm_ui.observation import Observation
 from swarm_ui.trace.records import Call
@@ -36,6 +36,10 @@ Ties = Literal["seed", "top"]
 Condition = Callable[[Message], bool]
 """Whether a message is sent over an edge. Evaluated again in every run and replay, so it must
 depend only on the message."""
+
+Until = Callable[[Mapping[str, Message]], bool]
+"""Whether the rounds end, given the newest message of each agent, by its name. Evaluated after each
+round, again in every run and replay, so it must depend only on the messages."""
 
 _NO_USAGE = Usage()
 
@@ -104,6 +108,7 @@ class NodeContext(msgspec.Struct):
     """The node's name in this graph; with the names around it, ``"team/agent_0"``, when nested."""
     round: int
     rounds: int
+    """Number of rounds; at most so many, if the graph ends them early (``until``)."""
     message_id: str
     """Id of the message that will hold the answer."""
     run_seed: int
@@ -160,6 +165,18 @@ class NodeContext(msgspec.Struct):
     def final(self, model: ChatModel, request: Request) -> Request:
         """The request to send for this call: edited by a replay, if any, and pinned."""
         return self.session.pinned(model, self.session.rewritten(self.message_id, request))
+
+    async def ask(self, question: str) -> str:
+        """A person's answer to a question.
+
+        Without an answer the call ends here. The run makes all calls that do not depend on it and
+        pauses with a :class:`~swarm_ui.errors.RunPaused`; after ``graph.resume(...)`` the node is
+        called again and receives the answer.
+        """
+        text = question.encode("utf-8", "replace").decode()
+        return await self.session.ask(
+            Question(id=self.message_id, node=self.node, round=self.round, text=text)
+        )
 
     def source(self, message: Message) -> Source:
         """The origin of a message that this node receives.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
@@ -55,17 +56,20 @@ class CandidateGraph:
 
     Nodes are grouped in *levels*: the topological generations of the strongly connected components.
     A candidate from one level to a later one never closes a cycle, so the order of nodes matters
-    only within a level.
+    only within a level. A delayed candidate delivers its message in a later round and never closes
+    a cycle either: levels and orders disregard it.
 
     Attributes:
         names: nodes, sorted.
         edges: candidates, sorted.
         decision: the node that every used node reaches, or ``None``.
+        delays: for delayed candidates, how many rounds later they deliver a message.
         node_index, edge_index: position in ``names`` and in ``edges``.
         senders, listeners: node indices of each candidate, ``[E]``.
         levels: node indices by level, first level first.
         level_of: level of each node, ``[n]``.
-        order_dependent: whether a candidate stays within a level, ``[E]`` bool.
+        delayed: whether a candidate has a delay, ``[E]`` bool.
+        order_dependent: whether a candidate stays within a level and has no delay, ``[E]`` bool.
         blocks: the levels with candidates inside.
     """
 
@@ -74,8 +78,10 @@ class CandidateGraph:
         names: Iterable[str],
         candidates: Iterable[EdgeName] | None = None,
         decision: str | None = None,
+        delays: Mapping[EdgeName, int] = MappingProxyType({}),
     ) -> None:
-        """Raise ``ConfigError``: a repeated or unknown name, a self-loop, a sending decision."""
+        """Raise ``ConfigError``: a repeated or unknown name, a self-loop, a sending decision, or a
+        delay of an edge that is no candidate."""
         listed = list(names)
         self.names = tuple(sorted(set(listed)))
         if len(self.names) != len(listed):
@@ -99,14 +105,33 @@ class CandidateGraph:
         self.node_index = {name: i for i, name in enumerate(self.names)}
         self.edge_index = {edge: k for k, edge in enumerate(self.edges)}
         ends = [(self.node_index[a], self.node_index[b]) for a, b in self.edges]
+        self.delays = self._delays(delays)
+        self.delayed = torch.tensor([edge in self.delays for edge in self.edges], dtype=torch.bool)
         self.senders = torch.tensor([a for a, _ in ends], dtype=torch.long)
         self.listeners = torch.tensor([b for _, b in ends], dtype=torch.long)
-        self.levels = self._levels(ends)
+        at_once = [
+            pair for pair, edge in zip(ends, self.edges, strict=True) if edge not in self.delays
+        ]
+        self.levels = self._levels(at_once)
         self.level_of = torch.zeros(len(self.names), dtype=torch.long)
         for number, level in enumerate(self.levels):
             self.level_of[level] = number
-        self.order_dependent = self.level_of[self.senders] == self.level_of[self.listeners]
+        same_level = self.level_of[self.senders] == self.level_of[self.listeners]
+        self.order_dependent = same_level & ~self.delayed
         self.blocks = self._blocks(ends)
+
+    def _delays(self, delays: Mapping[EdgeName, int]) -> Mapping[EdgeName, int]:
+        for (sender, listener), delay in delays.items():
+            if (sender, listener) not in self.edge_index:
+                raise ConfigError(
+                    f"edge distribution: {sender} -> {listener} has a delay but is not a candidate"
+                )
+            if not isinstance(delay, int) or delay < 0:
+                raise ConfigError(
+                    f"edge distribution: the delay of {sender} -> {listener} must be a whole "
+                    f"number of rounds, at least 0, got {delay!r}"
+                )
+        return MappingProxyType({edge: delay for edge, delay in delays.items() if delay})
 
     def _levels(self, ends: list[tuple[int, int]]) -> list[list[int]]:
         graph = nx.DiGraph(ends)

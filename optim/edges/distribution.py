@@ -8,7 +8,8 @@ parameters, and log-probabilities are exact. The sampler is that of differentiab
 
 The order decides only about candidates inside a level of
 :class:`~swarm_ui.optim.edges.candidate_graph.CandidateGraph`. A candidate between levels always
-points forward and has just its own probability.
+points forward and has just its own probability. So has a delayed candidate, which delivers its
+message in a later round: it counts as pointing forward in every order.
 
 With a decision, a sample keeps the edges on a path to it. From the last node backwards, node i is
 used if it has an edge to a used node behind it, and edges into unused nodes are dropped. Given the
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import torch
@@ -59,6 +61,7 @@ class EdgeDistribution(nn.Module):
 
     Attributes:
         names, candidates: the nodes, ``n``, and the edges that may occur, ``E``; sorted.
+        delays: for delayed candidates, how many rounds later they deliver a message.
         decision: the node that every used node reaches; ``None``: no such node.
         graph: the candidate graph.
         scores: Plackett-Luce scores, shape ``[n]``.
@@ -72,6 +75,7 @@ class EdgeDistribution(nn.Module):
         density: float = 0.5,
         candidates: Iterable[EdgeName] | None = None,
         decision: str | None = None,
+        delays: Mapping[EdgeName, int] = MappingProxyType({}),
     ) -> None:
         """At first all orders are equally likely and every candidate has probability ``density``.
 
@@ -81,21 +85,27 @@ class EdgeDistribution(nn.Module):
                 both directions are candidates.
             candidates: default: every ordered pair, but none from the decision.
             decision: a node that only receives messages. Samples keep the edges that lead to it.
+            delays: for some candidates, how many rounds later they deliver a message, as
+                ``CollabGraph.delays``. They may close cycles.
 
         Raises:
-            ConfigError: a repeated or unknown name, a self-loop, a decision that sends, or a
-                density outside (0, 1).
+            ConfigError: a repeated or unknown name, a self-loop, a decision that sends, a density
+                outside (0, 1), or a delay of no candidate.
         """
         super().__init__()
-        self.graph = CandidateGraph(names, candidates, decision)
+        self.graph = CandidateGraph(names, candidates, decision, delays)
         self.names, self.candidates = self.graph.names, self.graph.edges
-        self.decision = decision
+        self.decision, self.delays = decision, self.graph.delays
         self.scores = nn.Parameter(torch.zeros(len(self.names)))
         self.logits = initial_logits(len(self.candidates), density)
 
     @classmethod
     def from_probabilities(
-        cls, probabilities: Mapping[EdgeName, float], *, decision: str | None = None
+        cls,
+        probabilities: Mapping[EdgeName, float],
+        *,
+        decision: str | None = None,
+        delays: Mapping[EdgeName, int] = MappingProxyType({}),
     ) -> EdgeDistribution:
         """Each edge with its own probability, in (0, 1), *given that its sender comes first*.
 
@@ -114,7 +124,7 @@ class EdgeDistribution(nn.Module):
                     f"(0, 1), got {probability}; put an edge that always occurs into the graph"
                 )
         names = {name for edge in probabilities for name in edge}
-        made = cls(names, candidates=probabilities, decision=decision)
+        made = cls(names, candidates=probabilities, decision=decision, delays=delays)
         # In double precision: a probability close to 1 has infinite log-odds in single precision.
         listed = [probabilities[edge] for edge in made.candidates]
         with torch.no_grad():
@@ -284,13 +294,17 @@ class EdgeDistribution(nn.Module):
         return scrolling(self._repr_svg_())
 
     def _forward_edges(self, orders: Tensor) -> Tensor:
-        """Mask of the candidates that point forward in each order, ``[B, E]`` bool."""
+        """Mask of the candidates that point forward in each order, ``[B, E]`` bool.
+
+        Delayed candidates always do.
+        """
         batch, n = orders.shape
         # Ranks as 16-bit integers: the two look-ups below are most of the work on large graphs.
         rank = torch.empty(batch, n, dtype=torch.int16)
         rank.scatter_(1, orders, torch.arange(n, dtype=torch.int16).expand(batch, n))
         first, second = self.graph.senders, self.graph.listeners
-        return rank.index_select(1, first) < rank.index_select(1, second)
+        forward = rank.index_select(1, first) < rank.index_select(1, second)
+        return forward | self.graph.delayed if self.delays else forward
 
     def _into_used(self, chosen: Tensor, edges: Tensor) -> Tensor:
         """Those of ``edges`` that go into a node that is used if ``chosen`` occur, ``[B, E]``."""

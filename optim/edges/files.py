@@ -11,6 +11,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from swarm_ui.errors import ConfigError
+from swarm_ui.optim.edges.candidate_graph import CandidateGraph
 from swarm_ui.optim.edges.distribution import EdgeDistribution
 from swarm_ui.trace.records import EdgeName
 
@@ -21,7 +22,7 @@ class EdgeLoadReport(msgspec.Struct, frozen=True, kw_only=True):
     """The edges and nodes that a file and a distribution have in common."""
 
     kept: tuple[EdgeName, ...]
-    """Edges in both: their log-odds now come from the file."""
+    """Edges in both, with the same delay: their log-odds now come from the file."""
     dropped: tuple[EdgeName, ...]
     """Edges of the file that the distribution does not have."""
     missing: tuple[EdgeName, ...]
@@ -51,6 +52,7 @@ def save_edges(distribution: EdgeDistribution, path: Path) -> None:
         "names": json.dumps(distribution.names),
         "candidates": json.dumps(distribution.candidates),
         "decision": json.dumps(distribution.decision),
+        "delays": json.dumps([[a, b, delay] for (a, b), delay in distribution.delays.items()]),
     }
     tensors = {
         "scores": distribution.scores.detach().contiguous(),
@@ -67,7 +69,7 @@ def load_edges(distribution: EdgeDistribution, path: Path) -> EdgeLoadReport:
     stored = read_edges(path)
     own, theirs = distribution.graph, stored.graph
     nodes = [name for name in own.names if name in theirs.node_index]
-    edges = [edge for edge in own.edges if edge in theirs.edge_index]
+    edges = [edge for edge in own.edges if _same(edge, own, theirs)]
     with torch.no_grad():
         for name in nodes:
             distribution.scores[own.node_index[name]] = stored.scores[theirs.node_index[name]]
@@ -75,10 +77,16 @@ def load_edges(distribution: EdgeDistribution, path: Path) -> EdgeLoadReport:
             distribution.logits[own.edge_index[edge]] = stored.logits[theirs.edge_index[edge]]
     return EdgeLoadReport(
         kept=tuple(edges),
-        dropped=tuple(e for e in theirs.edges if e not in own.edge_index),
-        missing=tuple(e for e in own.edges if e not in theirs.edge_index),
+        dropped=tuple(e for e in theirs.edges if not _same(e, own, theirs)),
+        missing=tuple(e for e in own.edges if not _same(e, own, theirs)),
         kept_nodes=tuple(nodes),
     )
+
+
+def _same(edge: EdgeName, one: CandidateGraph, other: CandidateGraph) -> bool:
+    """Whether an edge is a candidate of both, with the same delay."""
+    both = edge in one.edge_index and edge in other.edge_index
+    return both and one.delays.get(edge) == other.delays.get(edge)
 
 
 def read_edges(path: Path) -> EdgeDistribution:
@@ -96,8 +104,11 @@ def read_edges(path: Path) -> EdgeDistribution:
                 )
             names = msgspec.json.decode(metadata["names"], type=list[str])
             edges = msgspec.json.decode(metadata["candidates"], type=list[tuple[str, str]])
-            # Files of early versions have no decision.
+            # Files of early versions have no decision and no delays.
             decision = msgspec.json.decode(metadata.get("decision", "null"), type=str | None)
+            late = msgspec.json.decode(
+                metadata.get("delays", "[]"), type=list[tuple[str, str, int]]
+            )
             scores, logits = file.get_tensor("scores"), file.get_tensor("logits")
     except (OSError, KeyError, SafetensorError, msgspec.DecodeError) as error:
         raise ConfigError(f"{path}: not a readable edge file ({error})") from error
@@ -106,7 +117,8 @@ def read_edges(path: Path) -> EdgeDistribution:
             f"{path}: {len(names)} nodes and {len(edges)} edges do not match tensors of shape "
             f"{tuple(scores.shape)} and {tuple(logits.shape)}"
         )
-    made = EdgeDistribution(names, candidates=edges, decision=decision)
+    delays = {(sender, listener): delay for sender, listener, delay in late}
+    made = EdgeDistribution(names, candidates=edges, decision=decision, delays=delays)
     node, edge = made.graph.node_index, made.graph.edge_index
     with torch.no_grad():
         made.scores[[node[name] for name in names]] = scores

@@ -21,7 +21,8 @@ bits: at most n(n-1)/2 times a sample, at n operations each, so O(E + n^3) in al
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -57,7 +58,7 @@ class SequentialEdges(nn.Module):
     edges that lead to the decision.
 
     Attributes:
-        names, candidates, decision, graph: the same as in
+        names, candidates, decision, delays, graph: the same as in
             :class:`~swarm_ui.optim.edges.distribution.EdgeDistribution`.
         logits: log-odds of each candidate, given that it closes no cycle, ``[E]``.
     """
@@ -70,10 +71,11 @@ class SequentialEdges(nn.Module):
         candidates: Iterable[EdgeName] | None = None,
         decision: str | None = None,
         sequence: str = "shuffled",
+        delays: Mapping[EdgeName, int] = MappingProxyType({}),
     ) -> None:
         """
         Args:
-            names, density, candidates, decision: the same as in
+            names, density, candidates, decision, delays: the same as in
                 :class:`~swarm_ui.optim.edges.distribution.EdgeDistribution`.
             sequence: ``"shuffled"`` or ``"listed"``.
 
@@ -85,9 +87,9 @@ class SequentialEdges(nn.Module):
             raise ConfigError(
                 f"edge distribution: sequence must be 'shuffled' or 'listed', got {sequence!r}"
             )
-        self.graph = CandidateGraph(names, candidates, decision)
+        self.graph = CandidateGraph(names, candidates, decision, delays)
         self.names, self.candidates = self.graph.names, self.graph.edges
-        self.decision, self.sequence = decision, sequence
+        self.decision, self.sequence, self.delays = decision, sequence, self.graph.delays
         self.logits = initial_logits(len(self.candidates), density)
         self._senders = self.graph.senders.numpy()
         self._listeners = self.graph.listeners.numpy()
@@ -215,10 +217,16 @@ class SequentialEdges(nn.Module):
 
 
 def acyclic_subset(graph: CandidateGraph, edges: Sequence[int]) -> tuple[list[int], list[int]]:
-    """The edges of a sequence that close no cycle with earlier ones, and an order of the nodes."""
+    """The edges of a sequence that close no cycle with earlier ones, and an order of the nodes.
+
+    Delayed edges close no cycle.
+    """
     reach = [1 << i for i in range(len(graph.names))]
     kept: list[int] = []
     for k in edges:
+        if graph.edges[k] in graph.delays:
+            kept.append(k)
+            continue
         first, second = int(graph.senders[k]), int(graph.listeners[k])
         if reach[second] >> first & 1:
             continue
@@ -229,8 +237,9 @@ def acyclic_subset(graph: CandidateGraph, edges: Sequence[int]) -> tuple[list[in
 
 
 def _order(graph: CandidateGraph, edges: Sequence[int]) -> list[int]:
-    """An order of the nodes in which all these edges point forward."""
-    heard = predecessors(graph.names, [graph.edges[k] for k in edges])
+    """An order of the nodes in which all these edges without a delay point forward."""
+    ends = (graph.edges[k] for k in edges)
+    heard = predecessors(graph.names, [edge for edge in ends if edge not in graph.delays])
     return [graph.node_index[name] for name in topological(heard)]
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import torch
 from torch import Tensor
@@ -32,7 +33,7 @@ _Z = 1.959964
 class ThompsonEdges:
     """A posterior over the weight of every edge; it samples graphs and learns from them.
 
-    ``names``, ``candidates`` and ``decision`` are as of
+    ``names``, ``candidates``, ``decision`` and ``delays`` are as of
     :class:`~swarm_ui.optim.edges.distribution.EdgeDistribution`; ``seen`` counts the samples with
     a utility so far.
     """
@@ -47,11 +48,12 @@ class ThompsonEdges:
         prior: float = 1.0,
         credit_noise: float = 1.0,
         scale: float = 1.0,
+        delays: Mapping[EdgeName, int] = MappingProxyType({}),
     ) -> None:
         """The defaults are ours, for utilities of about 0 to 1.
 
         Args:
-            names, candidates, decision: see the class.
+            names, candidates, decision, delays: see the class.
             noise: standard deviation of a utility around the linear model.
             prior: standard deviation of an edge's weight before the first step.
             credit_noise: standard deviation of a credit around an edge's weight.
@@ -62,9 +64,9 @@ class ThompsonEdges:
         for what, value in given.items():
             if not value > 0.0 or not math.isfinite(value):
                 raise ConfigError(f"thompson edges: {what} must be above 0, got {value}")
-        self.graph = CandidateGraph(names, candidates, decision)
+        self.graph = CandidateGraph(names, candidates, decision, delays)
         self.names, self.candidates = self.graph.names, self.graph.edges
-        self.decision = decision
+        self.decision, self.delays = decision, self.graph.delays
         self.noise, self.prior, self.credit_noise, self.scale = noise, prior, credit_noise, scale
         self.seen = 0
         # In double precision: the precision of thousands of samples is added to the prior's.

@@ -14,7 +14,7 @@ from typing import Any, TypedDict, TypeVar
 
 from swarm_ui.engine.events import Aborted, Finished, OnEvent
 from swarm_ui.engine.limits import Limits
-from swarm_ui.engine.run_context import UNCHANGED, Edits, Lease, RunContext
+from swarm_ui.engine.run_context import UNCHANGED, Edits, Lease, RunContext, Unanswered
 from swarm_ui.engine.run_state import RunState
 from swarm_ui.engine.schedule import schedule_of
 from swarm_ui.errors import ConfigError, Failure, SwarmError
@@ -70,6 +70,7 @@ async def execute(
 
     Raises:
         NodeError: a node failed and the policy is ``abort``.
+        RunPaused: a node asked a person, and there is no answer in ``edits``.
         ConfigError, BudgetExceeded: under any policy. Like every
             :class:`~swarm_ui.errors.SwarmError`, it has the trace so far as ``partial``.
     """
@@ -149,6 +150,8 @@ async def nested(graph: Dag, inbox: Sequence[Message], context: NodeContext) -> 
         prefix=context.message_id + "/",
     )
     await inner.finish()
+    if inner.waiting:
+        raise Unanswered(context.message_id)
     answer, ballot = inner.answer(), inner.ballot()
     calls, skipped = tuple(inner.spoken()), inner.skipped_ids()
     if answer is None:

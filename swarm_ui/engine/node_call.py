@@ -1,19 +1,36 @@
-"""Calls one node: waits for a slot, sets the time limit, and checks the type of the answer."""
+"""Calls one node: waits for a slot, sets the time limit, checks the type of the answer; and why a
+call failed."""
 
 from __future__ import annotations
 
 import asyncio
 from math import inf
 
+import msgspec
+
 from swarm_ui.engine.deadlines import Ticket
 from swarm_ui.engine.run_context import RunContext
 from swarm_ui.engine.schedule import Schedule
+from swarm_ui.errors import Failure
 from swarm_ui.message import Message
 from swarm_ui.node import Node, NodeContext, NodeReply
 
 
 class Expired(Exception):
     """The time limit of a call has passed."""
+
+
+class FailedBefore(Exception):
+    """A call failed before the run was resumed, and fails in the same way again."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+
+
+Answer = tuple[NodeReply | Message, Failure | None, Failure | None]
+"""The reply; why the call failed (the reply is then a tombstone); and why the node failed, if its
+fallback answered."""
 
 
 async def ask(
@@ -77,3 +94,27 @@ def _expired(session: RunContext, seconds: float | None, bounded: bool) -> Expir
     if bounded and session.clock() >= session.end:
         return Expired(f"no answer before the run's {session.limits.run_timeout:g} s were over")
     return Expired(f"no answer within {seconds:g} s")
+
+
+# -- failures ----------------------------------------------------------------------------------
+
+
+def tombstone(error: Failure) -> Answer:
+    """The answer of a call that failed."""
+    return NodeReply(error=str(error)), error, None
+
+
+def reason_of(failure: Exception, node: str) -> Failure:
+    """Why a call of a node failed."""
+    if isinstance(failure, FailedBefore):
+        return failure.failure
+    if isinstance(failure, Expired):
+        return Failure(kind="timeout", message=str(failure), node=node)
+    return Failure.of(failure, node=node)
+
+
+def both(first: Failure, second: Failure) -> Failure:
+    """Why a node and then its fallback failed."""
+    kind = second.kind if second.kind == "unavailable" else first.kind
+    message = f"{first.message}; its fallback: {second}"
+    return msgspec.structs.replace(first, kind=kind, message=message)

@@ -17,6 +17,7 @@ from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.run_context import Edits, Rewrite
 from swarm_ui.errors import ConfigError, GraphError
 from swarm_ui.graph.dag import Dag
+from swarm_ui.graph.mapped_graph import MappedGraph, inner_graph
 from swarm_ui.graph.validation import unknown
 from swarm_ui.message import Message
 from swarm_ui.model import Request
@@ -95,9 +96,12 @@ def _with_node(graph: Dag, path: str, node: Node, around: str = "") -> Dag:
         raise GraphError(where + unknown("node", name, graph.nodes))
     if inside:
         nested = graph.nodes[name]
-        if not isinstance(nested, Dag):
+        inner = inner_graph(nested)
+        if inner is None:
             raise GraphError(f"'{name}' is no graph, so there is no node '{path}'")
-        node = _with_node(nested, inside, node, f"{around}{name}/")  # type: ignore[assignment]
+        changed = _with_node(inner, inside, node, f"{around}{name}/")
+        mapped = isinstance(nested, MappedGraph)
+        node = nested.with_graph(changed) if mapped else changed  # type: ignore[assignment]
     return graph.with_node(node, name=name)
 
 

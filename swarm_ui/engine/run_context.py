@@ -13,7 +13,7 @@ from swarm_ui.engine.deadlines import Deadlines
 from swarm_ui.engine.events import OnEvent
 from swarm_ui.engine.limits import Limits
 from swarm_ui.errors import ConfigError, Failure
-from swarm_ui.message import Message
+from swarm_ui.message import Message, Question
 from swarm_ui.model import ChatModel, Request, VersionedModel
 from swarm_ui.storage.protocol import Journal, Spoken
 from swarm_ui.trace.records import Call
@@ -36,10 +36,16 @@ class Edits(msgspec.Struct, frozen=True, kw_only=True):
     have different seeds."""
     rewrites: Mapping[str, Rewrite] = {}
     """How a call's request to its model is changed."""
+    answers: Mapping[str, str] = {}
+    """Answers of people to the questions of nodes, by message id or by the node's name."""
 
 
 UNCHANGED = Edits()
 _NOTHING: Mapping[str, Spoken] = {}
+
+
+class Unanswered(Exception):
+    """A node asked a question to which there is no answer yet; its call is made later."""
 
 
 class RunContext:
@@ -47,7 +53,7 @@ class RunContext:
 
     __slots__ = (
         "around_edits", "clock", "deadlines", "edits", "end", "gate", "inside", "journal",
-        "limits", "on_event", "past", "pins", "run", "start", "written",
+        "limits", "on_event", "past", "pins", "questions", "run", "start", "written",
     )  # fmt: skip
 
     def __init__(
@@ -84,6 +90,8 @@ class RunContext:
         self.deadlines = Deadlines(self.end)
         self.gate = asyncio.Semaphore(limits.concurrency) if limits.concurrency else None
         self.pins: dict[tuple[int, str], str] = {}
+        #: open questions of the run, by message id
+        self.questions: dict[str, Question] = {}
 
     def lease(self, leases: Sequence[Lease]) -> list[tuple[VersionedModel, str]]:
         """Pin the present adapter versions; give the result to :meth:`release`."""
@@ -114,6 +122,21 @@ class RunContext:
         except Exception as failure:
             kept_not = f"the store did not keep '{message.id}': {Failure.of(failure)}"
             raise ConfigError(kept_not) from failure
+
+    async def ask(self, question: Question) -> str:
+        """The answer to a question.
+
+        Raises:
+            Unanswered: there is none yet; the question is kept, and written to the store.
+        """
+        answers = self.edits.answers
+        answer = answers.get(question.id, answers.get(question.node))
+        if answer is not None:
+            return answer
+        self.questions[question.id] = question
+        if self.journal is not None:
+            await self.journal.ask(question)
+        raise Unanswered(question.id)
 
     @staticmethod
     def release(held: list[tuple[VersionedModel, str]]) -> None:

@@ -4,22 +4,38 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Any
-
-import msgspec
 
 from swarm_ui.agent_view import View, identity
 from swarm_ui.engine.call_record import called, spoken
 from swarm_ui.engine.events import CallStarted, Failed, Skipped, Spoken, Voted
-from swarm_ui.engine.node_call import Expired, ask
-from swarm_ui.engine.run_context import RunContext
+from swarm_ui.engine.node_call import (
+    Answer,
+    Expired,
+    FailedBefore,
+    ask,
+    both,
+    reason_of,
+    tombstone,
+)
+from swarm_ui.engine.run_context import RunContext, Unanswered
 from swarm_ui.engine.schedule import schedule_of
-from swarm_ui.engine.scheduler import Scheduler
-from swarm_ui.errors import BudgetExceeded, ConfigError, Failure, NodeError, NodeTimeout
+from swarm_ui.engine.scheduler import Scheduler, run_part
+from swarm_ui.errors import (
+    BudgetExceeded,
+    ConfigError,
+    Failure,
+    NodeError,
+    NodeTimeout,
+    RunPaused,
+)
+from swarm_ui.graph.conditions import function_name
 from swarm_ui.graph.dag import Dag
+from swarm_ui.graph.mapped_graph import inner_graph
 from swarm_ui.message import Message
 from swarm_ui.model import Decision
-from swarm_ui.node import NodeContext, NodeReply, Source
+from swarm_ui.node import NodeContext, NodeReply, Source, Until
 from swarm_ui.observation import Observation
 from swarm_ui.storage.protocol import hears_the_same
 from swarm_ui.trace.records import Call, Trace, hear
@@ -27,25 +43,13 @@ from swarm_ui.trace.records import Call, Trace, hear
 _FOR_THE_USER = (ConfigError, BudgetExceeded)  # the user has to act: these always end the run
 
 
-class _FailedBefore(Exception):
-    """A call failed before the run was resumed, and fails in the same way again."""
-
-    def __init__(self, failure: Failure) -> None:
-        super().__init__(str(failure))
-        self.failure = failure
-
-
-_Answer = tuple[NodeReply | Message, Failure | None, Failure | None]
-"""The reply; why the call failed (the reply is then a tombstone); and why the node failed, if its
-fallback answered."""
-
-
 class RunState:
     """The state of one run. Call numbers are those of the graph's plan."""
 
     __slots__ = (
         "_around", "_calls", "_clock", "_gaps", "_graph", "_inner", "_number", "_observation",
-        "_path", "_plan", "_prefix", "_said", "_seed", "_session", "_start", "skipped",
+        "_path", "_plan", "_prefix", "_rounds", "_said", "_seed", "_session", "_start", "skipped",
+        "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -73,7 +77,10 @@ class RunState:
         self._gaps = plan.conditional or bool(session.edits.without)
         self._inner: dict[int, tuple[tuple[Message, Call], ...]] = {}
         self.skipped: dict[int, tuple[str, ...]] = {}
+        #: calls that wait for a person, and those that depend on them
+        self.waiting: set[int] = set()
         self._number: dict[str, int] | None = None
+        self._rounds = graph.rounds
         self._clock, self._start = session.clock, session.start
 
     async def finish(self) -> None:
@@ -81,8 +88,17 @@ class RunState:
 
         Raises:
             NodeError, ConfigError, BudgetExceeded: what ended the run before.
+            RunPaused: a question is open, in the outermost graph; nested ones are ``waiting``.
         """
-        await Scheduler(self._make, self._plan.waiting, self._plan.successors).finish()
+        if self._graph.until is None:
+            await Scheduler(self._make, self._plan.waiting, self._plan.successors).finish()
+        else:
+            await self._round_by_round(self._graph.until)
+        if self.waiting:
+            if not self._prefix:
+                open_ones = sorted(self._session.questions.values(), key=lambda q: (q.round, q.id))
+                raise RunPaused(self._session.run, tuple(open_ones))
+            return
         if self._session.on_event is not None and not self._prefix:
             answer = self.answer()
             action = None if answer is None else answer.action
@@ -90,10 +106,56 @@ class RunState:
                 Voted(run=self._session.run, ballot=self.ballot(), action=action)
             )
 
+    # -- rounds that may end early --------------------------------------------------------------
+
+    async def _round_by_round(self, until: Until) -> None:
+        """Make every call, but no further round once ``until`` holds.
+
+        A round begins when the one before is complete, so that the result does not depend on the
+        order in which answers arrive. What comes after the last round is the same as in a graph
+        with only so many rounds.
+        """
+        team, newest = self._plan.team, dict[str, Message]()
+        for round in range(self._graph.rounds):
+            first, stop = round * team, (round + 1) * team
+            await run_part(self._make, self._plan, range(first, stop))
+            if self.waiting:
+                return
+            for k in range(first, stop):
+                message = self._said[k]
+                if message is not None:
+                    newest[self._plan.names[k]] = message
+            if round < self._graph.rounds - 1 and self._over(until, newest, round):
+                self._end_after(round)
+                break
+        await run_part(self._make, self._plan, range(stop, self._plan.size))
+
+    def _over(self, until: Until, newest: dict[str, Message], round: int) -> bool:
+        try:
+            return bool(until(MappingProxyType(newest)))
+        except Exception as failure:
+            name = function_name(until)
+            raise ConfigError(
+                f"until: '{name}' of graph '{self._path}{self._graph.name}' failed after round "
+                f"{round}: {Failure.of(failure)}. It gets the newest message of each agent that "
+                f"has answered: {', '.join(newest)}"
+            ) from failure
+
+    def _end_after(self, round: int) -> None:
+        """Go on with the calls after the last round."""
+        self._plan = plan = schedule_of(self._graph, round)
+        done = (round + 1) * plan.team
+        self._said[done:] = [None] * (plan.size - done)
+        self._calls[done:] = [None] * (plan.size - done)
+        self._rounds, self._number = round + 1, None
+
     # -- one call -----------------------------------------------------------------------------
 
     async def _make(self, k: int, task: asyncio.Task[None]) -> None:
         """Make one call and record it, or take it from the record, or skip it."""
+        if self.waiting and not self.waiting.isdisjoint(self._plan.inputs[k]):
+            self.waiting.add(k)
+            return
         started = self._clock() - self._start
         id = self._prefix + self._plan.ids[k]
         inbox, error = self._inbox(k, id)
@@ -106,17 +168,22 @@ class RunState:
                 heard = tuple([m.id for m in inbox])
                 self._tell(CallStarted, k, id, heard=heard, at=started)
             edited = session.edits.messages.get(id)
-            answer: _Answer | None = None if edited is None else (edited, None, None)
+            answer: Answer | None = None if edited is None else (edited, None, None)
             if error is not None:
-                answer = _tombstone(error)
+                answer = tombstone(error)
             if answer is None:
                 try:
                     if session.journal is not None and self._plan.nested[k]:
                         self._fail_as_before(id, inbox)
                     reply = await ask(self._plan.nodes[k], self._plan, k, inbox, context, task)
                     answer = reply, None, None
+                except Unanswered:
+                    self.waiting.add(k)
+                    return
                 except Exception as failure:
                     answer = await self._rescue(k, inbox, context, task, failure)
+            if answer is None:
+                return
             self._keep(k, inbox, context, answer, started)
         if session.journal is not None:
             await self._write(k)
@@ -169,17 +236,20 @@ class RunState:
         context: NodeContext,
         task: asyncio.Task[None],
         failure: Exception,
-    ) -> _Answer:
-        """The fallback's answer after a failure, or a tombstone."""
+    ) -> Answer | None:
+        """The fallback's answer after a failure, or a tombstone; ``None``: it asks a person."""
         fallback, id = self._plan.fallbacks[k], context.message_id
         if fallback is None or isinstance(failure, _FOR_THE_USER):
-            return _tombstone(self._failed(k, id, failure))
-        reason = _reason(failure, context.node)
+            return tombstone(self._failed(k, id, failure))
+        reason = reason_of(failure, context.node)
         self._tell(Failed, k, id, error=reason)
         try:
             reply = await ask(fallback, self._plan, k, inbox, context, task)
+        except Unanswered:
+            self.waiting.add(k)
+            return None
         except Exception as second:
-            return _tombstone(_both(reason, self._failed(k, id, second)))
+            return tombstone(both(reason, self._failed(k, id, second)))
         return reply, None, reason
 
     def _passing(self, k: int, id: str) -> list[Message] | None:
@@ -228,9 +298,10 @@ class RunState:
         Those of a nested graph do not if it failed, or if its fallback answered and is a plain
         node.
         """
-        if not self._plan.nested[k] and not isinstance(self._plan.fallbacks[k], Dag):
+        fallback = inner_graph(self._plan.fallbacks[k])
+        if not self._plan.nested[k] and fallback is None:
             return True
-        spoke = call.rescued is None or isinstance(self._plan.fallbacks[k], Dag)
+        spoke = call.rescued is None or fallback is not None
         return call.error is None and spoke
 
     def _fail_as_before(self, id: str, inbox: list[Message]) -> None:
@@ -238,12 +309,12 @@ class RunState:
         past = self._session.past
         found = past.get(id)
         if found is not None and found[1].rescued and hears_the_same(found[1], inbox, past):
-            raise _FailedBefore(found[1].rescued)
+            raise FailedBefore(found[1].rescued)
 
     def _failed(self, k: int, id: str, failure: Exception) -> Failure:
         """The reason for the failure, for the tombstone; raises if the run must end."""
         name = self._path + self._plan.names[k]
-        reason = _reason(failure, name)
+        reason = reason_of(failure, name)
         self._tell(Failed, k, id, error=reason)
         abort = self._session.limits.on_failure == "abort"
         if isinstance(failure, _FOR_THE_USER) or (abort and isinstance(failure, NodeError)):
@@ -260,7 +331,7 @@ class RunState:
         k: int,
         inbox: list[Message],
         context: NodeContext,
-        answer: _Answer,
+        answer: Answer,
         started: float,
     ) -> None:
         """Record an answer as a message and a call."""
@@ -355,38 +426,22 @@ class RunState:
         """The trace of the run so far."""
         pairs = self.spoken()
         answer = self.answer()
+        graph = self._graph
+        early = graph.until is not None and self._rounds < graph.rounds
         return Trace(
             run=self._session.run,
             seed=self._seed,
             observation=self._observation,
-            agents=self._graph.agents,
-            rounds=self._graph.rounds,
-            edges=self._graph.talk,
+            agents=graph.agents,
+            rounds=self._rounds,
+            ended_by=function_name(graph.until) if early else "",
+            edges=graph.talk,
+            delays=tuple([graph.delays.get(e, 0) for e in graph.talk]) if graph.delays else (),
             edge_logprob=edge_logprob,
             messages=tuple([message for message, _ in pairs]),
             calls=tuple([call for _, call in pairs]),
             skipped=self.skipped_ids(),
             ballot=self.ballot(),
+            output_id="" if answer is None else answer.id,
             action=None if answer is None else answer.action,
         )
-
-
-def _tombstone(error: Failure) -> _Answer:
-    """The answer of a call that failed."""
-    return NodeReply(error=str(error)), error, None
-
-
-def _reason(failure: Exception, node: str) -> Failure:
-    """Why a call of a node failed."""
-    if isinstance(failure, _FailedBefore):
-        return failure.failure
-    if isinstance(failure, Expired):
-        return Failure(kind="timeout", message=str(failure), node=node)
-    return Failure.of(failure, node=node)
-
-
-def _both(first: Failure, second: Failure) -> Failure:
-    """Why a node and then its fallback failed."""
-    kind = second.kind if second.kind == "unavailable" else first.kind
-    message = f"{first.message}; its fallback: {second}"
-    return msgspec.structs.replace(first, kind=kind, message=message)

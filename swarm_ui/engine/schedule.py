@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from weakref import WeakKeyDictionary
 
 from swarm_ui.engine.run_context import Lease
 from swarm_ui.graph.dag import Dag
+from swarm_ui.graph.mapped_graph import inner_graph
 from swarm_ui.model import ChatModel, VersionedModel
 from swarm_ui.node import Condition, Node, scope_of
 
@@ -15,43 +16,45 @@ class Schedule:
     """Calls numbered ``0 .. size - 1``, round by round, then those after the last round.
 
     All sequences are indexed by call number. A call's inputs always have smaller rounds, or come
-    from the same round along an edge.
+    from the same round along an edge without a delay.
     """
 
     __slots__ = (
         "closes", "conditional", "conditions", "fallbacks", "final", "heard", "ids", "inputs",
         "leases", "names", "nested", "nodes", "open", "own", "rounds", "size", "successors",
-        "timeouts", "waiting",
+        "team", "timeouts", "waiting",
     )  # fmt: skip
 
-    def __init__(self, graph: Dag) -> None:
+    def __init__(self, graph: Dag, last: int) -> None:
+        """``last``: the last round that is made."""
         team, closing = graph.agents, graph.closing
-        places = [(name, r) for r in range(graph.rounds) for name in team]
-        places += [(name, graph.rounds - 1) for name in closing]
+        #: number of calls in each round
+        self.team = len(team)
+        places = [(name, r) for r in range(last + 1) for name in team]
+        places += [(name, last) for name in closing]
         number = {place: k for k, place in enumerate(places)}
         self.size = len(places)
         self.names = tuple(name for name, _ in places)
         self.rounds = tuple(r for _, r in places)
         self.ids = tuple(f"{name}:{r}" for name, r in places)
         self.nodes = tuple(graph.nodes[name] for name in self.names)
-        self.final = number[graph.output, graph.rounds - 1]
+        self.final = number[graph.output, last]
         self.timeouts: tuple[float | None, ...] = tuple(
             getattr(node, "timeout", None) for node in self.nodes
         )
-        last = frozenset(closing)
+        after = frozenset(closing)
         #: made once, after the last round
-        self.closes = tuple(name in last for name in self.names)
-        #: is a graph itself
-        self.nested = tuple(isinstance(n, Dag) for n in self.nodes)
+        self.closes = tuple(name in after for name in self.names)
+        #: runs a graph
+        self.nested = tuple(inner_graph(n) is not None for n in self.nodes)
         self.fallbacks: tuple[Node | None, ...] = tuple(
             graph.fallbacks.get(name) for name in self.names
         )
         self.leases = _leases(graph)
         repeats = frozenset(team)
         self.own = tuple(number[name, r - 1] if r and name in repeats else -1 for name, r in places)
-        heard = graph.predecessors
         self.inputs = tuple(
-            _inputs(graph, name, r, own, heard[name], number)
+            _inputs(graph, name, r, own, number)
             for (name, r), own in zip(places, self.own, strict=True)
         )
         #: ids of the inputs
@@ -61,8 +64,9 @@ class Schedule:
             self._conditions(graph, k) for k in range(self.size)
         )
         self.conditional = bool(graph.when)
-        #: calls without an incoming edge: in a nested graph they receive the messages from outside
-        self.open = tuple(not heard[name] for name, _ in places)
+        sources = frozenset(graph.sources)
+        #: calls that receive nothing from this round: in a nested graph, the messages from outside
+        self.open = tuple(name in sources for name, _ in places)
         successors: list[list[int]] = [[] for _ in places]
         for k, inputs in enumerate(self.inputs):
             for j in inputs:
@@ -77,14 +81,21 @@ class Schedule:
         return found if any(condition is not None for condition in found) else None
 
 
-_SCHEDULES: WeakKeyDictionary[Dag, Schedule] = WeakKeyDictionary()
+_SCHEDULES: WeakKeyDictionary[Dag, dict[int, Schedule]] = WeakKeyDictionary()
 
 
-def schedule_of(graph: Dag) -> Schedule:
-    """The schedule of a graph, made at its first run and kept as long as the graph."""
-    schedule = _SCHEDULES.get(graph)
+def schedule_of(graph: Dag, last_round: int | None = None) -> Schedule:
+    """The schedule of a graph, made at its first run and kept as long as the graph.
+
+    ``last_round``: for a run whose rounds ended early, the last one; ``None``: that of the graph.
+    """
+    last = graph.rounds - 1 if last_round is None else last_round
+    known = _SCHEDULES.get(graph)
+    if known is None:
+        known = _SCHEDULES[graph] = {}
+    schedule = known.get(last)
     if schedule is None:
-        schedule = _SCHEDULES[graph] = Schedule(graph)
+        schedule = known[last] = Schedule(graph, last)
     return schedule
 
 
@@ -92,8 +103,9 @@ def _leases(graph: Dag) -> tuple[Lease, ...]:
     """Models with versions and the adapters they use, each pair once; nested ones too."""
     found: dict[tuple[int, str], Lease] = {}
     for node in (*graph.nodes.values(), *graph.fallbacks.values()):
-        if isinstance(node, Dag):
-            found |= {(id(m), adapter): (m, adapter) for m, adapter in schedule_of(node).leases}
+        inner = inner_graph(node)
+        if inner is not None:
+            found |= {(id(m), adapter): (m, adapter) for m, adapter in schedule_of(inner).leases}
             continue
         model: ChatModel | None = getattr(node, "model", None)
         adapter: str | None = getattr(node, "adapter", None)
@@ -103,18 +115,18 @@ def _leases(graph: Dag) -> tuple[Lease, ...]:
 
 
 def _inputs(
-    graph: Dag,
-    name: str,
-    round: int,
-    own: int,
-    senders: Sequence[str],
-    number: Mapping[tuple[str, int], int],
+    graph: Dag, name: str, round: int, own: int, number: Mapping[tuple[str, int], int]
 ) -> tuple[int, ...]:
     """Calls whose messages a call receives, in the order of its inbox."""
+    senders, delays = graph.predecessors[name], graph.delays
     if scope_of(graph.nodes[name]) == "all":
-        rounds = range(graph.rounds)
+        rounds = range(round + 1)
         return tuple(
             number[sender, r] for r in rounds for sender in senders if (sender, r) in number
         )
     before = () if own < 0 else (own,)
-    return before + tuple(number[sender, round] for sender in senders)
+    if not delays:
+        return before + tuple(number[sender, round] for sender in senders)
+    sent = [(sender, round - delays.get((sender, name), 0)) for sender in senders]
+    # In the first rounds a delayed edge has nothing to deliver.
+    return before + tuple(number[place] for place in sent if place[1] >= 0)

@@ -11,10 +11,34 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 DoJob = Callable[[int, "asyncio.Task[None]"], Awaitable[None]]
 """Runs job ``k`` inside a task. An exception ends the run."""
+
+
+class Jobs(Protocol):
+    """Numbered jobs; each depends on some with smaller numbers."""
+
+    @property
+    def inputs(self) -> Sequence[Sequence[int]]: ...
+    @property
+    def successors(self) -> Sequence[Sequence[int]]: ...
+
+
+async def run_part(job: DoJob, jobs: Jobs, part: range) -> None:
+    """Run the jobs of some consecutive numbers, once all jobs before them are done.
+
+    Raises what a job raised, as :meth:`Scheduler.finish` does.
+    """
+
+    def shifted(k: int, task: asyncio.Task[None]) -> Awaitable[None]:
+        return job(part.start + k, task)
+
+    if part:
+        waiting = [sum(j in part for j in jobs.inputs[k]) for k in part]
+        successors = [[s - part.start for s in jobs.successors[k] if s in part] for k in part]
+        await Scheduler(shifted, waiting, successors).finish()
 
 
 class Scheduler:

@@ -181,7 +181,10 @@ class Spans:
     # -- a call -------------------------------------------------------------------------------
 
     def _start(self, event: CallStarted) -> None:
-        around = self._spans.get(event.id.rpartition("/")[0], self._root)
+        head = event.id.rpartition("/")[0]
+        if head not in self._spans:  # an item of a mapped graph has no span
+            head = head.rpartition("/")[0]
+        around = self._spans.get(head, self._root)
         assert around is not None
         links = [
             self._otel.Link(self._spans[id].get_span_context(), {"swarm_ui.id": id})

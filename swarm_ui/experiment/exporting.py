@@ -6,7 +6,7 @@ import json
 import random
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,16 +90,12 @@ def text(run: Path, what: str, solved: bool, prompt_format: str | None = None) -
             return path.read_text(encoding="utf-8")
     if what == "pairs":
         return _pairs(directory, solved, prompt_format)
-    agents, edges = _team(directory)
+    agents, edges, delays = _team(directory)
     if what == "edges":
-        document = {"agents": agents, "edges": edges, **_probabilities(directory)}
-        return json.dumps(document, indent=1) + "\n"
-    model: ChatModel = ScriptedModel([])  # the graph is only drawn
-    graph = (
-        CollabGraph.solo(model)
-        if len(agents) == 1
-        else CollabGraph.collaborative(len(agents), 1, model=model, edges=edges)
-    )
+        late = [{"from": a, "to": b, "delay": delay} for (a, b), delay in delays.items()]
+        document = {"agents": agents, "edges": edges, **({"delays": late} if late else {})}
+        return json.dumps({**document, **_probabilities(directory)}, indent=1) + "\n"
+    graph = _drawable(agents, edges, delays)
     return graph.to_mermaid() if what == "mermaid" else graph.to_graphviz()
 
 
@@ -126,23 +122,37 @@ def _pairs(run: RunDirectory, solved: bool, prompt_format: str | None) -> str:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
+def _drawable(
+    agents: Sequence[str], edges: Sequence[Edge], delays: Mapping[Edge, int]
+) -> CollabGraph:
+    """A team with these edges, which is only drawn."""
+    model: ChatModel = ScriptedModel([])
+    if len(agents) == 1:
+        return CollabGraph.solo(model)
+    rounds = 1 + max(delays.values(), default=0)
+    at_once = [edge for edge in edges if edge not in delays]
+    team = CollabGraph.collaborative(len(agents), rounds, model=model, edges=at_once)
+    return team.with_edges(edges, delays=delays)
+
+
 def _learned(run: RunDirectory) -> bool:
     """Whether a run learned its edges; other runs save the fixed distribution they sample from."""
     train = run.config().get("train")
     return isinstance(train, dict) and train.get("edges") == "learned"
 
 
-def _team(run: RunDirectory) -> tuple[tuple[str, ...], tuple[Edge, ...]]:
-    """Agents and edges: learned, else configured, else those of the last decision."""
+def _team(run: RunDirectory) -> tuple[tuple[str, ...], tuple[Edge, ...], Mapping[Edge, int]]:
+    """Agents, edges and delays: learned, else configured, else those of the last decision."""
     path = run.path / LEARNED_EDGES
     if _learned(run) and path.is_file():
         from swarm_ui.optim.edges.files import read_edges
 
         distribution = read_edges(path)
-        return tuple(distribution.names), tuple(distribution.mode().edges)
+        edges = tuple(distribution.mode().edges)
+        return tuple(distribution.names), edges, distribution.delays
     if run.config().get("made_by") == "swarm-ui":
         team = configuration_of(run.path).team
-        return tuple(agent_names(team.agents)), configured_edges(team)
+        return tuple(agent_names(team.agents)), configured_edges(team), {}
     last = None
     for last in _episodes(run, False):  # noqa: B007  (the last one is wanted)
         pass
@@ -150,7 +160,8 @@ def _team(run: RunDirectory) -> tuple[tuple[str, ...], tuple[Edge, ...]]:
         raise ConfigError(f"'{run.path}' has no decision to take a team from")
     trace = last.steps[-1].trace
     kept = tuple((a, b) for a, b in trace.edges if a in trace.agents and b in trace.agents)
-    return trace.agents, kept
+    delays = dict(zip(trace.edges, trace.delays, strict=True)) if trace.delays else {}
+    return trace.agents, kept, {edge: delays[edge] for edge in kept if delays.get(edge)}
 
 
 def _probabilities(run: RunDirectory) -> dict[str, Any]:

@@ -169,6 +169,11 @@ def _check_team(config: Config, trace: Trace) -> None:
             f"configuration says {team.agents} and {team.rounds}; give the team's settings with "
             "--config FILE or --set team.agents=…"
         )
+    if trace.delays or trace.ended_by:
+        raise ConfigError(
+            "the decision was made by a graph with delayed edges or 'until', which a configuration "
+            "cannot describe; replay it in Python with graph.replay(trace)"
+        )
 
 
 def _edges(trace: Trace, changes: Changes) -> list[Edge]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeAlias, TypeVar, ov
 
 from swarm_ui.errors import GraphError
 from swarm_ui.graph.dag import Dag
-from swarm_ui.node import Node
+from swarm_ui.node import Node, Until
 
 G = TypeVar("G", bound=Dag)
 Part: TypeAlias = "Dag | Node | OpenGraph[Any]"
@@ -75,17 +75,19 @@ def start(like: G, other: Node | Sequence[Part]) -> tuple[G, tuple[str, ...]]:
 def _append(graph: G, ends: Sequence[str], parts: Sequence[Part]) -> tuple[G, tuple[str, ...]]:
     """One graph in which the first nodes of every part follow the ends; and its open ends."""
     nodes, edges = dict(graph.nodes), list(graph.edges)
-    when, fallbacks = dict(graph.when), dict(graph.fallbacks)
+    when, fallbacks, delays = dict(graph.when), dict(graph.fallbacks), dict(graph.delays)
     tips: list[str] = []
+    until = graph.until
     for part in parts:
         new, its = _opened(graph, part)
-        _check_fits(graph, nodes, part, new)
-        first = [name for name, heard in new.predecessors.items() if not heard]
-        edges += [(end, name) for name in first for end in ends]
+        _check_fits(graph, nodes, part, new, until)
+        until = until or new.until
+        edges += [(end, name) for name in new.sources for end in ends]
         edges += new.edges
         nodes |= new.nodes
         when |= new.when
         fallbacks |= new.fallbacks
+        delays |= new.delays
         tips += its
     whole = type(graph)(
         nodes,
@@ -95,6 +97,8 @@ def _append(graph: G, ends: Sequence[str], parts: Sequence[Part]) -> tuple[G, tu
         name=graph.name,
         when=when,
         fallbacks=fallbacks,
+        delays=delays,
+        until=until,
     )
     return whole, tuple(tips)
 
@@ -109,7 +113,9 @@ def _opened(like: G, part: Part) -> tuple[G, tuple[str, ...]]:
     return alone, (alone.output,)
 
 
-def _check_fits(graph: Dag, nodes: dict[str, Node], part: Part, new: Dag) -> None:
+def _check_fits(
+    graph: Dag, nodes: dict[str, Node], part: Part, new: Dag, until: Until | None
+) -> None:
     alone = part is new.nodes.get(new.output)
     what = f"cannot compose '{graph.name}' with '{new.output if alone else new.name}'"
     for name in new.nodes:
@@ -123,6 +129,11 @@ def _check_fits(graph: Dag, nodes: dict[str, Node], part: Part, new: Dag) -> Non
         raise GraphError(
             f"{what} ({graph.rounds} and {new.rounds} rounds): rounds must be equal, and nothing "
             "repeats after a vote. Nest one as a node of the other with with_node()"
+        )
+    if until is not None and new.until is not None and new.until is not until:
+        raise GraphError(
+            f"{what}: each ends its rounds by another 'until'. Nest one as a node of the other "
+            "with with_node()"
         )
 
 

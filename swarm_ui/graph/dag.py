@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
-from typing import Self
+from typing import Any, Self, TypedDict, Unpack, overload
 
 from swarm_ui.deprecation import renamed_property
 from swarm_ui.errors import GraphError
+from swarm_ui.graph.conditions import Key, Otherwise, Value, routes_by
 from swarm_ui.graph.topology import Edge, descendants, predecessors, topological
 from swarm_ui.graph.validation import (
     GraphNode,
-    Otherwise,
     check_conditions,
+    check_delays,
+    check_delivered,
     check_fallbacks,
     check_heard,
     check_name,
     check_unique,
+    check_until,
     checked_edges,
     closes,
     electorate,
@@ -26,13 +29,27 @@ from swarm_ui.graph.validation import (
     only_sink,
     unknown,
 )
-from swarm_ui.node import Condition, Node
+from swarm_ui.node import Condition, Node, Until
+
+
+class _Options(TypedDict, total=False):
+    """The arguments of :class:`Dag` but for nodes and edges."""
+
+    output: str
+    rounds: int
+    name: str
+    when: Mapping[Edge, Condition]
+    fallbacks: Mapping[str, Node]
+    delays: Mapping[Edge, int]
+    until: Until | None
 
 
 class Dag(GraphNode):
     """Nodes and ordered edges, immutable; every operation returns a new one of the same class.
 
-    :class:`~swarm_ui.graph.graph.CollabGraph` adds the operations.
+    The edges without a delay are acyclic. An edge with a delay may close a cycle: unrolled over
+    the rounds, the calls are acyclic again. :class:`~swarm_ui.graph.graph.CollabGraph` adds the
+    operations.
     """
 
     id: str
@@ -40,15 +57,20 @@ class Dag(GraphNode):
     nodes: Mapping[str, Node]
     """Nodes by name, in the order given."""
     edges: tuple[Edge, ...]
-    """All (sender, listener) pairs, in order; those into closing nodes too."""
+    """All (sender, listener) pairs, in order; delayed ones and those into closing nodes too."""
+    delays: Mapping[Edge, int]
+    """For edges that deliver a message in a later round: how many rounds later, at least 1."""
     when: Mapping[Edge, Condition]
     """Conditions of those edges that have one."""
     fallbacks: Mapping[str, Node]
     """Nodes that answer in place of a node that failed, by its name."""
     output: str
     rounds: int
+    until: Until | None
+    """Ends the rounds early; ``None``: all rounds are made."""
     predecessors: Mapping[str, tuple[str, ...]]
-    """The senders of the messages that each node receives, in edge order."""
+    """The senders of the messages that each node receives, in edge order; those of an earlier
+    round too."""
 
     def __init__(
         self,
@@ -60,21 +82,28 @@ class Dag(GraphNode):
         *,
         when: Mapping[Edge, Condition] = MappingProxyType({}),
         fallbacks: Mapping[str, Node] = MappingProxyType({}),
+        delays: Mapping[Edge, int] = MappingProxyType({}),
+        until: Until | None = None,
     ) -> None:
         """
         Args:
             nodes: the nodes, each under its own ``id``; or a mapping that names them.
             edges: (sender, listener) pairs. A closing node without edges receives from all agents.
             output: the node whose message is the answer; ``None``: the only node without a
-                listener.
+                listener in the same round.
             rounds: how often each agent is called, at least 1.
             name: the graph's own name, used when it is a node of another graph.
             when: for some edges, which of the sender's messages travel over them. A node that
                 has incoming edges and receives no message is skipped, and so are its successors.
             fallbacks: for some nodes, a node that answers in their place when they fail.
+            delays: for some edges between agents, how many rounds later a message is delivered;
+                0, the default: in the same round.
+            until: given the newest message of each agent, whether the rounds end; then ``rounds``
+                is their maximum number, and a round begins when the one before is complete.
 
         Raises:
-            GraphError: a name is unfit, unknown or used twice, or the edges form a cycle.
+            GraphError: a name is unfit, unknown or used twice, the edges without a delay form a
+                cycle, or a delayed edge could never deliver a message.
         """
         members = named(nodes)
         if rounds < 1:
@@ -82,15 +111,17 @@ class Dag(GraphNode):
         check_name(name)
         self.id = self.name = name
         self.nodes = MappingProxyType(members)
-        self.edges = electorate(members, checked_edges(members, edges))
+        self.edges = electorate(members, checked_edges(members, edges), delays)
+        self.delays = check_delays(self.edges, delays)
         self.when = check_conditions(self.edges, when)
         self.fallbacks = check_fallbacks(members, fallbacks)
-        self.rounds = rounds
+        self.rounds, self.until = rounds, check_until(until)
         self.predecessors = MappingProxyType(predecessors(members, self.edges))
-        topological(self.predecessors)
-        self.output = only_sink(members, self.edges) if output is None else output
+        topological(predecessors(members, self.immediate) if delays else self.predecessors)
+        self.output = only_sink(members, self.immediate) if output is None else output
         if self.output not in members:
             raise GraphError(unknown("output", self.output, members))
+        check_delivered(self.delays, rounds, self.closing if self.delays else ())
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in self.__dict__:
@@ -100,9 +131,22 @@ class Dag(GraphNode):
     heard = renamed_property("heard", "predecessors")
 
     @cached_property
+    def immediate(self) -> tuple[Edge, ...]:
+        """The edges without a delay, in order: messages travel over them within a round."""
+        if not self.delays:
+            return self.edges
+        return tuple(edge for edge in self.edges if edge not in self.delays)
+
+    @cached_property
+    def sources(self) -> tuple[str, ...]:
+        """Nodes that receive from no other node within a round, in the order given."""
+        listeners = {listener for _, listener in self.immediate}
+        return tuple(name for name in self.nodes if name not in listeners)
+
+    @cached_property
     def closing(self) -> tuple[str, ...]:
         """Nodes that are called once, after the last round: votes and their successors."""
-        after = descendants((n for n, node in self.nodes.items() if closes(node)), self.edges)
+        after = descendants((n for n, node in self.nodes.items() if closes(node)), self.immediate)
         return tuple(name for name in self.nodes if name in after)
 
     @cached_property
@@ -113,24 +157,47 @@ class Dag(GraphNode):
 
     @cached_property
     def talk(self) -> tuple[Edge, ...]:
-        """Edges among agents, which messages travel over every round: what can be learned."""
+        """Edges among agents, which messages travel over every round: what can be learned.
+
+        Delayed ones too.
+        """
         after = frozenset(self.closing)
         return tuple(edge for edge in self.edges if edge[1] not in after)
 
     # -- other graphs from this one -----------------------------------------------------------
 
-    def with_edges(self, edges: Iterable[Edge]) -> Self:
-        """The same agents with these edges among them **instead**; edges into votes stay."""
+    def with_edges(
+        self, edges: Iterable[Edge], *, delays: Mapping[Edge, int] | None = None
+    ) -> Self:
+        """The same agents with these edges among them **instead**; edges into votes stay.
+
+        ``delays``: delays of some of the edges, others are ignored; ``None``: edges that are in
+        this graph keep theirs.
+        """
         after = frozenset(self.closing)
         new = tuple(edges)
         spoken_to = {listener for _, listener in new}
         kept = [e for e in self.edges if e[1] in after and e[1] not in spoken_to]
-        return self._with(edges=[*new, *kept])
+        if delays is None:
+            return self._with(edges=[*new, *kept])
+        left = {edge: delays[edge] for edge in new if edge in delays}
+        return self._with(edges=[*new, *kept], delays=left)
 
-    def with_edge(self, sender: str, listener: str, *, when: Condition | None = None) -> Self:
+    def with_edge(
+        self, sender: str, listener: str, *, when: Condition | None = None, delay: int = 0
+    ) -> Self:
         """One more edge, last in the listener's order.
 
-        ``when``: which of the sender's messages travel over it; ``None``: all.
+        Args:
+            sender: whose messages.
+            listener: who receives them.
+            when: which of the sender's messages travel over it; ``None``: all.
+            delay: how many rounds later a message is delivered. With 1 or more, the edge may close
+                a cycle, as feedback does: ``graph.with_edge("critic", "writer", delay=1)``.
+
+        Raises:
+            GraphError: the edge is there already, closes a cycle without a delay, or could never
+                deliver a message.
         """
         edge = (sender, listener)
         if edge in self.edges:
@@ -139,28 +206,71 @@ class Dag(GraphNode):
                 f"with_route('{sender}', {{'{listener}': condition}}) gives it a condition"
             )
         new = {} if when is None else {edge: when}
-        return self._with(edges=[*self.edges, edge], when={**self.when, **new})
+        return self._with(
+            edges=[*self.edges, edge],
+            when={**self.when, **new},
+            delays={**self.delays, edge: delay},
+        )
 
+    @overload
     def with_route(
         self, sender: str, routes: Mapping[str, Condition], *, otherwise: str | None = None
+    ) -> Self: ...
+    @overload
+    def with_route(
+        self,
+        sender: str,
+        routes: Mapping[str, Value] | Sequence[str] | None = None,
+        *,
+        by: Key,
+        otherwise: str | None = None,
+    ) -> Self: ...
+    def with_route(
+        self,
+        sender: str,
+        routes: Mapping[str, Any] | Sequence[str] | None = None,
+        *,
+        by: Key | None = None,
+        otherwise: str | None = None,
     ) -> Self:
-        """Send each message of a node to the listeners whose condition holds for it.
+        """Send each message of a node to some of its listeners.
 
         Args:
             sender: whose messages.
-            routes: listeners and their conditions; an edge that is there already gets one.
-            otherwise: the listener of messages that fit no condition; ``None``: there is none.
+            routes: listeners and their conditions; an edge that is there already gets one. With
+                ``by``: listeners and the value that sends a message there, or only listeners,
+                whose value is their name; ``None``: the present listeners of the node.
+            by: gives the value of a message, by which it is routed; ``None``: no listener. It is
+                called once for each listener, and must depend only on the message.
+            otherwise: the listener of messages that fit no route. Default: there is none; with
+                ``by``, a value that no route has then ends the run with a ``ConfigError``.
+
+        Raises:
+            GraphError: there is no route, or ``otherwise`` has one.
 
         Examples:
             ``graph.with_route("router", {"coder": is_code}, otherwise="writer")``
+
+            ``graph.with_route("plan", ["browser", "phone"], by=lambda m: m.content.strip())``
         """
-        ways: dict[str, Condition] = dict(routes)
-        if not ways:
-            raise GraphError(f"no routes from '{sender}': give listeners with their conditions")
-        if otherwise is not None:
-            if otherwise in routes:
-                raise GraphError(f"'{otherwise}' has a condition and cannot be 'otherwise' too")
-            ways[otherwise] = Otherwise(tuple(routes.values()))
+        if routes is None:
+            routes = [b for a, b in self.edges if a == sender and b != otherwise]
+        if not routes:
+            what = "listeners with their conditions" if by is None else "listeners"
+            raise GraphError(f"no routes from '{sender}': give {what}")
+        if otherwise in routes:
+            raise GraphError(f"'{otherwise}' has a condition and cannot be 'otherwise' too")
+        if by is not None:
+            ways = routes_by(sender, by, routes, otherwise)
+        elif not isinstance(routes, Mapping):
+            raise GraphError(
+                f"routes from '{sender}': give each listener a condition, as a mapping, or set "
+                "'by' to a function that returns the name of a listener"
+            )
+        else:
+            ways = dict(routes)
+            if otherwise is not None:
+                ways[otherwise] = Otherwise(tuple(routes.values()))
         conditions = {(sender, listener): condition for listener, condition in ways.items()}
         new = [edge for edge in conditions if edge not in self.edges]
         return self._with(edges=[*self.edges, *new], when={**self.when, **conditions})
@@ -211,8 +321,13 @@ class Dag(GraphNode):
         check_heard(nodes, edges)
         return self._with(nodes=nodes, edges=edges)
 
-    def with_rounds(self, rounds: int) -> Self:
-        return self._with(rounds=rounds)
+    def with_rounds(self, rounds: int, *, until: Until | None = None) -> Self:
+        """With another number of rounds.
+
+        ``until``: given the newest message of each agent, by its name, whether the rounds end;
+        then ``rounds`` is their maximum number. ``None``: all rounds are made.
+        """
+        return self._with(rounds=rounds, until=until)
 
     def with_output(self, output: str) -> Self:
         return self._with(output=output)
@@ -238,6 +353,7 @@ class Dag(GraphNode):
             output=names.get(self.output, self.output),
             when={pair(edge): condition for edge, condition in self.when.items()},
             fallbacks={names.get(n, n): node for n, node in self.fallbacks.items()},
+            delays={pair(edge): delay for edge, delay in self.delays.items()},
         )
 
     def _with(
@@ -245,24 +361,20 @@ class Dag(GraphNode):
         *,
         nodes: Mapping[str, Node] | None = None,
         edges: Iterable[Edge] | None = None,
-        output: str | None = None,
-        rounds: int | None = None,
-        name: str | None = None,
-        when: Mapping[Edge, Condition] | None = None,
-        fallbacks: Mapping[str, Node] | None = None,
+        **changes: Unpack[_Options],
     ) -> Self:
-        """What is not given stays; conditions and fallbacks go with their edge or node."""
+        """What is not given stays; conditions, delays and fallbacks go with their edge or node."""
         members = self.nodes if nodes is None else nodes
         pairs = self.edges if edges is None else tuple(edges)
-        kept = self.when if when is None else when
-        instead = self.fallbacks if fallbacks is None else fallbacks
         left = frozenset(pairs)
-        return type(self)(
-            members,
-            pairs,
-            output=self.output if output is None else output,
-            rounds=self.rounds if rounds is None else rounds,
-            name=self.name if name is None else name,
-            when={e: c for e, c in kept.items() if when is not None or e in left},
-            fallbacks={n: f for n, f in instead.items() if fallbacks is not None or n in members},
-        )
+        options: _Options = {
+            "output": self.output,
+            "rounds": self.rounds,
+            "name": self.name,
+            "when": {edge: c for edge, c in self.when.items() if edge in left},
+            "fallbacks": {name: f for name, f in self.fallbacks.items() if name in members},
+            "delays": {edge: d for edge, d in self.delays.items() if edge in left},
+            "until": self.until,
+        }
+        options.update(changes)
+        return type(self)(members, pairs, **options)

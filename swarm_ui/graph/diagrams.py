@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from swarm_ui.graph.conditions import ConditionNames, function_name
 from swarm_ui.graph.dag import Dag
-from swarm_ui.graph.serialization import ConditionNames
+from swarm_ui.graph.mapped_graph import MappedGraph, inner_graph
+from swarm_ui.graph.topology import Edge
+from swarm_ui.node import Node
 
 # In a quoted label Mermaid still reads Markdown, HTML, comments and entities of its own.
 _MERMAID = {ord(c): f"#{ord(c)};" for c in '"#&<>`*\\|[](){}$%'}
@@ -22,18 +25,17 @@ def _mermaid(graph: Dag, prefix: str, names: ConditionNames) -> Iterator[str]:
     closing = frozenset(graph.closing)
     for name, node in graph.nodes.items():
         id, label = ids[name], name.translate(_MERMAID)
-        if isinstance(node, Dag):
-            yield f'subgraph {id}["{label}"]'
+        inner = inner_graph(node)
+        if inner is not None:
+            yield f'subgraph {id}["{(name + _each(node)).translate(_MERMAID)}"]'
             yield "    direction LR"
-            yield from ("    " + line for line in _mermaid(node, f"{id}_", names))
+            yield from ("    " + line for line in _mermaid(inner, f"{id}_", names))
             yield "end"
         else:
             yield f'{id}(["{label}"])' if name in closing else f'{id}["{label}"]'
     for sender, listener in graph.edges:
-        condition = graph.when.get((sender, listener))
-        arrow = "-->"
-        if condition is not None:
-            arrow = f'-.->|"{names.of(condition).translate(_MERMAID)}"|'
+        label = _edge_label(graph, (sender, listener), names).translate(_MERMAID)
+        arrow = f'-.->|"{label}"|' if label else "-->"
         yield f"{ids[sender]} {arrow} {ids[listener]}"
     yield f"style {ids[graph.output]} stroke-width:3px"
 
@@ -50,20 +52,21 @@ def _dot(graph: Dag, path: str, names: ConditionNames) -> Iterator[str]:
     closing = frozenset(graph.closing)
     for name, node in graph.nodes.items():
         bold = {"penwidth": "3"} if name == graph.output else {}
-        if isinstance(node, Dag):
+        inner = inner_graph(node)
+        if inner is not None:
             yield f"subgraph {_quoted(f'cluster {path}{name}')} {{"
-            for key, value in {"label": _label(name), **bold}.items():
+            for key, value in {"label": _label(name + _each(node)), **bold}.items():
                 yield f"    {key}={value}"
-            yield from ("    " + line for line in _dot(node, f"{path}{name}/", names))
+            yield from ("    " + line for line in _dot(inner, f"{path}{name}/", names))
             yield "}"
         else:
             round = {"style": "rounded"} if name in closing else {}
             yield f"{_quoted(path + name)}{_attributes(label=_label(name), **round, **bold)}"
     for sender, listener in graph.edges:
-        told: dict[str, str] = {}
-        condition = graph.when.get((sender, listener))
-        if condition is not None:
-            told = {"style": "dashed", "label": _label(names.of(condition))}
+        label = _edge_label(graph, (sender, listener), names)
+        told = {"style": "dashed", "label": _label(label)} if label else {}
+        if (sender, listener) in graph.delays:  # it may run backwards, and moves no node
+            told["constraint"] = "false"
         tail, head = _anchor(graph, sender, first=False), _anchor(graph, listener, first=True)
         if tail != sender:  # DOT joins nodes only; the line then ends at the border of the cluster
             told["ltail"] = _quoted(f"cluster {path}{sender}")
@@ -74,13 +77,23 @@ def _dot(graph: Dag, path: str, names: ConditionNames) -> Iterator[str]:
 
 def _anchor(graph: Dag, name: str, *, first: bool) -> str:
     """The drawn node for a name; for a nested graph, its first node or its output."""
-    node = graph.nodes[name]
-    if not isinstance(node, Dag):
+    node = inner_graph(graph.nodes[name])
+    if node is None:
         return name
-    inner = node.output
-    if first:
-        inner = next(label for label, heard in node.predecessors.items() if not heard)
+    inner = node.sources[0] if first else node.output
     return f"{name}/{_anchor(node, inner, first=first)}"
+
+
+def _each(node: Node) -> str:
+    """What a drawing adds to the name of a graph that is run for every item."""
+    return f", for each of {function_name(node.over)}" if isinstance(node, MappedGraph) else ""
+
+
+def _edge_label(graph: Dag, edge: Edge, names: ConditionNames) -> str:
+    """The condition and the delay of an edge; empty if it has neither."""
+    condition, delay = graph.when.get(edge), graph.delays.get(edge)
+    found = [] if condition is None else [names.of(condition)]
+    return ", ".join([*found, *([] if delay is None else [f"delay {delay}"])])
 
 
 def _attributes(**values: str) -> str:

@@ -14,20 +14,24 @@ from swarm_ui.engine.events import OnEvent, call_all
 from swarm_ui.engine.executor import RunOptions, execute, nested, run_blocking
 from swarm_ui.engine.limits import Limits
 from swarm_ui.engine.replay import Prompt, replay, resample
+from swarm_ui.engine.resume import resume
 from swarm_ui.engine.stream import RunStream
 from swarm_ui.graph import diagrams, serialization, shapes
 from swarm_ui.graph.composition import OpenGraph, Part, start, then
+from swarm_ui.graph.conditions import function_name
 from swarm_ui.graph.dag import Dag
+from swarm_ui.graph.serialization import Functions
 from swarm_ui.graph.shapes import Nodes, Shape, ShapeOptions
 from swarm_ui.graph.team_spec import TeamOptions, TeamSpec
 from swarm_ui.graph.team_spec import Views as Views
 from swarm_ui.graph.team_spec import VoteRule as VoteRule
-from swarm_ui.graph.topology import Edge, random_dag
+from swarm_ui.graph.topology import random_dag
 from swarm_ui.graph.validation import named
 from swarm_ui.message import Message
 from swarm_ui.model import ChatModel
-from swarm_ui.node import Condition, Node, NodeContext, NodeReply
+from swarm_ui.node import Node, NodeContext, NodeReply
 from swarm_ui.observation import Observation
+from swarm_ui.storage.protocol import ReadableStore
 from swarm_ui.trace.records import Trace
 
 if TYPE_CHECKING:
@@ -37,9 +41,10 @@ if TYPE_CHECKING:
 class CollabGraph(Dag):
     """Nodes and ordered edges, immutable; every operation returns a new graph.
 
-    Each node sends one message per round; it receives its own message of the last round, then its
-    predecessors of this round in edge order. Closing nodes (votes) and their successors run
-    once, after the last round. A graph is itself a node and can be nested in another graph.
+    Each node sends one message per round; it receives its own message of the last round, then
+    those of its predecessors in edge order: of this round, or of an earlier one over a delayed
+    edge. Closing nodes (votes) and their successors run once, after the last round. A graph is
+    itself a node and can be nested in another graph.
 
     Examples:
         >>> from swarm_ui.nodes import function_node
@@ -146,6 +151,42 @@ class CollabGraph(Dag):
             limits=limits,
         )
 
+    async def resume(
+        self,
+        run: str | Trace,
+        answers: Mapping[str, str] = MappingProxyType({}),
+        *,
+        store: ReadableStore | None = None,
+        edge_logprob: float | None = None,
+        limits: Limits | None = None,
+        on_event: OnEvent | None = None,
+    ) -> Trace:
+        """Go on with a run that waits for a person (see :class:`~swarm_ui.nodes.ask.Ask`).
+
+        Only the calls that are missing are made.
+
+        Args:
+            run: name of the run in ``store``; or its trace so far, ``RunPaused.partial``.
+            answers: by message id (``"approve:0"``), or by the node's name for all its questions.
+            store: where the run is.
+            edge_logprob: as of :func:`~swarm_ui.engine.executor.execute`, for a run of a store.
+            limits: the limits of the run.
+            on_event: called with every event.
+
+        Raises:
+            RunPaused: a question is still open.
+            ConfigError: there is no such run or node, or the question is answered already.
+        """
+        return await resume(
+            self,
+            run,
+            answers,
+            store=store,
+            edge_logprob=edge_logprob,
+            limits=limits,
+            on_event=on_event,
+        )
+
     async def resample(
         self, trace: Trace, message: str, k: int, *, limits: Limits | None = None
     ) -> list[Trace]:
@@ -215,7 +256,8 @@ class CollabGraph(Dag):
     def _shaped(cls, nodes: Nodes, shape: Shape, default_name: str, options: ShapeOptions) -> Self:
         members, edges, output = shapes.shaped(nodes, shape, options.get("vote"))
         name = options.get("name", default_name)
-        return cls(members, edges, output, options.get("rounds", 1), name)
+        rounds, until = options.get("rounds", 1), options.get("until")
+        return cls(members, edges, output, rounds, name, until=until)
 
     @classmethod
     def chain(cls, nodes: Nodes, **options: Unpack[ShapeOptions]) -> Self:
@@ -273,7 +315,8 @@ class CollabGraph(Dag):
         """A ``networkx.DiGraph``.
 
         Nodes carry ``node`` and perhaps ``fallback``, edges ``place`` (their order) and perhaps
-        ``when`` (the condition), the graph ``name``, ``output`` and ``rounds``.
+        ``when`` (the condition) and ``delay`` (in rounds), the graph ``name``, ``output``,
+        ``rounds`` and perhaps ``until``.
         """
         return serialization.to_networkx(self)
 
@@ -287,7 +330,9 @@ class CollabGraph(Dag):
         rounds: int | None = None,
         name: str | None = None,
     ) -> Self:
-        """Any acyclic ``DiGraph``; a node's name is its label as a string.
+        """Any ``DiGraph``; a node's name is its label as a string.
+
+        The edges without an attribute ``delay`` must be acyclic.
 
         Args:
             nodes: the nodes by name; a missing one is taken from its label's ``node`` attribute.
@@ -297,7 +342,10 @@ class CollabGraph(Dag):
         return serialization.from_networkx(cls, digraph, nodes, output, rounds, name)
 
     def to_json(self) -> str:
-        """The structure as JSON: names and kinds, conditions and fallbacks too; no weights."""
+        """The structure as JSON: names and kinds, conditions and fallbacks too; no weights.
+
+        Functions (conditions, ``by``, ``until``) are written by name.
+        """
         return serialization.to_json(self)
 
     @classmethod
@@ -306,7 +354,7 @@ class CollabGraph(Dag):
         text: str,
         nodes: Mapping[str, Node],
         *,
-        when: Mapping[str, Condition] | Mapping[Edge, Condition] = MappingProxyType({}),
+        when: Functions = MappingProxyType({}),
         fallbacks: Mapping[str, Node] = MappingProxyType({}),
     ) -> Self:
         """A structure written by :meth:`to_json`.
@@ -314,7 +362,8 @@ class CollabGraph(Dag):
         Args:
             nodes: a node for each name; for a nested graph the graph itself, or its nodes by their
                 full names (``"team/agent_0"``).
-            when: the functions, by the name of the condition or by edge.
+            when: the functions, by the name of the condition or by edge; for routes with ``by``
+                that function, and for ``until`` the predicate, by its name.
             fallbacks: the fallback nodes, by the name of the node that they replace.
 
         Raises:
@@ -323,11 +372,14 @@ class CollabGraph(Dag):
         return serialization.from_json(cls, text, nodes, when, fallbacks)
 
     def to_mermaid(self) -> str:
-        """A Mermaid flow chart: nested graphs framed, conditional edges dotted."""
+        """A Mermaid flow chart: nested graphs framed, conditional and delayed edges dotted."""
         return diagrams.to_mermaid(self)
 
     def to_graphviz(self) -> str:
-        """Graphviz DOT: nested graphs as clusters, conditional edges dashed, the output bold."""
+        """Graphviz DOT: nested graphs as clusters, the output bold.
+
+        Conditional and delayed edges are dashed and labelled.
+        """
         return diagrams.to_graphviz(self)
 
     def _repr_svg_(self) -> str:
@@ -345,7 +397,11 @@ class CollabGraph(Dag):
         names = list(self.nodes)
         told = ", ".join(names if len(names) < 8 else [*names[:6], f"... {len(names) - 6} more"])
         ways = f", {len(self.when)} of them conditional" if self.when else ""
+        ways += f", {len(self.delays)} of them delayed" if self.delays else ""
+        rounds = f"{self.rounds} round{'s' * (self.rounds > 1)}"
+        if self.until is not None:
+            rounds = f"at most {rounds}, until '{function_name(self.until)}'"
         return (
             f"CollabGraph('{self.name}': {told}; {len(self.edges)} edges{ways}; "
-            f"output '{self.output}', {self.rounds} round{'s' * (self.rounds > 1)})"
+            f"output '{self.output}', {rounds})"
         )

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from swarm_ui.errors import UNREADABLE, GraphError, brief
+from swarm_ui.graph.conditions import ConditionNames, Key, Otherwise, RouteBy, Value
 from swarm_ui.graph.dag import Dag
+from swarm_ui.graph.mapped_graph import MappedGraph, inner_graph
 from swarm_ui.graph.topology import Edge
-from swarm_ui.graph.validation import Otherwise
-from swarm_ui.node import Condition, Node
+from swarm_ui.node import Condition, Node, Until
 
 if TYPE_CHECKING:
     import networkx
 
 
 W = TypeVar("W", bound=Dag)
+Function = Condition | Key | Until
+"""What a structure has only by name."""
+
+Functions = Mapping[str, Function] | Mapping[Edge, Function] | Mapping[str | Edge, Function]
+"""Functions by their name or by edge."""
 
 # -- what is written ------------------------------------------------------------------------------
 
@@ -31,6 +37,8 @@ class NodeEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Class of the node."""
     inside: Structure | None = None
     """What a nested graph is made of."""
+    over: str = ""
+    """For a graph that is run for every item: the function that gives the items."""
 
 
 class ConditionEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -41,12 +49,32 @@ class ConditionEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """Name of the function; see :class:`ConditionNames`."""
     none_of: tuple[str, ...] = ()
     """Holds where none of these does."""
+    route: RouteEntry | None = None
+    """The function gives a value by which messages are routed; ``None``: it gives a bool."""
+
+
+class RouteEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which values of a routing function send a message over an edge."""
+
+    value: Value | None = None
+    """``None``: any that is not in ``known``."""
+    known: tuple[Value, ...]
+    complete: bool = False
+
+
+class DelayEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An edge that delivers a message in a later round."""
+
+    edge: Edge
+    rounds: int
 
 
 class Structure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A graph without its models, weights and functions."""
 
     version: int
+    """1; 2 if it has delays, ``until``, routes by value or graphs that are run for every item,
+    which releases that read only version 1 do not know."""
     name: str
     nodes: tuple[NodeEntry, ...]
     edges: tuple[Edge, ...]
@@ -54,23 +82,9 @@ class Structure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rounds: int = 1
     when: tuple[ConditionEntry, ...] = ()
     fallbacks: tuple[NodeEntry, ...] = ()
-
-
-class ConditionNames:
-    """Names for conditions: that of the function, with ``#2`` and so on for others so called."""
-
-    def __init__(self) -> None:
-        self._seen: dict[str, list[Condition]] = {}
-
-    def of(self, condition: Condition) -> str:
-        if isinstance(condition, Otherwise):
-            return "otherwise"
-        name = str(getattr(condition, "__name__", type(condition).__name__))
-        seen = self._seen.setdefault(name, [])
-        if condition not in seen:
-            seen.append(condition)
-        place = seen.index(condition)
-        return name if place == 0 else f"{name}#{place + 1}"
+    delays: tuple[DelayEntry, ...] = ()
+    until: str = ""
+    """Name of the predicate that ends the rounds early."""
 
 
 def structure(graph: Dag, names: ConditionNames | None = None) -> Structure:
@@ -78,10 +92,15 @@ def structure(graph: Dag, names: ConditionNames | None = None) -> Structure:
     names = names or ConditionNames()
 
     def entry(name: str, node: Node) -> NodeEntry:
-        inside = structure(node, names) if isinstance(node, Dag) else None
-        return NodeEntry(id=name, kind=type(node).__name__, inside=inside)
+        inner = inner_graph(node)
+        inside = None if inner is None else structure(inner, names)
+        over = names.function(node.over) if isinstance(node, MappedGraph) else ""
+        return NodeEntry(id=name, kind=type(node).__name__, inside=inside, over=over)
 
     def condition(edge: Edge, found: Condition) -> ConditionEntry:
+        if isinstance(found, RouteBy):
+            route = RouteEntry(value=found.value, known=found.known, complete=found.complete)
+            return ConditionEntry(edge=edge, name=names.function(found.by), route=route)
         others = found.conditions if isinstance(found, Otherwise) else ()
         name = names.of(found)
         return ConditionEntry(edge=edge, name=name, none_of=tuple([names.of(o) for o in others]))
@@ -90,7 +109,7 @@ def structure(graph: Dag, names: ConditionNames | None = None) -> Structure:
     when = [condition(edge, graph.when[edge]) for edge in graph.edges if edge in graph.when]
     fallbacks = [entry(n, graph.fallbacks[n]) for n in graph.nodes if n in graph.fallbacks]
     return Structure(
-        version=1,
+        version=2 if _is_new(graph) else 1,
         name=graph.name,
         nodes=tuple(nodes),
         edges=graph.edges,
@@ -98,7 +117,18 @@ def structure(graph: Dag, names: ConditionNames | None = None) -> Structure:
         rounds=graph.rounds,
         when=tuple(when),
         fallbacks=tuple(fallbacks),
+        delays=tuple([DelayEntry(edge=edge, rounds=d) for edge, d in graph.delays.items()]),
+        until="" if graph.until is None else names.function(graph.until),
     )
+
+
+def _is_new(graph: Dag) -> bool:
+    """Whether a graph, or one inside it, has what structures of version 1 do not express."""
+    by_value = any(isinstance(condition, RouteBy) for condition in graph.when.values())
+    mapped = any(isinstance(node, MappedGraph) for node in graph.nodes.values())
+    inside = filter(None, map(inner_graph, graph.nodes.values()))
+    new = bool(graph.delays) or graph.until is not None or by_value or mapped
+    return new or any(map(_is_new, inside))
 
 
 def to_json(graph: Dag) -> str:
@@ -116,14 +146,14 @@ def from_json(
     graph: type[W],
     text: str,
     nodes: Mapping[str, Node],
-    when: Mapping[str, Condition] | Mapping[Edge, Condition],
+    when: Functions,
     fallbacks: Mapping[str, Node],
 ) -> W:
     """See :meth:`swarm_ui.graph.graph.CollabGraph.from_json`."""
     try:
         version = msgspec.json.decode(text, type=_Version).version
-        if version != 1:
-            raise GraphError(f"a graph structure of version {version}; this release reads 1")
+        if version not in (1, 2):
+            raise GraphError(f"a graph structure of version {version}; this release reads 1 and 2")
         found = msgspec.json.decode(text, type=Structure)
     except UNREADABLE as error:
         raise GraphError(f"not the structure of a graph: {brief(error)}") from error
@@ -141,7 +171,11 @@ def _missing(entries: Iterable[NodeEntry], given: Mapping[str, Node], path: str)
         full = path + entry.id
         if full in given:
             continue
-        if entry.inside is not None and any(name.startswith(full + "/") for name in given):
+        if (
+            entry.inside is not None
+            and not entry.over
+            and any(name.startswith(full + "/") for name in given)
+        ):
             yield from _missing(entry.inside.nodes, given, full + "/")
         else:
             yield full
@@ -162,12 +196,16 @@ class _Reader:
         self,
         kind: type[Any],
         nodes: Mapping[str, Node],
-        when: Mapping[str, Condition] | Mapping[Edge, Condition],
+        when: Functions,
         fallbacks: Mapping[str, Node],
     ) -> None:
         self._kind, self._nodes, self._fallbacks = kind, nodes, fallbacks
-        self._named = {key: found for key, found in when.items() if isinstance(key, str)}
-        self._placed = {key: found for key, found in when.items() if not isinstance(key, str)}
+        self._named: dict[str, Any] = {
+            key: found for key, found in when.items() if isinstance(key, str)
+        }
+        self._placed: dict[Edge, Any] = {
+            key: found for key, found in when.items() if not isinstance(key, str)
+        }
 
     def check(self, found: Structure) -> None:
         """Nothing is given for an edge or a node that has no condition or no fallback."""
@@ -184,14 +222,27 @@ class _Reader:
     def graph(self, found: Structure, path: str = "") -> Any:
         nodes = {entry.id: self._node(entry, path + entry.id) for entry in found.nodes}
         fallbacks = {entry.id: self._fallback(entry, path + entry.id) for entry in found.fallbacks}
-        when = self._conditions(found.when, path)
+        when, until = self._conditions(found.when, path), self._until(found, path)
         try:
             return self._kind(
                 nodes, found.edges, found.output, found.rounds, found.name,
-                when=when, fallbacks=fallbacks,
+                when=when, fallbacks=fallbacks, until=until,
+                delays={entry.edge: entry.rounds for entry in found.delays},
             )  # fmt: skip
         except GraphError as error:
             raise GraphError(f"inside '{path[:-1]}': {error}" if path else str(error)) from error
+
+    def _until(self, found: Structure, path: str) -> Until | None:
+        if not found.until:
+            return None
+        if found.until not in self._named:
+            which = f"'{path[:-1]}'" if path else "the graph"
+            raise GraphError(
+                f"'{found.until}' ends the rounds of {which}: "
+                f"give the function as when={{'{found.until}': ...}}"
+            )
+        until: Until = self._named[found.until]
+        return until
 
     def _node(self, entry: NodeEntry, full: str) -> Node:
         if full in self._nodes or entry.inside is None:
@@ -206,13 +257,18 @@ class _Reader:
             )
         return self._fallbacks[full]
 
-    def _conditions(self, entries: Iterable[ConditionEntry], path: str) -> dict[Edge, Condition]:
+    def _conditions(self, entries: Sequence[ConditionEntry], path: str) -> dict[Edge, Condition]:
         places = {e.edge: (path + e.edge[0], path + e.edge[1]) for e in entries}
-        found = {edge: self._placed[at] for edge, at in places.items() if at in self._placed}
-        known = {e.name: found[e.edge] for e in reversed([*entries]) if e.edge in found}
+        given = {edge: self._placed[at] for edge, at in places.items() if at in self._placed}
+        functions = {edge: f.by if isinstance(f, RouteBy) else f for edge, f in given.items()}
+        known = {e.name: functions[e.edge] for e in entries[::-1] if e.edge in given}
         known |= self._named
+        found: dict[Edge, Condition] = {}
         for entry in entries:
-            if entry.edge in found:
+            own = given.get(entry.edge)
+            if own is not None:
+                whole = entry.route is None or isinstance(own, RouteBy)
+                found[entry.edge] = own if whole else _condition(entry, {entry.name: own})
                 continue
             for name in entry.none_of or (entry.name,):
                 if name not in known:
@@ -220,9 +276,18 @@ class _Reader:
                         f"edge {' -> '.join(places[entry.edge])} has the condition '{name}': "
                         f"give the function as when={{'{name}': ...}}"
                     )
-            others = tuple([known[name] for name in entry.none_of])
-            found[entry.edge] = Otherwise(others) if others else known[entry.name]
+            found[entry.edge] = _condition(entry, known)
         return found
+
+
+def _condition(entry: ConditionEntry, known: Mapping[str, Any]) -> Condition:
+    """The condition of an entry, from the functions by name."""
+    if entry.route is not None:
+        route = entry.route
+        return RouteBy(known[entry.name], route.value, route.known, route.complete)
+    others = tuple([known[name] for name in entry.none_of])
+    found: Condition = Otherwise(others) if others else known[entry.name]
+    return found
 
 
 # -- networkx -------------------------------------------------------------------------------------
@@ -242,6 +307,10 @@ def to_networkx(graph: Dag) -> networkx.DiGraph[str]:
         digraph.add_edge(*edge, place=place)
         if edge in graph.when:
             digraph.edges[edge]["when"] = graph.when[edge]
+        if edge in graph.delays:
+            digraph.edges[edge]["delay"] = graph.delays[edge]
+    if graph.until is not None:
+        digraph.graph["until"] = graph.until
     return digraph
 
 
@@ -262,11 +331,14 @@ def from_networkx(
     members, fallbacks = _members(digraph, nodes)
     edges: list[tuple[float, Edge]] = []
     when: dict[Edge, Condition] = {}
+    delays: dict[Edge, int] = {}
     for sender, listener, data in digraph.edges(data=True):
         place, edge = data.get("place"), (str(sender), str(listener))
         edges.append((place if isinstance(place, int) else inf, edge))
         if data.get("when") is not None:
             when[edge] = data["when"]
+        if data.get("delay") is not None:
+            delays[edge] = data["delay"]
     edges.sort(key=lambda edge: edge[0])
     # With all three, to_networkx() wrote it; elsewhere they mean something else.
     ours = {"name", "output", "rounds"} <= digraph.graph.keys()
@@ -279,6 +351,8 @@ def from_networkx(
         name=said.get("name", "team") if name is None else name,
         when=when,
         fallbacks=fallbacks,
+        delays=delays,
+        until=said.get("until"),
     )
 
 

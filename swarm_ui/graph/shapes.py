@@ -17,7 +17,7 @@ from typing import TypedDict, TypeVar
 from swarm_ui.errors import GraphError
 from swarm_ui.graph.topology import Edge, forward_edges, shuffled
 from swarm_ui.graph.validation import check_unique, named
-from swarm_ui.node import Node
+from swarm_ui.node import Node, Until
 
 T = TypeVar("T")
 Shape = Callable[[Sequence[str]], Iterable[Edge]]
@@ -34,6 +34,9 @@ class ShapeOptions(TypedDict, total=False):
     """Receives from all nodes and answers, such as ``MajorityVote()``; default: none."""
     rounds: int
     """How often each agent is called; default: 1."""
+    until: Until | None
+    """Given the newest message of each agent, whether the rounds end early; default: they do
+    not."""
     name: str
     """Name of the graph; default: the name of the shape."""
 

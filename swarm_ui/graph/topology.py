@@ -69,8 +69,8 @@ def topological(heard: Mapping[str, Sequence[str]]) -> list[str]:
         except CycleError as error:
             raise GraphError(
                 f"the edges form a cycle: {path(error.args[1])}. Messages within a round must flow "
-                "one way; remove one of these edges (a node receives its own message of the last "
-                "round anyway)"
+                "one way; remove one of these edges, or deliver its messages in the next round "
+                "with delay=1 (a node receives its own message of the last round anyway)"
             ) from None
     return order
 

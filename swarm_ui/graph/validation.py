@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
+from inspect import iscoroutinefunction
 from types import MappingProxyType
 
 from swarm_ui.errors import GraphError
+from swarm_ui.graph.conditions import function_name
 from swarm_ui.graph.topology import Edge, descendants
-from swarm_ui.message import Message
-from swarm_ui.node import Condition, Node, scope_of
+from swarm_ui.node import Condition, Node, Until, scope_of
 
 
 class GraphNode:
@@ -133,13 +133,16 @@ def _inside(members: Mapping[str, Node]) -> Iterator[str]:
             yield from (f"{name}/{path}" for path in _inside(node.nodes))
 
 
-def electorate(members: Mapping[str, Node], edges: tuple[Edge, ...]) -> tuple[Edge, ...]:
+def electorate(
+    members: Mapping[str, Node], edges: tuple[Edge, ...], delays: Mapping[Edge, int]
+) -> tuple[Edge, ...]:
     """The edges, with edges from all agents into closing nodes that have none."""
     listeners = {listener for _, listener in edges}
     silent = [n for n, node in members.items() if closes(node) and n not in listeners]
     if not silent:
         return edges
-    after = descendants((n for n, node in members.items() if closes(node)), edges)
+    at_once = [edge for edge in edges if not delays.get(edge)]
+    after = descendants((n for n, node in members.items() if closes(node)), at_once)
     agents = [name for name in members if name not in after]
     return edges + tuple((agent, vote) for vote in silent for agent in agents)
 
@@ -185,18 +188,66 @@ def check_fallbacks(
     return MappingProxyType(dict(fallbacks))
 
 
+def check_delays(edges: Iterable[Edge], delays: Mapping[Edge, int]) -> Mapping[Edge, int]:
+    """The delays of at least 1, in edge order, once each belongs to an edge between two nodes."""
+    there = tuple(edges)
+    known = frozenset(there)
+    for edge, delay in delays.items():
+        if edge not in known:
+            raise GraphError(no_edge(edge, "delay", known))
+        sender, listener = edge
+        if not isinstance(delay, int) or isinstance(delay, bool) or delay < 0:
+            raise GraphError(
+                f"edge {sender} -> {listener}: delay must be a whole number of rounds, at least 0, "
+                f"got {delay!r}"
+            )
+        if delay and sender == listener:
+            raise GraphError(
+                f"edge {sender} -> {listener}: a node receives its own message of the last round "
+                "anyway; remove this edge"
+            )
+    return MappingProxyType({edge: delays[edge] for edge in there if delays.get(edge)})
+
+
+def check_delivered(delays: Mapping[Edge, int], rounds: int, closing: Iterable[str]) -> None:
+    """Raise if a delayed edge could never deliver a message."""
+    after = frozenset(closing)
+    for (sender, listener), delay in delays.items():
+        for name in (sender, listener):
+            if name in after:
+                raise GraphError(
+                    f"edge {sender} -> {listener} with delay={delay}: '{name}' is called once, "
+                    "after the last round, so only edges between agents can have a delay"
+                )
+        if delay >= rounds:
+            raise GraphError(
+                f"edge {sender} -> {listener} with delay={delay} never delivers a message in "
+                f"{_rounds(rounds)}, it needs at least {delay + 1}: set rounds={delay + 1} or "
+                f"more, as in graph.with_rounds({delay + 1}), before the edge is added"
+            )
+
+
+def _rounds(rounds: int) -> str:
+    return f"{rounds} round{'s' * (rounds > 1)}"
+
+
+def check_until(until: Until | None) -> Until | None:
+    """The predicate, once it can be called and answers at once."""
+    if until is not None and not callable(until):
+        raise GraphError(
+            "until: expected a function from the newest messages to a bool, "
+            f"got a {type(until).__name__}"
+        )
+    if iscoroutinefunction(until):
+        raise GraphError(
+            f"until: '{function_name(until)}' is a coroutine function, whose result is always "
+            "true; use a plain function"
+        )
+    return until
+
+
 def no_edge(edge: Edge, purpose: str, there: Iterable[Edge]) -> str:
     """The error text for a missing edge; it names the opposite edge if there is one."""
     sender, listener = edge
     other = f"; there is {listener} -> {sender}" if (listener, sender) in set(there) else ""
     return f"there is no edge {sender} -> {listener} to {purpose}{other}"
-
-
-@dataclass(frozen=True, slots=True)
-class Otherwise:
-    """True for messages that none of the conditions takes."""
-
-    conditions: tuple[Condition, ...]
-
-    def __call__(self, message: Message) -> bool:
-        return not any(condition(message) for condition in self.conditions)

@@ -70,7 +70,7 @@ def _step(step: StepRecord, keep: KeepPicture) -> Json:
         "past": [_labelled(p.action, p.label) for p in seen.history[-4:]],
         "agents": list(trace.agents),
         "rounds": trace.rounds,
-        "edges": [list(edge) for edge in trace.edges],
+        "edges": [list(edge) for edge in trace.immediate],
         "messages": [_message(m, step) for m in trace.messages],
         "critic": step.credit_source,
         "why": list(step.rationale),

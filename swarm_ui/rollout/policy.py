@@ -155,11 +155,11 @@ class Cascade:
     ) -> None:
         """
         Args:
-            team: its first agent must have no incoming edge.
+            team: its first agent must receive from no other agent in the first round.
             threshold: the team is called if the first agent's proposal is less probable than this.
             first: the agent called first; ``None``: the first without incoming edges.
         """
-        alone = [agent for agent in team.agents if not team.predecessors[agent]]
+        alone = [agent for agent in team.agents if agent in team.sources]
         self._first = alone[0] if first is None else first
         if self._first not in alone:
             raise ConfigError(

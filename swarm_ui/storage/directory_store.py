@@ -17,6 +17,7 @@ from swarm_ui.storage.run_lines import (
     check_same,
     first_line,
     is_end,
+    is_question,
     may_begin,
     read_first,
     read_name,
@@ -151,7 +152,7 @@ def _summary(path: Path) -> KeptRun | None:
             for line in file:
                 if line.endswith(b"\n"):
                     finished = is_end(line)
-                    calls += not finished
+                    calls += not (finished or is_question(line))
             written = os.fstat(file.fileno()).st_mtime
     except FileNotFoundError:
         return None

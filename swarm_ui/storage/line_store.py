@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Self
 
 from swarm_ui.errors import ConfigError
-from swarm_ui.message import Message
+from swarm_ui.message import Message, Question
 from swarm_ui.storage.protocol import Head, Journal, RunRecord, Spoken
-from swarm_ui.storage.run_lines import Past, call_line, end_line, read_first
+from swarm_ui.storage.run_lines import Past, call_line, end_line, question_line, read_first
 from swarm_ui.storage.run_lock import claim, file_name
 from swarm_ui.trace.records import Call
 
@@ -77,7 +77,12 @@ class LineStore(ABC):
         where, past = self._where(run), Past()
         head = read_first(found[0], where).head
         past.read(found[1], where, 2)
-        return RunRecord(head=head, calls=tuple(past.spoken.values()), finished=past.finished)
+        return RunRecord(
+            head=head,
+            calls=tuple(past.spoken.values()),
+            finished=past.finished,
+            questions=tuple(past.questions.values()),
+        )
 
     def close(self) -> None:
         """Finish pending writes. A run that is still active fails at its next call."""
@@ -148,6 +153,7 @@ class LineJournal:
         """
         self._store, self._run, self._file, self._put = store, run, file, put
         self._past, self._finished = past.spoken, past.finished
+        self._questions = past.questions
         self._last: threading.Event | None = None
 
     @property
@@ -157,6 +163,11 @@ class LineJournal:
     async def write(self, message: Message, call: Call) -> None:
         self._finished = False
         await self._append(call_line(message, call))
+
+    async def ask(self, question: Question) -> None:
+        if self._questions.get(question.id) != question:
+            self._questions[question.id] = question
+            await self._append(question_line(question))
 
     async def finish(self) -> None:
         if not self._finished:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-from swarm_ui.message import Message
+from swarm_ui.message import Message, Question
 from swarm_ui.observation import Observation
 from swarm_ui.trace.records import Call
 
@@ -50,6 +50,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     calls: tuple[Spoken, ...]
     """Each call once with its message, in the order they were written."""
     finished: bool
+    questions: tuple[Question, ...] = ()
+    """The questions that wait for a person's answer, in the order they were asked."""
 
 
 class Journal(Protocol):
@@ -68,6 +70,10 @@ class Journal(Protocol):
         Raises:
             ConfigError: the call cannot be saved.
         """
+        ...
+
+    async def ask(self, question: Question) -> None:
+        """Record that a call waits for a person, unless that is recorded already."""
         ...
 
     async def finish(self) -> None:
@@ -89,6 +95,19 @@ class Store(Protocol):
             ConfigError: a run of that name exists with another graph, seed or screen, is open
                 elsewhere, or cannot be written.
             TraceError: the stored run cannot be read.
+        """
+        ...
+
+
+class ReadableStore(Store, Protocol):
+    """A store whose runs can be read without executing them."""
+
+    def read(self, run: str) -> RunRecord:
+        """A stored run.
+
+        Raises:
+            ConfigError: there is no run of that name.
+            TraceError: the run is damaged.
         """
         ...
 

@@ -1,7 +1,9 @@
-"""The file format of a run: one line of JSON for its head, one for each call, one for its end.
+"""The file format of a run: one line of JSON for its head, one for each call, each question to a
+person, and its end.
 
     {"swarm_ui_run":1,"begun":"2025-01-31T14:25:30Z","head":{...},"crc":"5d41402a"}
     {"message":{...},"call":{...},"crc":"bc4b2a76"}
+    {"question":{...},"crc":"1f0c5e2b"}
     {"finished":"2025-01-31T14:26:02Z","crc":"b9719d91"}
 
 ``crc`` is the CRC-32 of the bytes before it. Lines of older releases have none and are read too.
@@ -23,7 +25,7 @@ from zlib import crc32
 import msgspec
 
 from swarm_ui.errors import UNREADABLE, ConfigError, TraceError, brief
-from swarm_ui.message import Message
+from swarm_ui.message import Message, Question
 from swarm_ui.observation import Observation
 from swarm_ui.storage.protocol import Head, Spoken
 from swarm_ui.trace.records import Call
@@ -35,6 +37,7 @@ T = TypeVar("T")
 _ESCAPED = b'{"escaped":true,'
 _FIRST = b'{"swarm_ui_run":'
 _END = b'{"finished":'
+_QUESTION = b'{"question":'
 _SPECIAL = re.compile(r"[\\\ud800-\udfff]")
 _ESCAPE = re.compile(r"\\(?:\\|u([0-9a-f]{4}))")
 _NUMBERS = {"\\inf": math.inf, "\\-inf": -math.inf, "\\nan": math.nan}
@@ -73,6 +76,10 @@ class _Said(msgspec.Struct, frozen=True):
     call: Call
 
 
+class _Asked(msgspec.Struct, frozen=True):
+    question: Question
+
+
 class _End(msgspec.Struct, frozen=True):
     finished: datetime.datetime
 
@@ -83,17 +90,19 @@ _decode_said = msgspec.json.Decoder(_Said).decode
 class Past:
     """The calls of a run, read from its lines; of two calls with one id, the later is used."""
 
-    __slots__ = ("finished", "spoken")
+    __slots__ = ("finished", "questions", "spoken")
 
     def __init__(self) -> None:
         self.spoken: dict[str, Spoken] = {}
+        #: questions without an answer, by message id
+        self.questions: dict[str, Question] = {}
         self.finished = False
 
     def read(self, lines: Iterable[bytes], where: str, start: int) -> None:
         """Read lines; ``where`` and the number of the first line are used in errors.
 
         Raises:
-            TraceError: a line is neither a call nor the end of a run.
+            TraceError: a line is neither a call, a question nor the end of a run.
         """
         for number, line in enumerate(lines, start):
             try:
@@ -101,6 +110,10 @@ class Past:
                 if line.startswith(_END):
                     msgspec.json.decode(line, type=_End)
                     self.finished = True
+                    continue
+                if line.startswith(_QUESTION):
+                    question = msgspec.json.decode(line, type=_Asked).question
+                    self.questions[question.id] = question
                     continue
                 said = (
                     _decode_said(line)
@@ -116,6 +129,7 @@ class Past:
             # Remove and insert again, so that the order is that of the last write.
             self.spoken.pop(said.message.id, None)
             self.spoken[said.message.id] = (said.message, said.call)
+            self.questions.pop(said.message.id, None)
 
 
 def first_line(head: Head, begun: datetime.datetime) -> bytes:
@@ -136,6 +150,10 @@ def call_line(message: Message, call: Call) -> bytes:
     return _checked(_Said(message, call), _Said, f"what node '{call.node}' answered ({message.id})")
 
 
+def question_line(question: Question) -> bytes:
+    return _summed(_encode(_Asked(question)))
+
+
 def end_line(finished: datetime.datetime) -> bytes:
     return _summed(_encode(_End(finished)))
 
@@ -143,6 +161,11 @@ def end_line(finished: datetime.datetime) -> bytes:
 def is_end(line: bytes) -> bool:
     """Whether a line is the one that ends a run."""
     return line.startswith(_END)
+
+
+def is_question(line: bytes) -> bool:
+    """Whether a line is a question to a person."""
+    return line.startswith(_QUESTION)
 
 
 def may_begin(data: bytes) -> bool:

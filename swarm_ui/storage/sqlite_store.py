@@ -33,7 +33,8 @@ _SCHEMA = (
     f"PRAGMA user_version = {_VERSION}",
 )
 _LIST = """
-    SELECT name, begun, count(line), sum(line LIKE '{"finished":%'), max(at),
+    SELECT name, begun, count(line), 
+        sum(line LIKE '{"finished":%' OR line LIKE '{"question":%'), max(at),
         (SELECT line LIKE '{"finished":%' FROM lines WHERE run = runs.id ORDER BY place DESC
          LIMIT 1)
     FROM runs LEFT JOIN lines ON lines.run = runs.id GROUP BY runs.id ORDER BY begun, name
@@ -90,12 +91,12 @@ class SQLiteStore(LineStore):
             return [
                 KeptRun(
                     name=unescape(name.decode()),
-                    calls=count - (ends or 0),
+                    calls=count - (others or 0),
                     finished=bool(finished),
                     begun=datetime.fromtimestamp(begun, UTC),
                     written=datetime.fromtimestamp(begun if at is None else at, UTC),
                 )
-                for name, begun, count, ends, at, finished in rows
+                for name, begun, count, others, at, finished in rows
             ]
         except (AttributeError, TypeError, ValueError, OverflowError, OSError) as error:
             raise TraceError(f"{self._path}: its list of runs is damaged: {error}") from error

@@ -81,8 +81,15 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     observation: Observation
     agents: tuple[str, ...]
     rounds: int
+    """Number of rounds that were made."""
+    ended_by: str = ""
+    """Name of the predicate that ended the rounds early; empty: all rounds of the graph were
+    made."""
     edges: tuple[Edge, ...] = ()
-    """Edges that carried a message, as (sender, receiver)."""
+    """Edges between agents, as (sender, receiver)."""
+    delays: tuple[int, ...] = ()
+    """For each of ``edges``, how many rounds later it delivers a message; empty: all in the same
+    round."""
     edge_logprob: float | None = None
     """Log-probability (nats) of these edges under the distribution they were drawn from, written
     before anything ran; ``None`` if they were fixed."""
@@ -92,8 +99,16 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Ids of the messages that were never asked for: no edge to their node carried anything."""
     ballot: dict[str, float] = {}
     """Weight of each proposal in the vote of the output, keyed by the action's JSON."""
+    output_id: str = ""
+    """Id of the last message of the output node; empty: it has not answered, or the trace is of a
+    release that did not record it."""
     action: Action | None = None
     """The decision; ``None`` if no node proposed a valid action."""
+
+    @property
+    def output(self) -> str | None:
+        """Content of the last message of the output node; ``None`` where ``output_id`` is empty."""
+        return self.message(self.output_id).content if self.output_id else None
 
     @property
     def undecided(self) -> str | None:
@@ -122,6 +137,13 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         agents = frozenset(self.agents)
         return tuple(m.id for m in self.messages if m.sender in agents and abstains(m))
 
+    @property
+    def immediate(self) -> tuple[Edge, ...]:
+        """The edges that deliver a message in the same round; they are acyclic."""
+        if not self.delays:
+            return self.edges
+        return tuple(e for e, delay in zip(self.edges, self.delays, strict=True) if not delay)
+
     def message(self, id: str) -> Message:
         """The message with that id. Raises ``KeyError`` if there is none."""
         for message in self.messages:
@@ -148,11 +170,34 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             observation=view.observation, heard=heard, partial=view.partial, dropped=call.dropped
         )
 
+    def __repr__(self) -> str:
+        """One line: the run, its size, what failed, and the result."""
+        failed = sum(call.error is not None for call in self.calls)
+        parts = [
+            f"'{self.run}'" if self.run else "",
+            _counted(len(self.agents), "agent"),
+            _counted(self.rounds, "round") + (f" (until {self.ended_by})" * bool(self.ended_by)),
+            _counted(len(self.calls), "call"),
+            f"{failed} failed" if failed else "",
+            f"{len(self.skipped)} skipped" if self.skipped else "",
+            f"action {self.action}" if self.action is not None else self._result(),
+        ]
+        return f"Trace({', '.join(filter(None, parts))})"
+
+    def _result(self) -> str:
+        """The output of a decision without an action, on one line."""
+        text = "" if self.output is None else " ".join(self.output.split())
+        return f"output {text[:57] + '...' if len(text) > 60 else text!r}" if text else "no output"
+
     def _repr_svg_(self) -> str:
         return DRAW["svg"](self)
 
     def _repr_html_(self) -> str:
         return DRAW["html"](self)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
 
 
 DRAW: dict[str, Callable[[Trace], str]] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from swarm_ui.graph.dag import Dag
+from swarm_ui.graph.mapped_graph import inner_graph
 from swarm_ui.graph.topology import Edge
 from swarm_ui.viz.layered_layout import Point, bend, centred, mean
 from swarm_ui.viz.svg import BLUE, INK, Box, Canvas, arrow, frame, group, small, tag
@@ -33,14 +34,22 @@ def dots(
     step = -(-len(edges) // _MOST_EDGES) or 1
     kept = edges[::step]
     opacity = max(0.12, min(0.6, 9 / max(1, len(kept)) ** 0.5))
-    listeners: dict[str, list[Edge]] = {}
+    listeners: dict[tuple[str, bool], list[Edge]] = {}
     for edge in kept:
-        listeners.setdefault(edge[0], []).append(edge)
-    for sender, own in listeners.items():
+        listeners.setdefault((edge[0], edge in graph.delays), []).append(edge)
+    for (sender, late), own in listeners.items():
         curves = "".join(_line(place[a], place[b]) for a, b in own)
-        tooltip = tag("title", plain(f"{sender} → {listed([b for _, b in own])}"))
+        told = f"{sender} → {listed([b for _, b in own])}" + ", in a later round" * late
         strong = opacity * max(weights.get(edge, 1.0) for edge in own)
-        canvas.lines.append(tag("path", tooltip, d=curves, class_="swarm-edge", opacity=strong))
+        path = tag(
+            "path",
+            tag("title", plain(told)),
+            d=curves,
+            class_="swarm-edge",
+            opacity=strong,
+            stroke_dasharray="5 3" if late else None,
+        )
+        canvas.lines.append(path)
     if apart:
         _collectors(canvas, graph, place, [n for n in closing if n in place], set(edges))
     for name in graph.nodes:
@@ -49,6 +58,8 @@ def dots(
     notes = [f"{len(graph.nodes):,} nodes, {len(graph.edges):,} edges"]
     if graph.rounds > 1:
         notes.append(f"{graph.rounds} rounds")
+    if graph.delays:
+        notes.append(f"{len(graph.delays):,} delayed edges dashed")
     if len(shown) < len(graph.nodes):
         notes.append(f"the first {len(shown):,} nodes drawn")
     if len(kept) < len(drawn):
@@ -130,7 +141,7 @@ def _dot(graph: Dag, name: str, place: Point, radius: float, *, last: bool) -> s
     before = graph.predecessors[name]
     tooltip = name + (f"\nhears {listed(before)}" if before else "")
     tooltip += "\nthe output" if name == graph.output else ""
-    nested = isinstance(graph.nodes[name], Dag)
+    nested = inner_graph(graph.nodes[name]) is not None
     mark = tag(
         "circle",
         cx=place[0],

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from swarm_ui.graph.conditions import RouteBy, function_name
 from swarm_ui.graph.dag import Dag
+from swarm_ui.graph.mapped_graph import MappedGraph, inner_graph
 from swarm_ui.graph.topology import Edge
 from swarm_ui.node import Condition, Node
 from swarm_ui.viz import svg
+from swarm_ui.viz.delayed_lines import delayed_lines, margins
 from swarm_ui.viz.dot_graph import dots
 from swarm_ui.viz.layered_layout import Layout, Line, bend, layered, lines, longest_paths
 from swarm_ui.viz.svg import Box, Canvas, arrow, frame, group, rect, small, text
@@ -27,7 +30,8 @@ def graph_svg(graph: Dag, weights: Mapping[Edge, float] | None = None) -> str:
     """The graph as an SVG document.
 
     Votes are round, and the output has a thick outline. A nested graph is a frame, or a box with
-    two outlines if there is no room for its nodes. An edge with a condition is dashed.
+    two outlines if there is no room for its nodes. An edge with a condition is dashed, and so is a
+    delayed edge, which passes below the boxes.
 
     Args:
         graph: what to draw.
@@ -36,7 +40,7 @@ def graph_svg(graph: Dag, weights: Mapping[Edge, float] | None = None) -> str:
     canvas = Canvas()
     shown = _sketch(graph, weights or {}, 0, _total(graph) <= _EXPANDED)
     if shown is None:
-        drawn = _drawn(graph, _collectors(graph, weights or {}))
+        drawn = [*_drawn(graph, _collectors(graph, weights or {})), *graph.delays]
         size = dots(canvas, graph, depths(graph), drawn, weights or {})
     else:
         shown.draw(canvas, _MARGIN, _MARGIN)
@@ -46,14 +50,17 @@ def graph_svg(graph: Dag, weights: Mapping[Edge, float] | None = None) -> str:
 
 
 def depths(graph: Dag) -> dict[str, int]:
-    """Column of each node: the length of the longest path to it. Votes come after all agents."""
+    """Column of each node: the length of the longest path to it within a round.
+
+    Votes come after all agents.
+    """
     after_agents = itertools.product(graph.agents, graph.closing)
-    return longest_paths(graph.nodes, [*graph.edges, *after_agents])
+    return longest_paths(graph.nodes, [*graph.immediate, *after_agents])
 
 
 def _total(graph: Dag) -> int:
-    inside = (_total(node) for node in graph.nodes.values() if isinstance(node, Dag))
-    return len(graph.nodes) + sum(inside)
+    inside = filter(None, map(inner_graph, graph.nodes.values()))
+    return len(graph.nodes) + sum(map(_total, inside))
 
 
 class _Sketch(NamedTuple):
@@ -71,11 +78,14 @@ class _Sketch(NamedTuple):
     height: float
 
     def draw(self, canvas: Canvas, x: float, y: float) -> None:
-        layout = self.layout.moved(x + 8.0, y + _TITLE) if self.framed else self.layout.moved(x, y)
+        left = margins(self.layout, list(self.graph.delays))[0]
+        corner = (x + 8.0 + left, y + _TITLE) if self.framed else (x, y)
+        layout = self.layout.moved(*corner)
         drawn = lines(layout, _drawn(self.graph, self.collectors))
+        later, around = delayed_lines(layout, self.graph.delays)
         if self.framed:
-            self._frame(canvas, layout)
-        for edge, line in drawn.items():
+            self._frame(canvas, layout, around)
+        for edge, line in (drawn | later).items():
             self._edge(canvas, edge, line)
         for name in self.graph.nodes:
             self._node(canvas, name, layout.box(name))
@@ -83,26 +93,30 @@ class _Sketch(NamedTuple):
     def _edge(self, canvas: Canvas, edge: Edge, line: Line) -> None:
         graph, (sender, listener) = self.graph, edge
         weight, condition = self.weights.get(edge), graph.when.get(edge)
+        delay = graph.delays.get(edge)
         tooltip = f"{sender} → {listener}"
         heard = graph.predecessors[listener]
         if len(heard) > 1:
             tooltip += f"\nheard as number {heard.index(sender) + 1} of {len(heard)}"
         if condition is not None:
             tooltip += f"\nonly {condition_name(condition)}"
+        if delay is not None:
+            tooltip += f"\ndelivered {delay} round{'s' * (delay > 1)} later"
         if weight is not None:
             tooltip += f"\nprobability {weight:.3f}"
-        last = listener in graph.closing
+        last, dashed = listener in graph.closing, condition is not None or delay is not None
         strength = (0.4 if last else 0.75) if weight is None else 0.2 + 0.75 * weight
         canvas.lines.append(
             arrow(
                 line.curve,
                 tooltip,
-                opacity=0.85 if condition is not None and weight is None else strength,
+                opacity=0.85 if dashed and weight is None else strength,
                 thick=1.2 if weight is None else 0.8 + 1.8 * weight,
-                dash=None if condition is None else "5 3",
+                dash="5 3" if dashed else None,
             )
         )
         words = [] if condition is None else [cut(condition_name(condition), 110, svg.SMALL)]
+        words += [] if delay is None else [f"delay {delay}"]
         words += [] if weight is None else [f"{weight:.2f}"]
         if words:
             canvas.label(line.places, ", ".join(words), tooltip)
@@ -122,7 +136,7 @@ class _Sketch(NamedTuple):
             return
         radius = min(box.height / 2, 17.0) if last else 6.0
         parts = [rect(box, svg.BLUE, alpha=0.34 if last else 0.16, radius=radius, thick=thick)]
-        if isinstance(node, Dag):
+        if inner_graph(node) is not None:
             parts.append(rect(box.grown(-3.5), svg.BLUE, alpha=0.0, radius=max(3.0, radius - 3)))
         x, y, room = box.centre, box.middle + 4, box.width - 14
         parts.append(text(x, y - 7 if note else y, name, anchor="middle", room=room))
@@ -130,17 +144,23 @@ class _Sketch(NamedTuple):
             parts.append(small(x, y + 8, note, anchor="middle", room=room, opacity=0.8))
         canvas.over.append(group(tooltip, *parts))
 
-    def _frame(self, canvas: Canvas, layout: Layout) -> None:
-        """Draw the frame around the agents, with the rounds, and the arrows that start at it."""
+    def _frame(self, canvas: Canvas, layout: Layout, later: Sequence[Box]) -> None:
+        """Draw the frame around the agents, with the rounds, and the arrows that start at it.
+
+        ``later``: the boxes around the lines of delayed edges, which are inside the frame too.
+        """
         graph = self.graph
         last = max((layout.column[name] for name in graph.agents), default=0)
-        inside = (box for (_, column), box in layout.boxes.items() if column <= last)
-        around = Box.around(inside, 8)
+        inside = [box for (_, column), box in layout.boxes.items() if column <= last]
+        around = Box.around([*inside, *later], 8)
         tooltip = f"all {len(graph.agents)} agents"
         caption = []
         if graph.rounds > 1:
-            caption.append(f"{graph.rounds} rounds")
-            tooltip += f" speak {graph.rounds} times, and hear their own last message"
+            most = "" if graph.until is None else "at most "
+            caption.append(f"{most}{graph.rounds} rounds")
+            tooltip += f" speak {most}{graph.rounds} times, and hear their own last message"
+        if graph.until is not None:
+            caption.append(f"until {cut(function_name(graph.until), 110, svg.SMALL)}")
         if self.collectors:
             caption.append(f"all {len(graph.agents)} are heard")
         label = small(around.x + 8, around.y - 5, ", ".join(caption), opacity=0.8)
@@ -163,7 +183,8 @@ def _sketch(graph: Dag, weights: Mapping[Edge, float], deep: int, expand: bool) 
     inside: dict[str, _Sketch] = {}
     if expand and deep < _DEEP:
         for name, node in graph.nodes.items():
-            inner = _sketch(node, {}, deep + 1, expand) if isinstance(node, Dag) else None
+            found = inner_graph(node)
+            inner = None if found is None else _sketch(found, {}, deep + 1, expand)
             if inner is not None:
                 inside[name] = inner
     size = {name: _size(graph, name, inside.get(name)) for name in graph.nodes}
@@ -171,7 +192,9 @@ def _sketch(graph: Dag, weights: Mapping[Edge, float], deep: int, expand: bool) 
     gap = max([44.0, *(min(110.0, width(w, svg.SMALL)) + 44 for w in words)])
     layout = layered(depths(graph), drawn, size, (gap, 20.0))
     framed = graph.rounds > 1 or bool(collectors)
-    wide, high = layout.width + 16.0 * framed, layout.height + _TITLE * framed * 1.5
+    left, right, below = margins(layout, list(graph.delays))
+    wide = layout.width + 16.0 * framed + left + right
+    high = layout.height + _TITLE * framed * 1.5 + below
     return _Sketch(graph, weights, layout, inside, collectors, framed, wide, high)
 
 
@@ -185,8 +208,9 @@ def _collectors(graph: Dag, weights: Mapping[Edge, float]) -> tuple[str, ...]:
 
 
 def _drawn(graph: Dag, collectors: tuple[str, ...]) -> list[Edge]:
-    agents = frozenset(graph.agents)
-    return [edge for edge in graph.edges if edge[1] not in collectors or edge[0] not in agents]
+    """The edges without a delay that have a line of their own."""
+    agents, edges = frozenset(graph.agents), graph.immediate
+    return [edge for edge in edges if edge[1] not in collectors or edge[0] not in agents]
 
 
 def _size(graph: Dag, name: str, inside: _Sketch | None) -> tuple[float, float]:
@@ -203,8 +227,12 @@ def _note(graph: Dag, name: str) -> str:
     node, fallback = graph.nodes[name], graph.fallbacks.get(name)
     adapter: str | None = getattr(node, "adapter", None)
     notes = [] if adapter is None else [adapter]
-    if isinstance(node, Dag):
-        notes.append(f"{len(node.nodes)} nodes" + (f", {node.rounds}×" if node.rounds > 1 else ""))
+    inner = inner_graph(node)
+    if inner is not None:
+        repeats = f", {inner.rounds}×" if inner.rounds > 1 else ""
+        notes.append(f"{len(inner.nodes)} nodes{repeats}")
+    if isinstance(node, MappedGraph):
+        notes.append(f"for each of {function_name(node.over)}")
     if fallback is not None:
         notes.append(f"else {_called(fallback)}")
     return " · ".join(notes)
@@ -222,8 +250,11 @@ def _tooltip(graph: Dag, name: str) -> str:
     adapter: str | None = getattr(node, "adapter", None)
     if adapter is not None:
         lines.append(f"adapter {adapter}")
-    if isinstance(node, Dag):
-        lines.append(f"{len(node.nodes)} nodes, {len(node.edges)} edges, rounds {node.rounds}")
+    inner = inner_graph(node)
+    if inner is not None:
+        lines.append(f"{len(inner.nodes)} nodes, {len(inner.edges)} edges, rounds {inner.rounds}")
+    if isinstance(node, MappedGraph):
+        lines.append(f"is run for each item that {function_name(node.over)} gives")
     if graph.predecessors[name]:
         lines.append(f"hears {listed(graph.predecessors[name])}")
     if name in graph.fallbacks:
@@ -234,8 +265,16 @@ def _tooltip(graph: Dag, name: str) -> str:
 
 
 def condition_name(condition: Condition) -> str:
-    """``"if urgent"`` for a function named ``urgent``, and ``"if (…)"`` for a lambda."""
-    name = str(getattr(condition, "__name__", type(condition).__name__))
+    """``"if urgent"`` for a function named ``urgent``, and ``"if (…)"`` for a lambda.
+
+    For a route by value ``"kind: page"``, or ``"page"`` if a lambda gives the value.
+    """
+    if isinstance(condition, RouteBy):
+        if condition.value is None:
+            return "otherwise"
+        by = function_name(condition.by)
+        return str(condition.value) if by == "<lambda>" else f"{by}: {condition.value}"
+    name = function_name(condition)
     if name.lower() == "otherwise":
         return "otherwise"
     return "if (…)" if name == "<lambda>" else f"if {name}"

@@ -27,7 +27,7 @@ class Panel:
     agents: Sequence[str]
     """Names of the nodes that are called in every round."""
     edges: Sequence[Edge]
-    """Edges between agents, as far as they are known."""
+    """Edges within a round between agents, as far as they are known."""
     cells: dict[str, Cell] = field(default_factory=dict)
     """Cells by message id."""
 
@@ -35,7 +35,10 @@ class Panel:
     def title(self) -> str:
         """The call of the outer graph that these calls belong to."""
         name, _, round = self.prefix.removesuffix("/").rpartition(":")
-        return f"inside {name}, round {round}"
+        mapped = name.removesuffix("/item")
+        return (
+            f"inside {mapped}, item {round}" if mapped != name else f"inside {name}, round {round}"
+        )
 
     @property
     def rounds(self) -> list[int]:
@@ -59,7 +62,7 @@ class Panel:
 def panels(trace: Trace) -> list[Panel]:
     """All calls, skipped ones too, grouped by their graph. The outermost graph comes first."""
     said = {message.id: message for message in trace.messages}
-    found: dict[str, Panel] = {"": Panel("", trace.agents, trace.edges)}
+    found: dict[str, Panel] = {"": Panel("", trace.agents, trace.immediate)}
     made = {call.message: call for call in trace.calls}
     for id in [*made, *(id for id in trace.skipped if id not in made)]:
         head, slash, leaf = id.rpartition("/")

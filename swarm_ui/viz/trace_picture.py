@@ -62,7 +62,7 @@ def _caption(trace: Trace) -> list[Words]:
     rescued = sum(call.rescued is not None for call in trace.calls)
     tokens = sum(c.usage.prompt_tokens + c.usage.completion_tokens for c in trace.calls)
     counts = [
-        _counted(len(trace.agents), "agent") + ", " + _counted(trace.rounds, "round"),
+        _counted(len(trace.agents), "agent") + ", " + _rounds(trace),
         _counted(len(trace.calls), "call"),
         f"{failed:,} failed" if failed else "",
         f"{rescued:,} rescued" if rescued else "",
@@ -77,6 +77,11 @@ def _caption(trace: Trace) -> list[Words]:
     ]
 
 
+def _rounds(trace: Trace) -> str:
+    early = f" (until {trace.ended_by})" if trace.ended_by else ""
+    return _counted(trace.rounds, "round") + early
+
+
 def _counted(count: int, what: str) -> str:
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
@@ -86,9 +91,11 @@ def _decision(trace: Trace) -> Words:
         return f"decision: {trace.action}", palette(trace).of(trace.action)
     proposed = any(message.action is not None for message in trace.messages)
     failed = any(call.error is not None for call in trace.calls)
-    if not (proposed or failed) and trace.messages and trace.messages[-1].content.strip():
+    last = trace.messages[-1].content if trace.messages else ""
+    answer = last if trace.output is None else trace.output
+    if not (proposed or failed) and answer.strip():
         # A graph of functions may answer without an action; that is no failure.
-        return f"answer: {trace.messages[-1].content}", GREY
+        return f"answer: {answer}", GREY
     return trace.undecided or "", RED
 
 

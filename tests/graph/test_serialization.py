@@ -6,6 +6,7 @@ import json
 import random
 import re
 from collections.abc import Callable
+from typing import Any
 
 import networkx
 import pytest
@@ -214,7 +215,7 @@ def test_files_from_before_conditions_are_read() -> None:
         ("{}", "not the structure of a graph"),
         ("[", "not the structure of a graph"),
         ('{"version":1,"name":"x"}', "not the structure of a graph.*nodes"),
-        ('{"version":2,"anything":[]}', "version 2; this release reads 1"),
+        ('{"version":3,"anything":[]}', "version 3; this release reads 1 and 2"),
     ],
 )
 def test_what_is_no_structure(text: str, words: str) -> None:
@@ -423,3 +424,71 @@ def test_the_picture_shows_every_node_and_edge() -> None:
     assert all(f">{name}</text>" in picture for name in graph.nodes)
     awkward = CollabGraph([Sleeper("<b>")])
     assert "&lt;b&gt;" in awkward._repr_html_() and "<b>" not in awkward._repr_html_()
+
+
+# -- delays, until and routes by value ------------------------------------------------------------
+
+
+def done(newest: object) -> bool:
+    return True
+
+
+def kind(message: Message) -> str:
+    return message.content
+
+
+def feedback(**more: Any) -> CollabGraph:
+    nodes = [Sleeper(name) for name in ("plan", "web", "phone")]
+    graph = CollabGraph(nodes, [("plan", "web"), ("plan", "phone")], "web", 3, until=done)
+    graph = graph.with_route("plan", {"web": "page"}, by=kind, otherwise="phone")
+    return graph.with_edge("phone", "plan", delay=1, **more)
+
+
+def test_delays_until_and_routes_are_written_and_read() -> None:
+    graph = feedback()
+    structure = json.loads(graph.to_json())
+    assert structure["version"] == 2 and structure["until"] == "done"
+    assert structure["delays"] == [{"edge": ["phone", "plan"], "rounds": 1}]
+    for when in ({"kind": kind, "done": done}, {**graph.when, "done": done}):
+        again = CollabGraph.from_json(graph.to_json(), graph.nodes, when=when)
+        assert again.to_json() == graph.to_json()
+        assert (again.delays, again.until, again.when) == (graph.delays, done, graph.when)
+    nested = CollabGraph([graph.named("inner")])
+    assert json.loads(nested.to_json())["version"] == 2
+    placed = {("inner/plan", "inner/web"): kind, "kind": kind, "done": done}
+    inside = CollabGraph.from_json(
+        nested.to_json(), {f"inner/{n}": graph.nodes[n] for n in graph.nodes}, when=placed
+    )
+    assert inside.to_json() == nested.to_json()
+    with pytest.raises(GraphError, match="'done' ends the rounds of the graph: give the function"):
+        CollabGraph.from_json(graph.to_json(), graph.nodes, when={"kind": kind})
+    with pytest.raises(GraphError, match="plan -> web has the condition 'kind'"):
+        CollabGraph.from_json(graph.to_json(), graph.nodes, when={"done": done})
+
+
+def test_a_graph_without_news_is_written_as_before() -> None:
+    graph = CollabGraph([Sleeper("a"), Sleeper("b")], [("a", "b")], rounds=2)
+    assert list(json.loads(graph.to_json())) == [
+        "version", "name", "nodes", "edges", "output", "rounds",
+    ]  # fmt: skip
+    assert json.loads(graph.to_json())["version"] == 1
+
+
+def test_networkx_keeps_delays_and_until() -> None:
+    graph = feedback()
+    drawn = graph.to_networkx()
+    assert drawn.edges["phone", "plan"]["delay"] == 1 and drawn.graph["until"] is done
+    again = CollabGraph.from_networkx(drawn)
+    assert (again.delays, again.until, again.when) == (graph.delays, done, graph.when)
+    drawn.edges["phone", "plan"]["delay"] = 0.5
+    with pytest.raises(GraphError, match=r"delay must be a whole number of rounds.*got 0\.5"):
+        CollabGraph.from_networkx(drawn)
+
+
+def test_diagrams_show_delays_and_routes() -> None:
+    graph = feedback()
+    mermaid, dot = graph.to_mermaid(), graph.to_graphviz()
+    assert 'n2 -.->|"delay 1"| n0' in mermaid
+    assert 'n0 -.->|"kind: page"| n1' in mermaid and '|"otherwise"| n2' in mermaid
+    assert '"phone" -> "plan" [style=dashed, label="delay 1", constraint=false]' in dot
+    assert "1 of them delayed" in repr(graph) and "at most 3 rounds, until 'done'" in repr(graph)

@@ -181,3 +181,31 @@ def test_boxes_and_passing_lines_never_overlap(data: st.DataObject, count: int) 
     for found in by_column.values():
         found.sort()
         assert all(above[1] + 9 < below[0] for above, below in pairwise(found))
+
+
+def test_delayed_edges_are_dashed_named_and_pass_below_all_boxes() -> None:
+    names = ("planner", "writer", "critic", "editor")
+    edges = [("planner", "writer"), ("writer", "critic"), ("planner", "critic")]
+    graph = sleepers(*names, edges=[*edges, ("critic", "editor")], output="writer")
+    graph = graph.with_rounds(4, until=approved).with_edge("critic", "writer", delay=1)
+    graph = graph.with_edge("editor", "planner", delay=2, when=urgent)
+    picture = Picture(graph._repr_svg_())
+    assert len(picture.arrows) == len(graph.edges)
+    for edge, words in (("critic → writer", "1 round later"), ("editor → planner", "2 rounds")):
+        arrow = picture.arrow(edge)
+        assert arrow.get("stroke-dasharray") and words in (arrow[0].text or "")
+    assert {"delay 1", "if urgent, delay 2"} <= set(picture.texts)
+    assert "at most 4 rounds, until approved" in picture.texts
+    assert picture.inside() and picture.crossed("6") == []
+
+
+def test_a_large_graph_dashes_its_delayed_edges() -> None:
+    names = [f"a{k}" for k in range(60)]
+    edges = [(a, b) for a, b in pairwise(names)]
+    graph = sleepers(*names, edges=edges).with_rounds(2).with_edge("a59", "a0", delay=1)
+    picture = graph._repr_svg_()
+    assert "in a later round" in picture and "1 delayed edges dashed" in picture
+
+
+def approved(newest: object) -> bool:
+    return True

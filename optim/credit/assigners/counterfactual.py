@@ -116,9 +116,11 @@ def as_recorded(graph: Dag, trace: Trace) -> Dag:
     Raises:
         ConfigError: the graph has other agents or rounds, so it cannot have made the trace.
     """
+    # With 'until' the rounds may have ended early.
+    rounds = min(graph.rounds, trace.rounds) if graph.until is not None else graph.rounds
     for what, ours, theirs in (
         ("agents", tuple(sorted(graph.agents)), tuple(sorted(trace.agents))),
-        ("rounds", graph.rounds, trace.rounds),
+        ("rounds", rounds, trace.rounds),
     ):
         if ours != theirs:
             raise ConfigError(
@@ -126,4 +128,7 @@ def as_recorded(graph: Dag, trace: Trace) -> Dag:
                 f"graph has {ours}; give the graph that made it"
             )
     # Conditional edges are part of the graph; a trace does not contain their conditions.
-    return graph if graph.when or trace.edges == graph.talk else graph.with_edges(trace.edges)
+    if graph.when or trace.edges == graph.talk:
+        return graph
+    delays = dict(zip(trace.edges, trace.delays, strict=True)) if trace.delays else {}
+    return graph.with_edges(trace.edges, delays=delays)

@@ -234,8 +234,8 @@ class _Game:
 
     def _reaching(self, kept: set[str]) -> frozenset[str]:
         """The messages that reach the decision through other present messages."""
-        if self._graph.when or self._end is None:
-            return frozenset(kept)  # conditional edges depend on the messages
+        if self._graph.when or self._graph.until is not None or self._end is None:
+            return frozenset(kept)  # conditional edges and `until` depend on the messages
         reached: set[str] = set()
         open_ids = [self._end] if self._end not in self._all or self._end in kept else []
         while open_ids:

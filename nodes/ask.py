@@ -1,0 +1,52 @@
+"""A node that asks a person."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from swarm_ui.errors import ConfigError
+from swarm_ui.message import Message
+from swarm_ui.node import NodeContext, NodeReply
+
+PERSON = "person"
+"""The model that a person's answer is recorded under."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Asks a person, whose answer is the node's message.
+
+    A run that reaches the node makes all other calls that it can and pauses with a
+    :class:`~swarm_ui.errors.RunPaused`; ``graph.resume(...)`` goes on with the answer. With a
+    store, the calls and the question are on disk. The trace holds the question as the prompt of
+    the call.
+
+    Examples:
+        ``graph.with_node(Ask("approve", "Send this letter?"), hears=["writer"])``
+    """
+
+    id: str
+    question: str | Callable[[Sequence[Message]], str]
+    """The question, or a function that makes it of the received messages. Without a function, the
+    contents of the received messages follow the question."""
+    options: tuple[str, ...] = ()
+    """The answers that are allowed; empty: any."""
+
+    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+        text = self._text([m for m in inbox if m.sender != context.node])
+        if self.options:
+            text += f" ({' / '.join(self.options)})"
+        answer = await context.ask(text)
+        if self.options and answer not in self.options:
+            raise ConfigError(
+                f"the answer to '{context.message_id}' is {answer!r}; expected one of "
+                f"{', '.join(map(repr, self.options))}"
+            )
+        return NodeReply(content=answer, prompt=text, model=PERSON)
+
+    def _text(self, inbox: Sequence[Message]) -> str:
+        if not isinstance(self.question, str):
+            return self.question(inbox)
+        said = [f"{m.sender}: {m.content if m.error is None else m.error}" for m in inbox]
+        return "\n".join([self.question, *said])

@@ -1,0 +1,117 @@
+"""Runs a graph once for every item of the messages that a node receives."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
+
+from swarm_ui.engine.call_record import sound
+from swarm_ui.engine.run_context import RunContext, Unanswered
+from swarm_ui.engine.run_state import RunState
+from swarm_ui.errors import ReplyError
+from swarm_ui.graph.mapped_graph import MappedGraph
+from swarm_ui.message import Message
+from swarm_ui.node import NodeContext, NodeReply, derive
+from swarm_ui.storage.protocol import Spoken
+from swarm_ui.trace.records import Call
+
+T = TypeVar("T")
+
+
+async def run_items(node: MappedGraph, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+    """The answer of a mapped graph.
+
+    Raises:
+        ReplyError: there are more items than the node allows.
+        Exception: what ``over`` or ``gather`` raises.
+    """
+    items = await _items(node, inbox, context)
+    states = await together([_run(node, context, message) for message, _ in items])
+    if any(state.waiting for state in states):
+        raise Unanswered(context.message_id)
+    inner: list[Spoken] = []
+    skipped: list[str] = []
+    answers: list[Message] = []
+    for pair, state in zip(items, states, strict=True):
+        inner += [pair, *state.spoken()]
+        skipped += state.skipped_ids()
+        answers.append(state.answer() or _unanswered(node, pair[0]))
+    failed, error = [m.error for m in answers if m.error is not None], None
+    if failed and len(failed) == len(answers):
+        error = f"all {len(failed)} runs failed; the first: {failed[0]}"
+    return NodeReply(
+        content=node.gather(answers),
+        error=error,
+        inner=tuple(inner),
+        skipped=tuple(skipped),
+    )
+
+
+async def _items(node: MappedGraph, inbox: Sequence[Message], context: NodeContext) -> list[Spoken]:
+    """A message and a call for every item, in order; those edited in a replay as edited."""
+    session, found = context.session, list[Spoken]()
+    senders = [m for m in inbox if m.sender != context.node]
+    for message in senders:
+        if message.error is not None:
+            raise RuntimeError(f"no items: message '{message.id}' is a failure: {message.error}")
+    texts = [(message, text) for message in senders for text in node.over(message)]
+    if len(texts) > node.most:
+        raise ReplyError(
+            f"'{context.node}' got {len(texts)} items, at most {node.most} are run; raise most="
+        )
+    for k, (source, text) in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"over= gave a {type(text).__name__} as item {k}; expected a str")
+        id = f"{context.message_id}/item:{k}"
+        if id in session.edits.without:
+            continue
+        message = Message(id=id, sender=f"{context.node}/item", round=k, content=sound(text))
+        message = session.edits.messages.get(id, message)
+        call = Call(message=id, node=message.sender, round=k, heard=(source.id,))
+        found.append(await _kept(session, (message, call)))
+    return found
+
+
+async def _kept(session: RunContext, pair: Spoken) -> Spoken:
+    """The recorded item, if it is the same; else this one, which is written to the store."""
+    before = session.past.get(pair[0].id)
+    if before is not None and before[0] == pair[0] and before[1].heard == pair[1].heard:
+        return before
+    if session.journal is not None:
+        await session.journal.write(*pair)
+    return pair
+
+
+async def _run(node: MappedGraph, context: NodeContext, item: Message) -> RunState:
+    state = RunState(
+        node.graph,
+        context.observation,
+        derive(context.run_seed, item.id),
+        context.session,
+        around=(item,),
+        path=context.node + "/",
+        prefix=item.id + "/",
+    )
+    await state.finish()
+    return state
+
+
+def _unanswered(node: MappedGraph, item: Message) -> Message:
+    nobody = f"nothing reached the output '{node.graph.output}' for '{item.id}'"
+    return Message(id=item.id, sender=item.sender, round=item.round, content="", error=nobody)
+
+
+async def together(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """The results of all, run concurrently. No task is left, however it ends.
+
+    Raises what the first of them to fail raised; the others are cancelled.
+    """
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
+    try:
+        return list(await asyncio.gather(*tasks))
+    except BaseException:  # re-raised: no run of an item may outlive its call
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise

@@ -1,0 +1,92 @@
+"""Continues a run that waits for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from swarm_ui.engine.events import OnEvent
+from swarm_ui.engine.executor import execute
+from swarm_ui.engine.limits import Limits
+from swarm_ui.engine.run_context import Edits
+from swarm_ui.errors import ConfigError
+from swarm_ui.graph.dag import Dag
+from swarm_ui.graph.mapped_graph import MappedGraph, inner_graph
+from swarm_ui.graph.validation import unknown
+from swarm_ui.storage.protocol import ReadableStore
+from swarm_ui.trace.records import Trace
+
+
+async def resume(
+    graph: Dag,
+    run: str | Trace,
+    answers: Mapping[str, str],
+    *,
+    store: ReadableStore | None = None,
+    edge_logprob: float | None = None,
+    limits: Limits | None = None,
+    on_event: OnEvent | None = None,
+) -> Trace:
+    """See :meth:`swarm_ui.graph.graph.CollabGraph.resume`."""
+    for key, answer in answers.items():
+        _check_asks(graph, key)
+        if not isinstance(answer, str):
+            raise ConfigError(
+                f"resume: the answer to '{key}' is a {type(answer).__name__}; expected a str"
+            )
+    edits = Edits(answers=dict(answers))
+    if isinstance(run, Trace):
+        _check_open(answers, (message.id for message in run.messages), run.run)
+        return await execute(
+            graph,
+            run.observation,
+            seed=run.seed,
+            run_id=run.run,
+            edge_logprob=run.edge_logprob,
+            cached=run,
+            limits=limits,
+            on_event=on_event,
+            edits=edits,
+        )
+    if store is None:
+        raise ConfigError(
+            f"resume: run '{run}' is read from a store; set store=, or give the trace that the "
+            "RunPaused error has as 'partial'"
+        )
+    record = store.read(run)
+    _check_open(answers, (message.id for message, _ in record.calls), run)
+    return await execute(
+        graph,
+        record.head.observation,
+        seed=record.head.seed,
+        run_id=run,
+        edge_logprob=edge_logprob,
+        limits=limits,
+        store=store,
+        on_event=on_event,
+        edits=edits,
+    )
+
+
+def _check_asks(graph: Dag, key: str) -> None:
+    """Raise unless an answer is for a node of the graph, by its name or a message id."""
+    inside: Dag | None = graph
+    mapped = False
+    for part in key.split("/"):
+        name = part.partition(":")[0]
+        if mapped and name == "item" and ":" in part:
+            continue
+        if inside is None or name not in inside.nodes:
+            members = graph.nodes if inside is None else inside.nodes
+            raise ConfigError(f"resume, answer to '{key}': {unknown('node', name, members)}")
+        node = inside.nodes[name]
+        inside, mapped = inner_graph(node), isinstance(node, MappedGraph)
+
+
+def _check_open(answers: Mapping[str, str], made: Iterable[str], run: str) -> None:
+    done = set(made)
+    for key in answers:
+        if key in done:
+            raise ConfigError(
+                f"resume: '{key}' of run '{run}' is answered already; to change an answer use "
+                f"graph.replay(trace, messages={{'{key}': answer}})"
+            )

@@ -1,0 +1,193 @@
+"""A graph that is run for every item of a message: order, limits, records, replays."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from graph_fakes import in_virtual_time, timeless
+
+from swarm_ui import (
+    CollabGraph,
+    ConfigError,
+    DirectoryStore,
+    GraphError,
+    Limits,
+    Message,
+    NodeContext,
+    NodeError,
+    NodeReply,
+    Trace,
+    function_node,
+    map_node,
+)
+
+
+@function_node
+def plan(inbox: Sequence[Message], context: NodeContext) -> str:
+    return context.observation.goal
+
+
+class Worker:
+    """Shouts its item; a longer item takes less time. Some items fail."""
+
+    def __init__(self, second: float = 1.0) -> None:
+        self.id, self.second, self.dies = "worker", second, False
+        self.calls: list[str] = []
+        self.running = self.most = 0
+
+    async def __call__(self, inbox: Sequence[Message], context: NodeContext) -> NodeReply:
+        self.calls.append(context.message_id)
+        self.running += 1
+        self.most = max(self.most, self.running)
+        item = inbox[-1].content
+        await asyncio.sleep((10 - len(item)) * self.second)
+        self.running -= 1
+        if self.dies and item == "x":
+            raise ConfigError("power cut")
+        if item == "bad":
+            raise ValueError("a bad item")
+        return NodeReply(content=item.upper())
+
+
+@function_node
+def check(inbox: Sequence[Message], context: NodeContext) -> str:
+    return inbox[-1].content + "!"
+
+
+def words(message: Message) -> list[str]:
+    return message.content.split()
+
+
+def team(worker: Worker, **more: object) -> CollabGraph:
+    inside = CollabGraph([worker, check], [("worker", "check")], name="inside")
+    node = map_node("each", inside, over=words, **more)
+    return CollabGraph([plan, node], [("plan", "each")])
+
+
+def test_results_come_in_the_order_of_the_items_and_all_is_recorded() -> None:
+    worker = Worker()
+    trace = in_virtual_time(team(worker).run("one three x"))
+    assert json.loads(trace.output or "") == ["ONE!", "THREE!", "X!"]
+    assert worker.most == 3
+    assert [m.id for m in trace.messages] == [
+        "plan:0", "each:0",
+        "each:0/item:0", "each:0/item:0/worker:0", "each:0/item:0/check:0",
+        "each:0/item:1", "each:0/item:1/worker:0", "each:0/item:1/check:0",
+        "each:0/item:2", "each:0/item:2/worker:0", "each:0/item:2/check:0",
+    ]  # fmt: skip
+    heard = {call.message: call.heard for call in trace.calls}
+    assert heard["each:0/item:1"] == ("plan:0",)
+    assert heard["each:0/item:1/worker:0"] == ("each:0/item:1",)
+    decision = trace.decision(trace.calls[3])
+    assert [h.content for h in decision.heard] == ["one"]
+    assert "item 1" in trace._repr_svg_()
+
+
+def test_concurrency_is_limited_over_all_items() -> None:
+    worker = Worker()
+    in_virtual_time(team(worker).run("a b c d e", limits=Limits(concurrency=2)))
+    assert worker.most == 2
+
+
+def asked(
+    graph: CollabGraph, worker: Worker, trace: Trace, **changes: object
+) -> tuple[Trace, list[str]]:
+    worker.calls.clear()
+    again = in_virtual_time(graph.replay(trace, **changes))
+    return again, sorted(worker.calls)
+
+
+def test_a_replay_runs_only_the_items_that_a_change_affects() -> None:
+    worker = Worker()
+    graph = team(worker)
+    trace = in_virtual_time(graph.run("one two"))
+    assert asked(graph, worker, trace) == (trace, [])
+    other, calls = asked(graph, worker, trace, messages={"each:0/item:1": "four"})
+    assert json.loads(other.output or "") == ["ONE!", "FOUR!"]
+    assert calls == ["each:0/item:1/worker:0"]
+    fewer, calls = asked(graph, worker, trace, without=["each:0/item:0"])
+    assert (json.loads(fewer.output or ""), calls) == (["TWO!"], [])
+    more, calls = asked(graph, worker, trace, messages={"plan:0": "one two three"})
+    assert json.loads(more.output or "") == ["ONE!", "TWO!", "THREE!"]
+    assert "each:0/item:2/worker:0" in calls
+    swapped = Worker()
+    _, calls = asked(graph, worker, trace, nodes={"each/worker": swapped})
+    assert calls == [] and sorted(swapped.calls) == [
+        "each:0/item:0/worker:0", "each:0/item:1/worker:0",
+    ]  # fmt: skip
+
+
+def test_a_durable_run_goes_on_with_the_items_that_are_left(tmp_path: Path) -> None:
+    worker = Worker(second=0.001)
+    graph = team(worker)
+    with DirectoryStore(tmp_path, fsync=False) as store:
+        worker.dies = True
+        with pytest.raises(ConfigError, match="power cut"):
+            graph.run_sync("three one x", run_id="r", store=store)
+        kept = {message.id for message, _ in store.read("r").calls}
+        assert {"each:0/item:2", "each:0/item:0/worker:0", "each:0/item:1/check:0"} <= kept
+        worker.calls.clear()
+        worker.dies = False
+        trace = graph.run_sync("three one x", run_id="r", store=store)
+        assert json.loads(trace.output or "") == ["THREE!", "ONE!", "X!"]
+        assert worker.calls == ["each:0/item:2/worker:0"]
+        assert graph.run_sync("three one x", run_id="r", store=store) == trace
+        assert len(worker.calls) == 1
+
+
+def test_failures_of_items_are_recorded_and_only_all_of_them_fail_the_node() -> None:
+    trace = in_virtual_time(team(Worker()).run("one bad"))
+    said = json.loads(trace.output or "")
+    assert said[0] == "ONE!"
+    assert trace.message("each:0").error is None
+    assert trace.message("each:0/item:1/worker:0").error == "ValueError: a bad item"
+    alone = CollabGraph([plan, map_node("each", CollabGraph([Worker()]), over=words)], [
+        ("plan", "each")])  # fmt: skip
+    partly = in_virtual_time(alone.run("one bad"))
+    assert json.loads(partly.output or "") == ["ONE", None]
+    failed = in_virtual_time(alone.run("bad bad"))
+    assert "all 2 runs failed; the first: ValueError" in (failed.message("each:0").error or "")
+    with pytest.raises(NodeError, match="a bad item"):
+        in_virtual_time(alone.run("one bad", limits=Limits(on_failure="abort")))
+
+
+def test_no_items_too_many_items_and_messages_without_items() -> None:
+    assert in_virtual_time(team(Worker()).run("")).output == "[]"
+    crowded = in_virtual_time(team(Worker(), most=2).run("a b c"))
+    assert "got 3 items, at most 2 are run" in (crowded.message("each:0").error or "")
+    arrays = CollabGraph([plan, map_node("each", CollabGraph([Worker()]))], [("plan", "each")])
+    assert json.loads(in_virtual_time(arrays.run('["a", {"b": 1}]')).output or "") == [
+        "A", '{"B": 1}',
+    ]  # fmt: skip
+    wrong = in_virtual_time(arrays.run("no array")).message("each:0").error or ""
+    assert "message 'plan:0' has no items: expected a JSON array" in wrong
+
+
+def test_structure_and_pictures_show_the_graph_inside() -> None:
+    graph = team(Worker())
+    written = json.loads(graph.to_json())
+    assert written["version"] == 2
+    assert written["nodes"][1]["over"] == "words"
+    again = CollabGraph.from_json(graph.to_json(), graph.nodes)
+    assert again.to_json() == graph.to_json()
+    with pytest.raises(GraphError, match=r"no node given for: each$"):
+        CollabGraph.from_json(graph.to_json(), {"plan": plan, "each/worker": Worker()})
+    assert "each, for each of words" in graph.to_mermaid()
+    assert 'label="each, for each of words"' in graph.to_graphviz()
+    assert "for each of words" in graph._repr_svg_() and "worker" in graph._repr_svg_()
+    for make, message in (
+        (lambda: map_node("each", Worker()), "expected a graph, got a Worker"),  # type: ignore[arg-type]
+        (lambda: map_node("each", graph, over="x"), "over must be a function"),  # type: ignore[arg-type]
+        (lambda: map_node("each", graph, most=0), "most must be at least 1"),
+    ):
+        with pytest.raises(GraphError, match=message):
+            make()
+
+
+def test_equal_runs_give_equal_traces() -> None:
+    runs = [in_virtual_time(team(Worker()).run("one three x")) for _ in range(2)]
+    assert timeless(runs[0]) == timeless(runs[1])
