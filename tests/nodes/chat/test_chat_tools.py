@@ -217,7 +217,7 @@ def test_the_calls_so_far_are_in_the_trace_of_a_node_whose_time_is_over() -> Non
         await asyncio.sleep(60)
 
     model = ScriptedModel([call("add", a=1), call("sleep")])
-    trace = graph(model, add, sleep, timeout=0.2).run_sync("go")
+    trace = graph(model, add, sleep, timeout=1.0).run_sync("go")
     assert trace.calls[0].error is not None and trace.calls[0].error.kind == "timeout"
     assert ids(trace)[-1] == "calc:0/sleep:3"
     last = trace.calls[-1].error
