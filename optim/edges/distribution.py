@@ -286,7 +286,7 @@ class EdgeDistribution(nn.Module):
 
         likely = self.mode()
         title = f"{len(self.candidates)} possible edges; the most probable graph is blue"
-        return edges_svg(self.marginals(), likely.order, likely.edges, title)
+        return edges_svg(self.marginals(), likely.order, likely.edges, title, self.delays)
 
     def _repr_html_(self) -> str:
         from swarm_ui.viz import scrolling

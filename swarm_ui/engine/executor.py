@@ -151,7 +151,7 @@ async def nested(graph: Dag, inbox: Sequence[Message], context: NodeContext) -> 
     )
     await inner.finish()
     if inner.waiting:
-        raise Unanswered(context.message_id)
+        raise Unanswered(context.message_id, inner.spoken())
     answer, ballot = inner.answer(), inner.ballot()
     calls, skipped = tuple(inner.spoken()), inner.skipped_ids()
     if answer is None:

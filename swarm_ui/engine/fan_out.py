@@ -28,13 +28,14 @@ async def run_items(node: MappedGraph, inbox: Sequence[Message], context: NodeCo
     """
     items = await _items(node, inbox, context)
     states = await together([_run(node, context, message) for message, _ in items])
-    if any(state.waiting for state in states):
-        raise Unanswered(context.message_id)
     inner: list[Spoken] = []
+    for pair, state in zip(items, states, strict=True):
+        inner += [pair, *state.spoken()]
+    if any(state.waiting for state in states):
+        raise Unanswered(context.message_id, inner)
     skipped: list[str] = []
     answers: list[Message] = []
     for pair, state in zip(items, states, strict=True):
-        inner += [pair, *state.spoken()]
         skipped += state.skipped_ids()
         answers.append(state.answer() or _unanswered(node, pair[0]))
     failed, error = [m.error for m in answers if m.error is not None], None

@@ -47,6 +47,11 @@ _NOTHING: Mapping[str, Spoken] = {}
 class Unanswered(Exception):
     """A node asked a question to which there is no answer yet; its call is made later."""
 
+    def __init__(self, id: str, inner: Sequence[Spoken] = ()) -> None:
+        """``inner``: for a node that runs a graph, the calls that were made inside it."""
+        super().__init__(id)
+        self.inner = tuple(inner)
+
 
 class RunContext:
     """Name, limits, time, record and edits of one run. Belongs to one event loop."""

@@ -177,8 +177,8 @@ class RunState:
                         self._fail_as_before(id, inbox)
                     reply = await ask(self._plan.nodes[k], self._plan, k, inbox, context, task)
                     answer = reply, None, None
-                except Unanswered:
-                    self.waiting.add(k)
+                except Unanswered as question:
+                    self._wait(k, question)
                     return
                 except Exception as failure:
                     answer = await self._rescue(k, inbox, context, task, failure)
@@ -245,12 +245,18 @@ class RunState:
         self._tell(Failed, k, id, error=reason)
         try:
             reply = await ask(fallback, self._plan, k, inbox, context, task)
-        except Unanswered:
-            self.waiting.add(k)
+        except Unanswered as question:
+            self._wait(k, question)
             return None
         except Exception as second:
             return tombstone(both(reason, self._failed(k, id, second)))
         return reply, None, reason
+
+    def _wait(self, k: int, question: Unanswered) -> None:
+        """Keep what was done inside a call that waits for a person."""
+        self.waiting.add(k)
+        if question.inner:
+            self._inner[k] = question.inner
 
     def _passing(self, k: int, id: str) -> list[Message] | None:
         """The messages that the edges carry to a call; ``None``: the call is skipped."""
@@ -406,7 +412,7 @@ class RunState:
         for k, (message, call) in enumerate(zip(self._said, self._calls, strict=True)):
             if message is not None and call is not None:
                 pairs.append((message, call))
-                pairs.extend(self._inner.get(k, ()))
+            pairs.extend(self._inner.get(k, ()))
         return pairs
 
     def answer(self) -> Message | None:

@@ -15,7 +15,7 @@ from swarm_ui.node import Condition, Node, Until, scope_of
 
 
 class GraphNode:
-    """A node that is a graph itself; :class:`~swarm_ui.graph.dag.Dag` is the one there is."""
+    """A node that runs a graph: a :class:`~swarm_ui.graph.dag.Dag`, or one for every item."""
 
     nodes: Mapping[str, Node]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 
 from swarm_ui.errors import ConfigError
 from swarm_ui.graph.topology import Edge
@@ -22,18 +23,21 @@ def edges_svg(
     order: Sequence[str],
     chosen: Collection[Edge] = (),
     title: str = "",
+    delays: Mapping[Edge, int] = MappingProxyType({}),
 ) -> str:
     """Edges with their probabilities as an SVG document.
 
     Up to eight nodes are drawn as a row: arcs above run forwards in ``order``, arcs below run
-    backwards, and a more probable edge is thicker. More nodes are drawn as a matrix with senders
-    down and listeners across. Beyond 64 nodes a cell shows the mean of several edges.
+    backwards, and a more probable edge is thicker; delayed edges are dashed. More nodes are drawn
+    as a matrix with senders down and listeners across. Beyond 64 nodes a cell shows the mean of
+    several edges.
 
     Args:
         probabilities: the probability of each edge that may occur.
         order: all nodes, first speaker first.
         chosen: edges of the most probable graph, drawn in blue.
         title: a line above.
+        delays: for delayed edges, how many rounds later they deliver a message.
 
     Raises:
         ConfigError: a name is not in ``order``, or a probability is not in [0, 1].
@@ -42,9 +46,9 @@ def edges_svg(
     canvas = Canvas()
     top = _MARGIN + (22 if title else 0)
     if len(order) <= MOST_ARCS:
-        wide, high = _arcs(canvas, probabilities, order, frozenset(chosen), top)
+        wide, high = _arcs(canvas, probabilities, order, frozenset(chosen), top, delays=delays)
     else:
-        wide, high = _matrix(canvas, probabilities, order, frozenset(chosen), top)
+        wide, high = _matrix(canvas, probabilities, order, frozenset(chosen), top, delays)
     wide = max(wide, 240.0)
     if title:
         line = text(
@@ -85,6 +89,7 @@ def _arcs(
     top: float,
     *,
     figures: bool = True,
+    delays: Mapping[Edge, int] = MappingProxyType({}),
 ) -> tuple[float, float]:
     """Draw the row of nodes and its arcs; returns the width and height of the picture."""
     size = min(150.0, max((width(name, svg.NAME) for name in order), default=0.0) + 22)
@@ -95,7 +100,7 @@ def _arcs(
     line = top + 10 + _RISE * above
     for edge in sorted(probabilities, key=lambda e: (probabilities[e], e)):
         chance, picked = probabilities[edge], edge in chosen
-        tooltip = _tooltip(edge, chance, picked)
+        tooltip = _tooltip(edge, chance, picked, delays.get(edge, 0))
         curve, middle = _arc(place[edge[0]], place[edge[1]], step, size, line)
         drawn = arrow(
             curve,
@@ -103,6 +108,7 @@ def _arcs(
             colour=svg.BLUE if picked or not figures else svg.INK,
             thick=0.8 + (3.0 if figures else 1.0) * chance,
             opacity=0.2 + 0.75 * chance,
+            dash="5 3" if delays.get(edge) else None,
         )
         canvas.lines.append(drawn)
         if figures:
@@ -116,8 +122,9 @@ def _arcs(
     return wide, line + _HIGH + _RISE * below + 10 + _MARGIN
 
 
-def _tooltip(edge: Edge, chance: float, chosen: bool) -> str:
-    return f"{edge[0]} → {edge[1]}: {chance:.3f}" + ", in the most probable graph" * chosen
+def _tooltip(edge: Edge, chance: float, chosen: bool, delay: int) -> str:
+    told = f"{edge[0]} → {edge[1]}: {chance:.3f}" + ", in the most probable graph" * chosen
+    return told + (f", delivered {delay} round{'s' * (delay > 1)} later" if delay else "")
 
 
 def _arc(start: int, end: int, step: float, size: float, line: float) -> tuple[str, Point]:
@@ -152,6 +159,7 @@ def _matrix(
     order: Sequence[str],
     chosen: frozenset[Edge],
     top: float,
+    delays: Mapping[Edge, int],
 ) -> tuple[float, float]:
     count = len(order)
     side = 30.0 if count <= _FIGURED else 18.0 if count <= _NAMED else 9.0
@@ -161,7 +169,7 @@ def _matrix(
     shown = min(count, _MOST_CELLS)
     if named:
         _names(canvas, order, side, (left, high))
-        _cells(canvas, probabilities, order, chosen, side, (left, high))
+        _cells(canvas, probabilities, order, chosen, side, (left, high), delays)
     else:
         _levels(canvas, _means(probabilities, order, shown), side, (left, high))
     extent = shown * side
@@ -193,6 +201,7 @@ def _cells(
     chosen: frozenset[Edge],
     side: float,
     corner: tuple[float, float],
+    delays: Mapping[Edge, int],
 ) -> None:
     place = {name: k for k, name in enumerate(order)}
     for (a, b), chance in probabilities.items():
@@ -206,7 +215,8 @@ def _cells(
         if side >= 30:
             figure = f"{chance:.2f}".removeprefix("0") if chance < 0.995 else "1"
             parts.append(small(box.centre, box.middle + 3.5, figure, anchor="middle"))
-        canvas.over.append(group(_tooltip((a, b), chance, picked), *parts))
+        tooltip = _tooltip((a, b), chance, picked, delays.get((a, b), 0))
+        canvas.over.append(group(tooltip, *parts))
 
 
 def _means(

@@ -126,8 +126,10 @@ def test_a_loop_asks_in_every_round_and_until_ends_it() -> None:
 
 
 def test_all_open_questions_are_told_at_once_also_of_nested_and_mapped_graphs() -> None:
-    inner = CollabGraph([Ask("a", "first?"), Sleeper("b")], [("a", "b")], name="inner")
-    each = map_node("each", CollabGraph([Ask("ok", "ok?")]), over=lambda m: ["x", "y"])
+    nodes = [writer, Ask("a", "first?"), Sleeper("b")]
+    inner = CollabGraph(nodes, [("writer", "a"), ("a", "b")], name="inner")
+    pair = CollabGraph([send, Ask("ok", "ok?")], [("send", "ok")])
+    each = map_node("each", pair, over=lambda message: ["x", "y"])
     start = Sleeper("start")
     graph = CollabGraph(
         [start, inner, each, Sleeper("end")],
@@ -136,7 +138,7 @@ def test_all_open_questions_are_told_at_once_also_of_nested_and_mapped_graphs() 
     error = paused(graph)
     ids = ["each:0/item:0/ok:0", "each:0/item:1/ok:0", "inner:0/a:0"]
     assert sorted(q.id for q in error.questions) == ids
-    assert error.questions[0].text == "ok?\neach/item: x"
+    assert error.questions[0].text == "ok?\neach/send: sent: x"
     with pytest.raises(RunPaused) as left:
         resumed(graph, error.partial, {"each/ok": "fine", "each:0/item:1/ok:0": "bad"})
     assert [q.id for q in left.value.questions] == ["inner:0/a:0"]
@@ -144,6 +146,8 @@ def test_all_open_questions_are_told_at_once_also_of_nested_and_mapped_graphs() 
     trace = resumed(graph, error.partial, whole)
     assert trace.message("each:0").content == '["fine", "bad"]'
     assert trace.message("inner:0").content == "inner/b(inner/a)"
+    made = ["each:0/item:0/send:0", "each:0/item:1/send:0", "inner:0/writer:0"]
+    assert sorted(CALLS) == made  # none of them was made again
 
 
 def test_an_answer_out_of_place_is_refused() -> None:

@@ -93,3 +93,14 @@ def test_what_is_no_probability_is_refused(chance: float) -> None:
         edges_svg({("a", "b"): chance}, ["a", "b"])
     with pytest.raises(ConfigError, match="not both in the order"):
         edges_svg({("a", "b"): 0.5}, ["a"])
+
+
+def test_delayed_edges_are_dashed_and_say_so() -> None:
+    chances = {("a", "b"): 0.5, ("b", "a"): 0.25}
+    picture = Picture(edges_svg(chances, ["a", "b"], delays={("b", "a"): 2}))
+    late, other = picture.arrow("b → a"), picture.arrow("a → b")
+    assert late.get("stroke-dasharray") and not other.get("stroke-dasharray")
+    assert (late[0].text or "").endswith("delivered 2 rounds later")
+    names = [f"n{k}" for k in range(12)]
+    many = edges_svg({("n1", "n0"): 0.5}, names, delays={("n1", "n0"): 1})
+    assert "delivered 1 round later" in many
