@@ -30,7 +30,8 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
             done.set_result((result, error))
 
     def work() -> None:
-        result, error = None, None
+        result: Any = None
+        error: BaseException | None = None
         try:
             result = context.run(function, *args, **kwargs)
         except BaseException as raised:  # raised again where the call is awaited

@@ -66,8 +66,8 @@ NOT_RUN: dict[tuple[str, str], str] = {
 _BUILTINS = ("cd", "export", "set", "test")
 
 SHOWN: dict[tuple[str, str], str] = {
-    ("docs/howto/llm_graphs.md", "text"): "what blocks print, which test_llm_graphs.py compares; "
-    "and a server of the package mcp, which test_mcp_tools.py starts",
+    ("docs/howto/llm_graphs.md", "text"): "a prompt, whose parts test_chat_node.py compares; and "
+    "a server of the package mcp, which test_mcp_tools.py starts",
     ("docs/howto/one_gpu.md", "toml"): "a recipe for a GPU and a model of gigabytes",
     ("docs/howto/one_gpu.md", "text"): "needs a GPU and a model of gigabytes",
     ("docs/howto/vllm.md", "text"): "needs a language model; test_trainer_actor.py and "
