@@ -29,7 +29,7 @@ from swarm_ui.cli.commands import (
     train,
     view,
 )
-from swarm_ui.cli.commands.outcome import Stopped
+from swarm_ui.cli.outcome import Stopped
 from swarm_ui.cli.output import Output
 from swarm_ui.errors import SwarmError
 from swarm_ui.experiment.progress import printable

@@ -247,7 +247,7 @@ def test_ctrl_c_while_a_model_is_loaded(
     def loaded(*_: object) -> object:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("swarm_ui.cli.commands.outcome.load_in_process", loaded)
+    monkeypatch.setattr("swarm_ui.cli.outcome.load_in_process", loaded)
     done = shell("run phone contacts-add --out r --json")
     assert done.code == 130 and done.json["resume"] == "swarm-ui run --resume r"
 

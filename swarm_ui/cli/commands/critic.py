@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from swarm_ui.cli import flags
-from swarm_ui.cli.commands.outcome import Stopped
+from swarm_ui.cli.outcome import Stopped
 from swarm_ui.cli.output import Output, facts_table, rough_time, table
 from swarm_ui.errors import BudgetExceeded
 from swarm_ui.experiment.config import ModelSection, checked

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from swarm_ui.cli import exits, flags
-from swarm_ui.cli.commands.outcome import Stopped
+from swarm_ui.cli.outcome import Stopped
 from swarm_ui.cli.output import Output, table
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import checked

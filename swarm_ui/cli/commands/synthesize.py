@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from swarm_ui.cli import flags, screen_samples
-from swarm_ui.cli.commands.outcome import Stopped
+from swarm_ui.cli.outcome import Stopped
 from swarm_ui.cli.output import Output, facts_table, rough_time, table
 from swarm_ui.errors import BudgetExceeded, ConfigError
 from swarm_ui.experiment.config import EnvironmentSection, checked
