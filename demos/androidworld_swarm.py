@@ -12,7 +12,12 @@ import sys
 
 from swarm_ui.errors import SwarmError
 from swarm_ui.experiment.demo.demo_run import DemoRun, open_run
-from swarm_ui.experiment.demo.flows import evaluate_only, learn_on_pages, learn_on_phone
+from swarm_ui.experiment.demo.flows import (
+    evaluate_only,
+    learn_on_pages,
+    learn_on_phone,
+    learn_with_model,
+)
 from swarm_ui.experiment.demo.options import parse
 from swarm_ui.experiment.progress import printable
 
@@ -22,7 +27,9 @@ def main() -> int:
     try:
         run = open_run(parse())  # checks all that the run needs before anything is written
         run.train_base_agent()  # stage 1, with --from-scratch
-        if run.settings.given_model or run.settings.env == "androidworld":
+        if run.settings.trains_model:
+            report = asyncio.run(learn_with_model(run))
+        elif run.settings.given_model or run.settings.env == "androidworld":
             report = asyncio.run(evaluate_only(run))
         elif run.settings.env == "miniwob":
             report = asyncio.run(learn_on_pages(run))

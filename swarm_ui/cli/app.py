@@ -15,6 +15,7 @@ from swarm_ui.cli.commands import (
     adapters,
     compare,
     credit,
+    critic,
     doctor,
     evaluate,
     export,
@@ -28,7 +29,7 @@ from swarm_ui.cli.commands import (
     train,
     view,
 )
-from swarm_ui.cli.commands.outcome import Stopped
+from swarm_ui.cli.outcome import Stopped
 from swarm_ui.cli.output import Output
 from swarm_ui.errors import SwarmError
 from swarm_ui.experiment.progress import printable
@@ -58,6 +59,7 @@ for _name, _command, _panel in (
     ("train", train.train, _LEARN),
     ("synthesize", synthesize.synthesize, _LEARN),
     ("finetune", finetune.finetune, _LEARN),
+    ("critic", critic.critic, _LEARN),
     ("view", view.view, _LOOK),
     ("replay", replay.replay, _LOOK),
     ("credit", credit.credit, _LOOK),

@@ -159,6 +159,11 @@ def argument(name: str, type: Any, value: str, help: str, setting: str,
     return Option(name, type | None, declaration, setting)
 
 
+def needed(name: str, type: Any, value: str, help: str) -> Option:
+    """An argument that must be given; with a list as its type, once or several times."""
+    return Option(name, type, typer.Argument(metavar=value, help=help), default=...)
+
+
 def switch(name: str, *names: str, help: str, panel: str = HOW, default: bool = False) -> Option:
     """An option without a value."""
     return Option(name, bool, declare(*names, help=help, panel=panel), default=default)

@@ -109,6 +109,11 @@ def facts_table(title: str, facts: Iterable[tuple[str, str]]) -> Table:
     return made
 
 
+def rough_time(seconds: float) -> str:
+    """A duration in seconds, or in minutes from 100 seconds on."""
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+
+
 def _console(*, stderr: bool) -> Console:
     made = SafeConsole(stderr=stderr)
     if not made.is_terminal and "COLUMNS" not in os.environ:

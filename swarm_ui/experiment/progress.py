@@ -119,7 +119,7 @@ class Bar:
         self._began = self._line_at = time.monotonic()
         self._live = display.live()
         if self._live is not None:
-            self._task = self._live.add_task(label, total=total, note="", share=share)
+            self._task = self._live.add_task(label, total=total, note="", share=share, end=None)
         elif display.announce:
             display.say(f"{label} …")
 
@@ -141,26 +141,36 @@ class Bar:
         if self._live is not None:
             self._live.update(self._task, total=total)
 
-    def update(self, done: float, note: str = "") -> None:
-        """Set the number of finished steps."""
-        if self._live is not None:
-            self._live.update(self._task, completed=done, note=note)
-            return
+    def update(self, done: float, note: str = "", *, left: float | None = None) -> None:
+        """Set the number of finished steps.
+
+        Args:
+            done: the number.
+            note: shown beside the bar.
+            left: seconds until the end, where the task knows them better than the mean rate of
+                its steps tells.
+        """
         now = time.monotonic()
-        if now - self._line_at >= _SECONDS_BETWEEN_LINES and done > 0:
+        if self._live is not None:
+            end = None if left is None else now + left
+            self._live.update(self._task, completed=done, note=note, end=end)
+            return
+        if now - self._line_at >= _SECONDS_BETWEEN_LINES and (done > 0 or left is not None):
             self._line_at = now
-            self._display.say(Text(self._line(done, note)))
+            self._display.say(Text(self._line(done, note, left)))
 
     def say(self, text: str) -> None:
         """A line above the bar."""
         self._display.say(text)
 
-    def _line(self, done: float, note: str) -> str:
+    def _line(self, done: float, note: str, seconds: float | None) -> str:
         rate = done / max(self.seconds, 1e-9)
+        if seconds is None:
+            seconds = (self._total - done) / rate
         shown = f"{done / self._total:.0%}"
         if not self._share:
             shown = f"{done:g}/{self._total:g}, {rate:.2f}/s"
-        left = f"about {(self._total - done) / rate:.0f} s left"
+        left = f"about {seconds:.0f} s left"
         return f"{self._label}: {shown}, {left}" + (f", {note}" if note else "")
 
 
@@ -186,6 +196,20 @@ class _Amount(ProgressColumn):
         return Text(count if rate is None else f"{count} {rate:.1f}/s", style="progress.download")
 
 
+class _Left(TimeRemainingColumn):
+    """The time that is left: as the task told it, or else by the rate of its steps."""
+
+    max_refresh = 0.5
+
+    def render(self, task: Task) -> Text:
+        end = task.fields["end"]
+        if end is None:
+            return super().render(task)
+        minutes, seconds = divmod(max(0, round(end - time.monotonic())), 60)
+        hours, minutes = divmod(minutes, 60)
+        return Text(f"{hours:d}:{minutes:02d}:{seconds:02d}", style="progress.remaining")
+
+
 def _bars(console: Console) -> Progress:
     return Progress(
         TextColumn("{task.description}", markup=False),
@@ -193,7 +217,7 @@ def _bars(console: Console) -> Progress:
         _Amount(),
         TimeElapsedColumn(),
         TextColumn("·"),
-        TimeRemainingColumn(),
+        _Left(),
         TextColumn("left"),
         TextColumn("{task.fields[note]}", markup=False),
         console=console,

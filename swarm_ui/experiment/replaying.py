@@ -19,6 +19,7 @@ from swarm_ui.experiment.teams import arm_of, parse_edges
 from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Message
 from swarm_ui.trace.jsonl import iter_jsonl
+from swarm_ui.trace.left_out import left_out
 from swarm_ui.trace.records import Episode, Trace
 
 
@@ -104,6 +105,22 @@ def messages(done: Replayed) -> list[dict[str, str]]:
     return [
         {"id": id, "before": then.get(id, "–"), "after": now.get(id, "–")}
         for id in dict.fromkeys([*then, *now])
+    ]
+
+
+def prompts_cut(done: Replayed) -> list[dict[str, str]]:
+    """What the prompts of calls leave out, before and after, by message; whole ones are not listed.
+
+    Empty text: the whole decision is in the prompt.
+    """
+    then, now = (
+        {call.message: left_out(trace, call) for call in trace.calls}
+        for trace in (done.before, done.after)
+    )
+    return [
+        {"id": id, "before": then.get(id, ""), "after": now.get(id, "")}
+        for id in dict.fromkeys([*then, *now])
+        if then.get(id) or now.get(id)
     ]
 
 

@@ -52,10 +52,11 @@ class Settings:
     shared_iterations: int = 3
     episodes: int = 112
     """Rollouts in each iteration."""
-    shared_steps: int = 75
-    steps: int = 35
-    lr: float = 3e-3
-    """Peak learning rate of the adapters."""
+    shared_steps: int | None = None
+    steps: int | None = None
+    lr: float | None = None
+    """Peak learning rate of the adapters. ``None``, as for the steps: by the size of the model
+    (:func:`~swarm_ui.optim.update.update_config.defaults_for`)."""
     rehearsal: float = 0.4
     """Share of each update that is stage-1 lessons on invented screens."""
     critic_noise: float = 0.03
@@ -76,6 +77,8 @@ class Settings:
     model: str | None = None
     prompt_format: PromptFormatName = ""
     """Format of prompts and replies of ``model``; empty: its own."""
+    adapters: str = ""
+    """Folder of one adapter for all agents, or ``RUN/adapters``, with which ``model`` starts."""
     critic_model: str | None = None
     max_calls: int | None = None
 
@@ -94,6 +97,8 @@ class Settings:
             raise ConfigError("--critic-model and --max-calls belong to --base-url URL")
         if self.prompt_format and not self.given_model:
             raise ConfigError("--prompt-format belongs to --model")
+        if self.adapters and (self.over_endpoint or not self.given_model):
+            raise ConfigError("--adapters belongs to --model, a language model in this process")
         if self.given_model and (self.from_scratch or self.agent):
             raise ConfigError(
                 "--from-scratch and --agent are for the base agent, not for --model or --base-url"
@@ -108,8 +113,14 @@ class Settings:
 
     @property
     def given_model(self) -> bool:
-        """Whether a language model acts that is evaluated, and not trained."""
+        """Whether a language model acts, in place of the base agent."""
         return self.model is not None
+
+    @property
+    def trains_model(self) -> bool:
+        """Whether this language model is trained: it runs in this process, where agents learn."""
+        here = self.given_model and not self.over_endpoint and self.env != "androidworld"
+        return here and self.iterations > 0
 
     @property
     def name(self) -> str:
@@ -133,13 +144,18 @@ def defaults(*, quick: bool, env: EnvironmentName, endpoint: bool) -> Settings:
         given |= {"shared_iterations": 2 if quick else 4, "episodes_test": 1 if quick else 4}
     if endpoint or env == "androidworld":
         given["episodes_test"] = 4 if quick else 12
+    if endpoint:  # on a CPU, one iteration of a language model may take an hour
+        given |= {"iterations": 0, "shared_iterations": 0}
     return Settings(env=env, quick=quick, **given)
 
 
 def restored(config: Mapping[str, object], where: str) -> Settings:
     """The settings of an existing run. Raises ``ConfigError`` if another program wrote them."""
+    values = dict(config)
+    if values.get("model") and "adapters" not in values:  # by a version that trained no such model
+        values["iterations"] = 0
     try:
-        return msgspec.convert(dict(config), Settings)
+        return msgspec.convert(values, Settings)
     except (msgspec.ValidationError, TypeError) as error:
         raise ConfigError(f"'{where}' is not a run of this script: {error}") from error
 

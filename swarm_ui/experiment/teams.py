@@ -242,10 +242,24 @@ def rollout_arm(settings: Settings, edges: Sequence[Edge]) -> Arm:
     )
 
 
-def endpoint_arms(settings: Settings) -> list[Arm]:
-    """One agent of a served model, and a team of it on a random DAG."""
+def endpoint_arms(settings: Settings, adapters: Sequence[str | None] = ()) -> list[Arm]:
+    """One agent of a language model, and a team of it on a random DAG.
+
+    ``adapters``: of each agent; empty: the model as it is.
+    """
     draws = random.Random(derive(settings.seed, "team"))
     edges = random_dag(agent_names(settings.agents), settings.density, draws)
     label = f"{settings.agents} agents, {settings.rounds} rounds on a DAG, majority vote"
-    team = dataclasses.replace(rollout_arm(settings, edges), name="team", label=label)
-    return [Arm(name=BASE, label="one agent, greedy"), dataclasses.replace(team, trained=False)]
+    team = dataclasses.replace(
+        rollout_arm(settings, edges), name="team", label=label, trained=False
+    )
+    given = tuple(adapters)
+    one = Arm(name=BASE, label="one agent, greedy", adapters=given[:1])
+    return [one, dataclasses.replace(team, adapters=given)]
+
+
+def trained_model_arms(settings: Settings, edges: Sequence[Edge], drawn: str) -> list[Arm]:
+    """The same after training, on edges that ``drawn`` describes."""
+    label = f"trained, {settings.agents} agents, {settings.rounds} rounds on {drawn}, majority vote"
+    team = dataclasses.replace(rollout_arm(settings, edges), name="trained-team", label=label)
+    return [Arm(name=TRAINED, label="trained, greedy (agent_0)", trained=True), team]

@@ -104,6 +104,7 @@ const messageCard = (m, now, selected) => {
     m.error ? make("div", "error", m.error) : null,
     m.rescued ? make("div", "error", `failed, its fallback spoke: ${m.rescued}`) : null,
     m.heard.length ? make("small", "", `heard ${heardBy(m, now)}`) : null,
+    m.left_out ? make("small", "", `its prompt leaves out ${m.left_out}`) : null,
     m.text ? make("pre", "", m.text) : null,
     cost ? make("small", "", cost) : null);
   if (m.credit !== null) card.style.setProperty("--share", percent(m.credit));

@@ -12,6 +12,7 @@ from swarm_ui.action import Action
 from swarm_ui.message import Message
 from swarm_ui.observation import Element, Observation
 from swarm_ui.report.html import Markup
+from swarm_ui.trace.left_out import left_out
 from swarm_ui.trace.records import Call, Episode, StepRecord, Trace
 
 _PNG = b"\x89PNG\r\n\x1a\n"
@@ -117,6 +118,7 @@ def _message(message: Message, step: StepRecord) -> Json:
         "adapter": message.adapter,
         "error": message.error,
         "heard": _heard(call, step.trace) if call else [],
+        "left_out": left_out(step.trace, call) or None if call else None,
         "credit": _credit(message, step),
         "tokens": [message.usage.prompt_tokens, message.usage.completion_tokens],
         "seconds": _finite(call.ended - call.started) if call else None,

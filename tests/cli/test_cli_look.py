@@ -9,15 +9,16 @@ import sys
 import webbrowser
 from pathlib import Path
 
+import msgspec
 import pytest
 from cli_world import LAMP, WRONG, Shell, shell  # noqa: F401
 from loopback import Loopback
 
 from swarm_ui.cli.checks import checks
-from swarm_ui.model import Request
+from swarm_ui.model import Dropped, Request
 from swarm_ui.nodes.models.scripted.scripted_model import ScriptedModel
 from swarm_ui.optim.credit.assigners.progress_credit import AgreementCredit
-from swarm_ui.trace.jsonl import read_jsonl
+from swarm_ui.trace.jsonl import read_jsonl, write_jsonl
 from swarm_ui.trace.records import Trace
 
 
@@ -127,6 +128,26 @@ def test_another_model_answers_in_a_replay(shell: Shell) -> None:  # noqa: F811
     assert done.json["asked"] == 2 and "off" in done.json["after"]
     shown = shell("replay r --model script:wrong.txt")
     assert "the decision is different; 2 of 3 calls were made again" in shown.out
+
+
+def test_a_replay_shows_what_prompts_left_out(shell: Shell) -> None:  # noqa: F811
+    shell(TEAM)
+    assert shell("replay r --json").json["left_out"] == []
+    path = shell.folder / "r/traces/episodes.jsonl"
+    (episode,) = read_jsonl(path)
+    step = episode.steps[0]
+    calls = tuple(
+        msgspec.structs.replace(call, dropped=Dropped(elements=(0,)))
+        if call.node == "agent_0"
+        else call
+        for call in step.trace.calls
+    )
+    steps = (msgspec.structs.replace(step, trace=msgspec.structs.replace(step.trace, calls=calls)),)
+    write_jsonl(path, [msgspec.structs.replace(episode, steps=(*steps, *episode.steps[1:]))])
+    (row,) = shell("replay r --json").json["left_out"]
+    assert row["id"] == "agent_0:0" and row["before"] == row["after"]
+    assert row["before"].startswith("1 element: “")
+    assert "left out of its prompt" in " ".join(shell("replay r").out.split())
 
 
 def test_replay_says_what_there_is_not(shell: Shell) -> None:  # noqa: F811

@@ -247,7 +247,7 @@ def test_ctrl_c_while_a_model_is_loaded(
     def loaded(*_: object) -> object:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("swarm_ui.cli.commands.outcome.load_in_process", loaded)
+    monkeypatch.setattr("swarm_ui.cli.outcome.load_in_process", loaded)
     done = shell("run phone contacts-add --out r --json")
     assert done.code == 130 and done.json["resume"] == "swarm-ui run --resume r"
 
@@ -260,10 +260,13 @@ def test_long_work_is_told_where_there_is_no_terminal(
         bar.update(1, "1 solved")
     with Output().progress.bar("training", 300) as bar:
         bar.update(100, "iteration 2/3: rollouts 1/8")
+    with Output().progress.bar("finetune", 1.0) as bar:
+        bar.update(0.001, "step 1", left=90.0)
     with Output(quiet=True).progress.bar("apps", 4) as bar:
         bar.update(1)
     told = capsys.readouterr()
-    first, second = told.err.splitlines()
+    first, second, third = told.err.splitlines()
+    assert third == "finetune: 0%, about 90 s left, step 1"
     assert first.startswith("apps: 1/4, ") and first.endswith(" s left, 1 solved")
     assert second.startswith("training: 33%, about ") and second.endswith("rollouts 1/8")
     assert told.out == ""

@@ -109,7 +109,7 @@ async def test_on_a_device_the_team_is_evaluated_and_not_trained(
     """With the phone in the place of the emulator."""
     pytest.importorskip("torch")
     from swarm_ui.environments.phone import PhoneEnvironment, vocabulary
-    from swarm_ui.experiment.demo import flows
+    from swarm_ui.experiment.demo import flows, places
     from swarm_ui.experiment.demo.demo_run import DemoRun
     from swarm_ui.experiment.progress import ProgressDisplay
     from swarm_ui.nodes.models.tiny_agent.local_model import LocalModel
@@ -121,7 +121,7 @@ async def test_on_a_device_the_team_is_evaluated_and_not_trained(
     asked = options.parse(
         ["--env", "androidworld", "--agent", str(tmp_path / "agent"), "--episodes-test", "2"]
     ).settings
-    monkeypatch.setattr(flows, "AndroidWorldEnvironment", PhoneEnvironment)
+    monkeypatch.setattr(places, "AndroidWorldEnvironment", PhoneEnvironment)
     run = RunDirectory.create(tmp_path / "run", config=settings.plain(asked))
     report = await flows.evaluate_only(DemoRun(asked, run, ProgressDisplay(), Results()))
     assert "AndroidWorld on an emulator" in report.read_text(encoding="utf-8")

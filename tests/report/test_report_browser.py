@@ -11,6 +11,7 @@ import pytest
 from report_samples import episode, png, report
 from report_tab import opened_report
 
+from swarm_ui.model import Dropped
 from swarm_ui.report import EpisodeSet, ReportData, page, write_report
 from swarm_ui.trace.jsonl import write_jsonl
 
@@ -85,6 +86,21 @@ async def test_click_on_a_message_shows_it_and_whom_it_heard(chromium: str, tmp_
         assert "credit" in card
         assert await tab.js("document.querySelectorAll('.talk.strong').length") > 0
         assert "click “Ada” [1]" in await tab.words(".scene .ballot")
+
+
+async def test_what_a_prompt_left_out_stands_on_its_card(chromium: str, tmp_path: Path) -> None:
+    whole = episode("Ada")
+    step = whole.steps[0]
+    calls = tuple(
+        msgspec.structs.replace(call, dropped=Dropped(history=2)) for call in step.trace.calls
+    )
+    cut = msgspec.structs.replace(step, trace=msgspec.structs.replace(step.trace, calls=calls))
+    data = ReportData(
+        title="t", summary="s", episodes=(msgspec.structs.replace(whole, steps=(cut,)),)
+    )
+    async with opened_report(chromium, written(tmp_path, data)) as tab:
+        words = await tab.words(".message.selected")
+        assert "its prompt leaves out 2 oldest past actions" in words
 
 
 async def test_the_critics_words_stand_beside_the_credit_of_their_round(

@@ -13,6 +13,7 @@ import pytest
 from report_samples import AGENTS, episode, png, report
 
 from swarm_ui.errors import ConfigError
+from swarm_ui.model import Dropped
 from swarm_ui.report import (
     Estimate,
     GraphDrawing,
@@ -185,6 +186,17 @@ def test_viewer_tells_who_was_heard_and_what_was_chosen() -> None:
     assert {tuple(m["heard"]) for m in messages} == {(0,)}, "all heard agent_1 in round 1"
     assert {m["action"] for m in messages if m["chosen"]} == {"click “Ada” [1]"}
     assert any(not m["chosen"] for m in messages)
+
+
+def test_viewer_tells_what_a_prompt_left_out() -> None:
+    whole = episode("Ada")
+    step = whole.steps[0]
+    call = msgspec.structs.replace(step.trace.calls[0], dropped=Dropped(history=2, elements=(1,)))
+    trace = msgspec.structs.replace(step.trace, calls=(call, *step.trace.calls[1:]))
+    cut = msgspec.structs.replace(step, trace=trace)
+    messages = shown(msgspec.structs.replace(whole, steps=(cut,)))["steps"][0]["messages"]
+    assert messages[0]["left_out"] == "2 oldest past actions; 1 element: “Ada” [1]"
+    assert all(message["left_out"] is None for message in messages[1:])
 
 
 def test_screenshots_are_kept_once_within_the_budget_and_must_be_png() -> None:

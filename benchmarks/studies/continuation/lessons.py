@@ -33,7 +33,7 @@ class Lessons:
             settings: of the team.
             steps: updates in an iteration.
         """
-        self._settings = dataclasses.replace(settings, shared_steps=steps)
+        self._settings, self._steps = settings, steps
         self._names = [f"agent_{k}" for k in range(settings.agents)]
         mix = dataclasses.replace(Mix(), questions=0.0)
         seed = derive(settings.seed, "lessons")
@@ -59,14 +59,14 @@ class Lessons:
         Args:
             make: a model to try the speed on; it is thrown away.
         """
-        probe = min(_PROBE_STEPS, self._settings.shared_steps)
+        probe = min(_PROBE_STEPS, self._steps)
         once = dataclasses.replace(
             team_config(self._settings, 1), iterations=1, shared_iterations=1, shared_steps=probe
         )
         each = self._update(make(), once, 0) / probe
-        iterations = max(1, round(cpu_seconds / each / self._settings.shared_steps))
+        iterations = max(1, round(cpu_seconds / each / self._steps))
         return dataclasses.replace(once, iterations=iterations, shared_iterations=iterations,
-                                   shared_steps=self._settings.shared_steps)  # fmt: skip
+                                   shared_steps=self._steps)  # fmt: skip
 
     def teach(
         self, model: LocalModel, config: TeamConfig, tell: Callable[[float, str], None]

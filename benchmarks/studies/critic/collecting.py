@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks.studies.critic.sizes import PHONE_TESTS, Sizes
@@ -20,6 +20,12 @@ from swarm_ui.environments.phone import (
     tasks,
 )
 from swarm_ui.environments.phone.invented import InventedPhone
+from swarm_ui.experiment.critics.judged_replies import (
+    continued,
+    judged_team,
+    keep,
+    temperatures,
+)
 from swarm_ui.experiment.environments.miniwob import (
     LINGER,
     PAGES,
@@ -29,20 +35,13 @@ from swarm_ui.experiment.environments.miniwob import (
 )
 from swarm_ui.experiment.environments.phone import TEST_DRAW
 from swarm_ui.experiment.progress import ProgressDisplay
-from swarm_ui.graph.graph import CollabGraph
 from swarm_ui.node import derive
 from swarm_ui.nodes.models.tiny_agent.local_model import BASE_AGENT, LocalModel
 from swarm_ui.optim.credit.learned.collect import CollectConfig, collect, judged_by_outcome
-from swarm_ui.optim.credit.learned.judged import JudgedEpisode, JudgedFile, JudgedHead, Purpose
+from swarm_ui.optim.credit.learned.judged import JudgedFile, JudgedHead, Purpose
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
-from swarm_ui.rollout.policy import GraphPolicy
 from swarm_ui.rollout.pool import Job
 from swarm_ui.trace.records import Episode
-
-TRAINING_TEMPERATURES = (0.0, 0.8, 1.2, 1.6)
-"""Of the four agents: the greedy one, and others that make more mistakes of their own."""
-TEST_TEMPERATURES = (0.0, 0.5, 0.6, 0.8)
-"""The paper's, with a greedy agent in place of the first."""
 
 
 class Collection:
@@ -92,77 +91,53 @@ class Collection:
             stray=sizes.stray if train else 0.0,
             adversaries=sizes.adversaries,
         )
-        file = self._open(name, purpose, drawn)
-        left = [job for job in drawn if job not in file.done]
-
-        async def play() -> None:
+        with continued(self.path(name), self._head(name, purpose, drawn), drawn) as (file, left):
+            if not left:
+                return
             model = LocalModel.load(self._agent)
             episodes = collect(
-                make, self._team(model, purpose), left, split=name, config=config,
+                make, judged_team(model, purpose), left, split=name, config=config,
                 adversary=ScriptedAdversary(), scorer=model,
             )  # fmt: skip
-            await self._keep(name, file, episodes, len(left))
-
-        self._run(play, file, left)
+            with self._display.bar(name, len(left)) as bar:
+                asyncio.run(keep(file, episodes, bar))
 
     def _web(self, name: str, purpose: Purpose, drawn: Sequence[Job]) -> None:
-        file = self._open(name, purpose, drawn)
-        left = [job for job in drawn if job not in file.done]
-
-        async def play() -> None:
-            model = LocalModel.load(self._agent)
-            model.set_linger(LINGER)
-            with self._display.bar(name, len(left)) as bar:
-                done = 0
-
-                def keep(task: str, episodes: Sequence[Episode]) -> None:
-                    nonlocal done
-                    for episode in episodes:
-                        found = judged_by_outcome(episode, name)
-                        if found is not None:
-                            file.add(found)
-                    done += len(episodes)
-                    bar.update(done)
-
-                async with MiniWobBrowser(pages=PAGES, binary=checked_browser()) as browser:
-                    await play_pages(browser, self._team(model, purpose), left, keep)
-
-        self._run(play, file, left)
-
-    def _run(self, play: Callable[[], object], file: JudgedFile, left: Sequence[Job]) -> None:
-        try:
+        with continued(self.path(name), self._head(name, purpose, drawn), drawn) as (file, left):
             if left:
-                asyncio.run(play())  # type: ignore[arg-type]
-        finally:
-            file.close()
+                asyncio.run(self._play_pages(name, purpose, left, file))
 
-    async def _keep(
-        self, name: str, file: JudgedFile, episodes: AsyncIterator[JudgedEpisode], count: int
+    async def _play_pages(
+        self, name: str, purpose: Purpose, left: Sequence[Job], file: JudgedFile
     ) -> None:
-        with self._display.bar(name, count) as bar:
+        model = LocalModel.load(self._agent)
+        model.set_linger(LINGER)
+        with self._display.bar(name, len(left)) as bar:
             done = 0
-            async for episode in episodes:
-                file.add(episode)
-                done += 1
+
+            def record(task: str, episodes: Sequence[Episode]) -> None:
+                nonlocal done
+                for episode in episodes:
+                    found = judged_by_outcome(episode, name)
+                    if found is not None:
+                        file.add(found)
+                done += len(episodes)
                 bar.update(done)
 
-    def _open(self, name: str, purpose: Purpose, drawn: Sequence[Job]) -> JudgedFile:
+            async with MiniWobBrowser(pages=PAGES, binary=checked_browser()) as browser:
+                await play_pages(browser, judged_team(model, purpose), left, record)
+
+    def _head(self, name: str, purpose: Purpose, drawn: Sequence[Job]) -> JudgedHead:
         sizes = self._sizes
         settings: dict[str, object] = {
             "source": name,
             "agent": sizes.agent or "base",
-            "temperatures": list(_temperatures(purpose)),
+            "temperatures": list(temperatures(purpose)),
             "episodes": len(drawn),
         }
         if purpose == "train":
             settings |= {"guide": sizes.guide, "stray": sizes.stray, "devices": sizes.devices}
-        return JudgedFile(self.path(name), JudgedHead(purpose=purpose, settings=settings))
-
-    def _team(self, model: LocalModel, purpose: Purpose) -> GraphPolicy:
-        graph = CollabGraph.collaborative(
-            4, 1, model=model, temperatures=_temperatures(purpose), views="shuffle"
-        )
-        return GraphPolicy(graph, name="base team")
+        return JudgedHead(purpose=purpose, settings=settings)
 
     def _invented(self) -> InventedPhone:
         return InventedPhone(devices=self._sizes.devices)
@@ -176,7 +151,3 @@ class Collection:
             for task in self._pages()
             for k in range(self._sizes.web_each)
         ]
-
-
-def _temperatures(purpose: Purpose) -> tuple[float, ...]:
-    return TRAINING_TEMPERATURES if purpose == "train" else TEST_TEMPERATURES

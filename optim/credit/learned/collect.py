@@ -2,7 +2,7 @@
 
 Where an environment can grade actions (:func:`collect`), a policy plays, and the proposals of all
 agents, the solver's action and those of an adversary are graded on the way. Elsewhere
-(:func:`judged_by_outcome`) executed actions of finished episodes get the outcome as their label.
+(:func:`collect_outcomes`) executed actions of finished episodes get the outcome as their label.
 """
 
 from __future__ import annotations
@@ -95,6 +95,31 @@ async def collect(
         )
         async for episode in stream:
             found = judge.finished(episode, split)
+            if found is not None:
+                yield found
+
+
+async def collect_outcomes(
+    make_environment: MakeEnvironment,
+    policy: Policy,
+    jobs: Sequence[Job],
+    *,
+    split: str,
+    concurrency: int = 8,
+) -> AsyncIterator[JudgedEpisode]:
+    """Play jobs where nobody can grade actions; see :func:`judged_by_outcome`.
+
+    Args:
+        make_environment: makes environments of any kind.
+        policy: the agents whose replies are judged, without guidance.
+        jobs: (task, seed) pairs of one split.
+        split: the name of the split, for the records.
+        concurrency: episodes at the same time.
+    """
+    size = max(1, min(concurrency, len(jobs)))
+    async with EnvironmentPool(make_environment, size) as pool:
+        async for episode in rollout_stream(pool, policy, jobs):
+            found = judged_by_outcome(episode, split)
             if found is not None:
                 yield found
 

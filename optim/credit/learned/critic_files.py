@@ -77,8 +77,8 @@ def read_card(folder: Path) -> CriticCard:
     path = folder / CARD
     if not path.is_file():
         raise ConfigError(
-            f"no critic in '{folder}': expected {CARD} beside an adapter, as the training of a "
-            "critic writes it (docs/credit.md)"
+            f"no critic in '{folder}': expected {CARD} beside an adapter, as swarm-ui critic "
+            "writes it"
         )
     try:
         card = msgspec.json.decode(path.read_bytes(), type=CriticCard)

@@ -193,7 +193,7 @@ class _Prepared:
         seen = config.epochs  # how often each sample is seen
         if config.max_steps > 0:
             seen = steps * config.batch_size * config.accumulate * processes / count
-        pair = "chosen" in data.rows[0]
+        weight = _PREFERENCE_WORK if "chosen" in data.rows[0] else 1.0
         return StageSize(
             stage=name,
             samples=count,
@@ -201,7 +201,8 @@ class _Prepared:
             tokens=data.tokens,
             longest=data.longest,
             steps=steps,
-            work=data.tokens * seen * (_PREFERENCE_WORK if pair else 1.0),
+            work=data.tokens * seen * weight,
+            weight=weight,
         )
 
 

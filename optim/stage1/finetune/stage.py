@@ -23,6 +23,7 @@ from swarm_ui.errors import LearningError
 from swarm_ui.optim.stage1.finetune.config import FinetuneConfig
 from swarm_ui.optim.stage1.finetune.encoding import Encoded
 from swarm_ui.optim.stage1.finetune.reply_scoring import score_replies_only
+from swarm_ui.optim.stage1.finetune.stage_progress import Step
 from swarm_ui.optim.stage1.finetune.timing import Timer
 from swarm_ui.optim.stage1.finetune.weights import computes_bfloat16, load_network, load_weights
 from swarm_ui.storage.run_directory import write_atomic
@@ -33,8 +34,7 @@ _CHECKPOINTING = (
     else "gradient_checkpointing"
 )
 
-OnStep = Callable[[int, int, float, float], None]
-"""``(finished steps, all steps, loss, share of the stage that is done)``."""
+OnStep = Callable[[Step], None]
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -253,12 +253,28 @@ class _Tell(TrainerCallback):
 
     def __init__(self, timer: Timer, on_step: OnStep) -> None:
         self._timer, self._on_step = timer, on_step
+        self._first, self._began = 0, 0.0
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        self._first, self._began = state.global_step, self._timer.seconds
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
         loss = (logs or {}).get("loss")
-        if loss is not None:
-            done = self._timer.share(state.global_step, state.max_steps)
-            self._on_step(state.global_step, state.max_steps, float(loss), done)
+        if loss is None:
+            return
+        seconds = self._timer.seconds
+        self._on_step(
+            Step(
+                step=state.global_step,
+                steps=state.max_steps,
+                loss=float(loss),
+                share=self._timer.share(state.global_step, state.max_steps),
+                seconds=seconds,
+                first=self._first,
+                tokens=float(logs["num_tokens"]),  # trl counts those of this process
+                trained=seconds - self._began,
+            )
+        )
 
 
 class _Finite(TrainerCallback):

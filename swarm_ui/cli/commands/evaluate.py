@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from swarm_ui.cli import flags
-from swarm_ui.cli.commands.outcome import perform
+from swarm_ui.cli.outcome import perform
 from swarm_ui.experiment.comparing import outcomes_of
 
 

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-import typer
 
 from swarm_ui.cli import exits, flags
-from swarm_ui.cli.commands.outcome import Stopped
+from swarm_ui.cli.outcome import Stopped
 from swarm_ui.cli.output import Output, table
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import checked
@@ -21,14 +20,11 @@ if TYPE_CHECKING:
 _MODEL = "smollm2 or another pulled model, a folder, or org/name on the Hugging Face Hub"
 
 
-def _needed(name: str, type: object, value: str, help: str) -> flags.Option:
-    return flags.Option(name, type, typer.Argument(metavar=value, help=help), default=...)
-
-
 @flags.command(
-    _needed("model", str, "MODEL", _MODEL),
-    _needed("corpus", list[Path], "CORPUS...", "folder of a corpus, or several of the same format"),
-    _needed("out", Path, "OUT", "folder to write; an interrupted fine-tuning in it goes on"),
+    flags.needed("model", str, "MODEL", _MODEL),
+    flags.needed("corpus", list[Path], "CORPUS...",
+                 "folder of a corpus, or several of the same format"),
+    flags.needed("out", Path, "OUT", "folder to write; an interrupted fine-tuning in it goes on"),
     flags.option("method", str, "NAME", "lora or full", setting="finetune.method", panel="",
                  complete=flags.one_of("lora", "full")),
     flags.option("layers", str, "N-N", "layers that get an adapter, such as 8-29 (default: all)",

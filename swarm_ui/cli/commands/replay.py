@@ -17,6 +17,7 @@ from swarm_ui.experiment.replaying import (
     Replayed,
     messages,
     parse_change,
+    prompts_cut,
     replay_decision,
 )
 
@@ -78,7 +79,7 @@ def replay(arguments: flags.Arguments) -> int:
         output.say(f"wrote {out}")
     before, after = (t.action and str(t.action) for t in (done.before, done.after))
     return output.done(same=same, asked=done.requests, before=before, after=after,
-                       messages=messages(done))  # fmt: skip
+                       messages=messages(done), left_out=prompts_cut(done))  # fmt: skip
 
 
 def _table(done: Replayed) -> Table:
@@ -92,6 +93,12 @@ def _table(done: Replayed) -> Table:
     for row in messages(done):
         style = "bold" if row["before"] != row["after"] else ""
         made.add_row(row["id"], row["before"], row["after"], style=style)
+    cut = prompts_cut(done)
+    if cut:
+        made.add_section()
+    for row in cut:
+        texts = (row[side] or "nothing" for side in ("before", "after"))
+        made.add_row(f"{row['id']}, left out of its prompt", *texts)
     made.add_section()
     made.add_row("decision", *(str(t.action or "none") for t in (done.before, done.after)))
     return made

@@ -10,8 +10,8 @@ import msgspec
 import typer
 
 from swarm_ui.cli import flags, screen_samples
-from swarm_ui.cli.commands.outcome import Stopped
-from swarm_ui.cli.output import Output, facts_table, table
+from swarm_ui.cli.outcome import Stopped
+from swarm_ui.cli.output import Output, facts_table, rough_time, table
 from swarm_ui.errors import BudgetExceeded, ConfigError
 from swarm_ui.experiment.config import EnvironmentSection, checked
 from swarm_ui.experiment.environments import ENVIRONMENTS
@@ -163,13 +163,9 @@ def _show_plan(work: Synthesis, output: Output) -> int:
         "tokens of samples": str(size.tokens) if size.tokens else "not known",
         "calls to models": str(size.calls),
         "their tokens": f"{size.prompt_tokens} in prompts, {size.completion_tokens} in replies",
-        "time": f"{_time(size.seconds)} without models"
-        + (f", {_time(waiting)} for calls of 2 s each" if size.calls else ""),
+        "time": f"{rough_time(size.seconds)} without models"
+        + (f", {rough_time(waiting)} for calls of 2 s each" if size.calls else ""),
         "estimated from": basis,
     }
     output.show(facts_table("would be made, nothing is written", facts.items()))
     return output.done(dry_run=True, model_seconds=waiting, **msgspec.to_builtins(size))
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

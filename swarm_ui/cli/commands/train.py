@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from swarm_ui.cli import flags
-from swarm_ui.cli.commands.outcome import load_model, stoppable
+from swarm_ui.cli.outcome import load_model, stoppable
 from swarm_ui.cli.output import Output, facts_table, table
 from swarm_ui.experiment import runs
 from swarm_ui.experiment.models import describe_model, learned_adapters

@@ -49,7 +49,8 @@ def write_demo_report(
     speed = _speed_line(results)
     tested = {arm.label: arm.edges for arm in results.arms if arm.edges}
     data = ReportData(
-        title="A team of agents " + ("at work" if settings.given_model else "learns"),
+        title="A team of agents "
+        + ("at work" if settings.given_model and not settings.trains_model else "learns"),
         summary=" ".join([*_findings(results), speed]).strip(),
         labels=results.labels,
         tables=_report_tables(results),

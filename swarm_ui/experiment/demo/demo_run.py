@@ -15,15 +15,22 @@ from swarm_ui.budget import Budget
 from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment
 from swarm_ui.environments.miniwob import MiniWobBrowser
 from swarm_ui.errors import ConfigError, MissingExtra
+from swarm_ui.experiment.config import Config, ModelSection, TeamSection
 from swarm_ui.experiment.demo.demo_report import write_demo_report
 from swarm_ui.experiment.demo.options import Request
 from swarm_ui.experiment.environments import miniwob, phone
 from swarm_ui.experiment.environments.androidworld import device_jobs
 from swarm_ui.experiment.evaluation import Evaluator, Trial
-from swarm_ui.experiment.models import silence_transformers
+from swarm_ui.experiment.models import (
+    adapter_names,
+    kind_of,
+    model_findings,
+    silence_transformers,
+)
 from swarm_ui.experiment.progress import ProgressDisplay, counting
 from swarm_ui.experiment.results import Cost, Results
 from swarm_ui.experiment.settings import Settings, plain, restored
+from swarm_ui.experiment.teams import agent_names
 from swarm_ui.nodes.models.openai.model import OpenAIModel
 from swarm_ui.nodes.models.openai.settings import ChatOptions
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED, is_hub_name, model_folder
@@ -92,6 +99,9 @@ class DemoRun:
         from swarm_ui.experiment.training.stage2 import rollout_cost, train_team
 
         settings, run = self.settings, self.directory
+        if settings.iterations:
+            for name, fact in self.training_facts(environment.concurrency).items():
+                self.display.say(f"{name}: {fact}")
         label = f"stage 2 ({settings.method}, {settings.edges} edges)"
         with self.display.bar(label, settings.iterations) as bar:
             trained = await train_team(settings, run, model, environment, bar)
@@ -99,6 +109,17 @@ class DemoRun:
         self.results.training_cpu_seconds = sum(m.cpu_seconds for m in trained.history)
         run.set_status({"stage": "trained"})
         return trained
+
+    def training_facts(self, concurrency: int) -> dict[str, str]:
+        """The update and its memory, as ``swarm-ui train --dry-run`` says them."""
+        from swarm_ui.experiment.training.plan import training_facts
+        from swarm_ui.experiment.training.stage2 import team_config
+
+        section = ModelSection(name=str(self.agent))
+        if self.settings.given_model:
+            section = model_section(self.settings)
+        config = Config(model=section, team=TeamSection(agents=self.settings.agents))
+        return training_facts(config, team_config(self.settings, concurrency))
 
     async def play_on_pages(self, model: Any, trials: Sequence[Trial], binary: Path) -> None:
         """Play the remaining episodes of some trials on real pages, in this process."""
@@ -211,7 +232,8 @@ def check_learning(settings: Settings) -> None:
 
 
 def check_own_model(settings: Settings) -> None:
-    """Raise ``ConfigError`` if ``--model`` names no language model that can run here."""
+    """Raise ``ConfigError`` if ``--model`` names no language model that can run here, or its
+    adapters do not fit."""
     name = settings.model or ""
     here = name in PRETRAINED or is_hub_name(name) or (Path(name) / "config.json").is_file()
     if not here or (Path(name) / "words.json").is_file():
@@ -221,6 +243,34 @@ def check_own_model(settings: Settings) -> None:
         )
     _check_extra()
     model_folder(name)
+    section, learned = model_section(settings), agent_names(settings.agents)
+    if kind_of(section) != "local":
+        raise ConfigError(
+            f"--model: OPENAI_BASE_URL says where '{name}' is served; give --base-url too, or "
+            "unset it"
+        )
+    for _, mistake in model_findings(
+        section, settings.agents, learned if settings.trains_model else ()
+    ):
+        raise ConfigError(mistake)
+
+
+def model_section(settings: Settings) -> ModelSection:
+    """The language model of a run, as the commands name it."""
+    return ModelSection(
+        name=settings.model or "",
+        adapters=settings.adapters,
+        prompt_format=settings.prompt_format,
+    )
+
+
+def start_adapters(settings: Settings) -> tuple[str | None, ...]:
+    """The adapter of each agent before any training; empty: none has one."""
+    if not settings.adapters:
+        return ()
+    if settings.trains_model:
+        return tuple(agent_names(settings.agents))
+    return tuple(adapter_names(model_section(settings), settings.agents))
 
 
 def _check_extra() -> None:

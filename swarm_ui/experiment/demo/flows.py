@@ -4,30 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from swarm_ui.credit import CreditAssigner
-from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment
 from swarm_ui.environments.miniwob import REFERENCE_TASKS, MiniWobBrowser, MiniWobEnvironment
 from swarm_ui.environments.phone import PhoneEnvironment
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.demo.demo_report import CURVE_SPLIT
-from swarm_ui.experiment.demo.demo_run import DemoRun, served_model
+from swarm_ui.experiment.demo.demo_run import (
+    DemoRun,
+    model_section,
+    served_model,
+    start_adapters,
+)
+from swarm_ui.experiment.demo.places import open_place
 from swarm_ui.experiment.environments import miniwob, phone
-from swarm_ui.experiment.environments.androidworld import device_jobs
 from swarm_ui.experiment.evaluation import Trial
-from swarm_ui.experiment.models import silence_transformers
+from swarm_ui.experiment.models import load_in_process
 from swarm_ui.experiment.settings import Settings
-from swarm_ui.experiment.teams import Arm, base_arms, endpoint_arms, trained_arms
+from swarm_ui.experiment.teams import (
+    Arm,
+    agent_names,
+    base_arms,
+    endpoint_arms,
+    trained_arms,
+    trained_model_arms,
+)
 from swarm_ui.experiment.workers import WorkerPool
 from swarm_ui.node import derive
 from swarm_ui.nodes.models.openai.model import OpenAIModel
-from swarm_ui.optim.credit.assigners.llm_critic import LLMCritic
 from swarm_ui.optim.rollout_supervisor import RolloutSupervisor
-from swarm_ui.rollout.pool import Job, MakeEnvironment
 
 if TYPE_CHECKING:
     from swarm_ui.experiment.training.stage2 import TrainedTeam
@@ -39,7 +47,6 @@ _LEARNED_ON_PAGES = frozenset({*_EVERYWHERE, "trained-team"})
 _ON_DEVICES = frozenset({"base-greedy", "base-vote"})
 _QUICK_TASKS = 6
 _TRAINING_PAGES = 16
-_EPISODES_AT_ONCE = 8
 
 
 async def learn_on_phone(run: DemoRun) -> Path:
@@ -100,9 +107,9 @@ async def learn_on_pages(run: DemoRun) -> Path:
 async def evaluate_only(run: DemoRun) -> Path:
     """Compare one agent with the team, without training: a served model, or a real device."""
     settings = run.settings
-    async with _acting_model(run) as (model, judge), _place(settings, judge) as place:
+    async with _acting_model(run) as (model, judge), open_place(settings, judge) as place:
         run.describe([place.label], {place.split: place.title})
-        arms = endpoint_arms(settings)
+        arms = endpoint_arms(settings, start_adapters(settings))
         if not settings.given_model:
             arms = [arm for arm in base_arms(settings) if arm.name in _ON_DEVICES]
         trials = [Trial(place.split, arm, place.jobs) for arm in arms]
@@ -117,6 +124,38 @@ async def evaluate_only(run: DemoRun) -> Path:
                 intervention=intervention,
             )
     return run.finish()
+
+
+async def learn_with_model(run: DemoRun) -> Path:
+    """Train a team of a language model in this process, and test it before and after.
+
+    The critic is that of the environment: scripted on the phone, the outcome on pages.
+    """
+    from swarm_ui.experiment.training.stage2 import TrainingEnvironment
+
+    settings = run.settings
+    model = load_in_process(model_section(settings), agent_names(settings.agents))
+    async with open_place(settings, None) as place:
+        run.describe([place.label], {place.split: place.title})
+
+        async def play(arms: Sequence[Arm]) -> None:
+            trials = [Trial(place.split, arm, place.jobs) for arm in arms]
+            for trial in run.evaluator.left(trials):
+                policy = trial.arm.policy(model)
+                await run.evaluator.play(
+                    trial, policy, place.make_environment, concurrency=place.concurrency
+                )
+
+        # Adapters that it starts with are changed by the training, so this comes first.
+        one, team = endpoint_arms(settings, start_adapters(settings))
+        await play([one, dataclasses.replace(team, name="base-team", label=f"base, {team.label}")])
+        assert place.sample_jobs is not None  # checked by Settings.trains_model
+        environment = TrainingEnvironment(
+            place.make_environment, place.sample_jobs, place.critic, place.concurrency
+        )
+        trained = await run.train(model, environment)
+        await play(trained_model_arms(settings, trained.edges, trained.edges_label))
+    return run.finish([place.split])
 
 
 async def _alongside(
@@ -185,48 +224,6 @@ def _web_tasks(settings: Settings) -> tuple[str, ...]:
     return REFERENCE_TASKS[:_QUICK_TASKS] if settings.quick else REFERENCE_TASKS
 
 
-class _Place(NamedTuple):
-    """Where a model is evaluated."""
-
-    split: str
-    title: str
-    label: str
-    make_environment: MakeEnvironment
-    jobs: tuple[Job, ...]
-    concurrency: int
-    critic: CreditAssigner | None
-
-
-@asynccontextmanager
-async def _place(settings: Settings, judge: OpenAIModel | None) -> AsyncIterator[_Place]:
-    """The opened environment of the run."""
-    critic: CreditAssigner | None = None if judge is None else LLMCritic(judge)
-    source = "none" if critic is None else critic.name
-    if settings.env == "phone":
-        critic = critic or phone.scripted_critic(settings)
-        jobs = tuple(phone.test_jobs(settings)["parameters"])
-        yield _Place("parameters", phone.SPLITS["parameters"], phone.label(critic.name),
-                     PhoneEnvironment, jobs, _EPISODES_AT_ONCE, critic)  # fmt: skip
-    elif settings.env == "miniwob":
-        tasks, count = settings.tasks or REFERENCE_TASKS, settings.episodes_test
-        jobs = tuple(miniwob.test_jobs(tasks, count if settings.tasks else 1))
-        async with MiniWobBrowser(pages=1, binary=miniwob.checked_browser()) as browser:
-            yield _Place(
-                miniwob.SPLIT,
-                f"{miniwob.TITLE}, {len(tasks)} tasks",
-                f"Real web pages; credit: {source}",
-                lambda: MiniWobEnvironment(open_page=browser.open_page),
-                jobs if settings.tasks else jobs[:count],
-                _EPISODES_AT_ONCE,
-                critic,
-            )
-    else:
-        jobs = tuple(device_jobs(settings, AndroidWorldEnvironment().tasks))
-        label = f"AndroidWorld on an emulator; credit: {source}"
-        yield _Place("device", "AndroidWorld (emulator)", label, AndroidWorldEnvironment, jobs, 1,
-                     critic)  # fmt: skip
-
-
 @asynccontextmanager
 async def _acting_model(run: DemoRun) -> AsyncIterator[tuple[Any, OpenAIModel | None]]:
     """The model that acts, and the model that assigns credit, if one is named."""
@@ -240,13 +237,9 @@ async def _acting_model(run: DemoRun) -> AsyncIterator[tuple[Any, OpenAIModel | 
     if not settings.over_endpoint:
         run.display.say(
             f"'{settings.model}' runs in this process: it is evaluated, its weights are not "
-            "trained. One agent against the team."
+            "trained (--iterations N trains them). One agent against the team."
         )
-        from swarm_ui.nodes.models.transformers.causal_model import CausalModel
-
-        silence_transformers()
-        own = CausalModel.named(settings.model or "", prompt_format=settings.prompt_format)
-        yield own, None
+        yield load_in_process(model_section(settings)), None
         return
     run.display.say(
         f"'{settings.model}' is served by an endpoint: it is evaluated, its weights are not "

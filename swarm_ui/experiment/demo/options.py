@@ -29,7 +29,8 @@ examples:
   python demos/androidworld_swarm.py --quick
   python demos/androidworld_swarm.py --method dpo --edges learned --seed 3 --out runs/learned
   python demos/androidworld_swarm.py --resume runs/learned
-  python demos/androidworld_swarm.py --base-url http://localhost:8000/v1 --model NAME"""
+  python demos/androidworld_swarm.py --base-url http://localhost:8000/v1 --model NAME
+  python demos/androidworld_swarm.py --model smollm2 --adapters FOLDER --iterations 1"""
 
 
 class Request(NamedTuple):
@@ -71,6 +72,8 @@ def parse(arguments: Sequence[str] | None = None) -> Request:
         env=given.get("env", "phone"),
         endpoint="base_url" in given or "model" in given,
     )
+    if "base_url" in given and given.get("iterations"):
+        raise ConfigError("--iterations: a served model is evaluated, not trained; leave it out")
     if "iterations" in given:
         given["shared_iterations"] = -(-3 * given["iterations"] // 5)
     if "tasks" in given:
@@ -129,22 +132,24 @@ def _options(full: Settings) -> dict[str, dict[str, tuple[str, dict[str, Any]]]]
             "density": (f"probability of an edge (default: {full.density})", _FLOAT),
             "edges": ("redrawn each iteration (default), fixed, or learned", {"choices": EDGES}),
             "method": ("chosen actions only (default), or preferences", {"choices": METHODS}),
-            "iterations": (f"iterations of stage 2 (default: {full.iterations}; 0: no training)",
-                           _INT),
+            "iterations": (f"iterations of stage 2 (default: {full.iterations}, with --model 0; 0: "
+                           "no training)", _INT),
             "episodes": (f"rollouts in each iteration (default: {full.episodes})", _INT),
             "rehearsal": ("share of each update that repeats stage-1 lessons, against forgetting "
                           f"(default: {full.rehearsal})", _SHARE),
             "critic-noise": ("share of the scripted critic's verdicts that are inverted "
                              f"(default: {full.critic_noise})", _SHARE),
         },
-        "a language model instead (evaluated, not trained)": {
+        "a language model instead (trained if --iterations is given, and it runs here)": {
             "base-url": ("OpenAI-compatible, up to /v1; the key comes from OPENAI_API_KEY",
                          {"metavar": "URL"}),
             "model": ("the model that acts: served by --base-url, or in this process: smollm2, a "
                       "folder, or org/name on the Hugging Face Hub", _NAME),
+            "adapters": ("what it starts with: one adapter for all agents, or RUN/adapters",
+                         {"metavar": "FOLDER"}),
             "prompt-format": ("format of its prompts and replies (default: its own, or else json)",
                               {"choices": tuple(FORMATS)}),
-            "critic-model": ("the model that assigns credit", _NAME),
+            "critic-model": ("the served model that assigns credit", _NAME),
             "max-calls": ("maximum number of requests", _COUNT),
         },
     }  # fmt: skip

@@ -64,6 +64,14 @@ def _training_jobs(
     return draw_jobs(tuple(names), count, rng.getrandbits(32), seeds=TRAIN_SEEDS)
 
 
+def _validation_jobs(
+    section: EnvironmentSection, names: Sequence[str], count: int, rng: random.Random
+) -> list[Job]:
+    from swarm_ui.environments.phone import VALIDATION_SEEDS, draw_jobs
+
+    return draw_jobs(tuple(names), count, rng.getrandbits(32), seeds=VALIDATION_SEEDS)
+
+
 def _critic(seed: int) -> CreditAssigner:
     from swarm_ui.environments.phone.invented import InventedPhone
     from swarm_ui.optim.credit.assigners.critic import ScriptedCritic
@@ -90,6 +98,7 @@ SPEC = EnvironmentSpec(
     findings=_findings,
     test_jobs=_test_jobs,
     training_jobs=_training_jobs,
+    validation_jobs=_validation_jobs,
     held_out=_held_out,
     critic=_critic,
 )

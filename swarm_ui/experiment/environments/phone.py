@@ -72,11 +72,26 @@ def _test_jobs(section: EnvironmentSection) -> list[Job]:
 def _training_jobs(
     section: EnvironmentSection, names: Sequence[str], count: int, rng: random.Random
 ) -> list[Job]:
-    from swarm_ui.environments.phone import TRAIN_SEEDS, draw_jobs, tasks
+    from swarm_ui.environments.phone import TRAIN_SEEDS
+
+    return _drawn(section, count, rng, TRAIN_SEEDS)
+
+
+def _validation_jobs(
+    section: EnvironmentSection, names: Sequence[str], count: int, rng: random.Random
+) -> list[Job]:
+    from swarm_ui.environments.phone import VALIDATION_SEEDS
+
+    return _drawn(section, count, rng, VALIDATION_SEEDS)
+
+
+def _drawn(section: EnvironmentSection, count: int, rng: random.Random, seeds: range) -> list[Job]:
+    """Episodes of the chosen tasks, or else of the suite's training templates."""
+    from swarm_ui.environments.phone import draw_jobs, tasks
 
     split = "train" if section.suite == "core" else "extended_train"
     chosen = section.tasks or tasks(cast(Any, split))
-    return draw_jobs(tuple(chosen), count, rng.getrandbits(32), seeds=TRAIN_SEEDS)
+    return draw_jobs(tuple(chosen), count, rng.getrandbits(32), seeds=seeds)
 
 
 def held_out() -> HeldOut:
@@ -106,6 +121,7 @@ SPEC = EnvironmentSpec(
     findings=_findings,
     test_jobs=_test_jobs,
     training_jobs=_training_jobs,
+    validation_jobs=_validation_jobs,
     held_out=held_out,
     critic=_critic,
 )

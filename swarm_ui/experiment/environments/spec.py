@@ -65,6 +65,13 @@ def random_training_jobs(
     return [(rng.choice(tasks), rng.choice(TRAIN_SEEDS)) for _ in range(count)]
 
 
+def random_validation_jobs(
+    section: EnvironmentSection, tasks: Sequence[str], count: int, rng: random.Random
+) -> list[Job]:
+    """Random tasks with random validation seeds."""
+    return [(rng.choice(tasks), rng.choice(VALIDATION_SEEDS)) for _ in range(count)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentSpec:
     """An environment by its name on the command line."""
@@ -89,6 +96,8 @@ class EnvironmentSpec:
     test_jobs: Callable[[EnvironmentSection], list[Job]] | None = None
     """Chooses the test episodes; ``None``: each task in turn, with random test seeds."""
     training_jobs: TrainingJobs = random_training_jobs
+    validation_jobs: TrainingJobs = random_validation_jobs
+    """Training tasks with seeds of validation."""
     held_out: Callable[[], HeldOut] | None = None
     """Tasks and seeds that training must not use; ``None``: the validation and test seeds."""
     critic: Callable[[int], CreditAssigner] | None = None
@@ -113,6 +122,22 @@ class EnvironmentSpec:
         for task in section.tasks:
             if mistake := self.unknown_task(task):
                 yield ("environment", "tasks"), mistake
+
+    def for_training(self, section: EnvironmentSection) -> EnvironmentSection:
+        """The section with the split for training.
+
+        Raises:
+            ConfigError: the environment has only tests, or the section names another split.
+        """
+        if self.trains_on is None:
+            raise ConfigError(f"'{self.name}' has only tests: nothing may be learned from it")
+        if not self.trains_on:
+            return section
+        if section.split not in ("", self.trains_on):
+            raise ConfigError(
+                f"split '{section.split}': only '{self.trains_on}' of '{self.name}' is for training"
+            )
+        return replace(section, split=self.trains_on)
 
     def held_out_rule(self) -> HeldOut:
         """What training must not use."""

@@ -43,17 +43,15 @@ def finetune_model(
         corpus: folders with the same prompt format.
         out: folder to write.
         config: settings.
-        bar: shows the share that is done, of what was left at the start.
+        bar: shows the share that is done, also before an interruption, and the time that is left.
     """
     from swarm_ui.optim.stage1 import finetune
 
     _quiet()
-    first: list[float] = []
 
     def report(now: Progress) -> None:
-        first.append(now.done)
-        done = (now.done - first[0]) / max(1e-9, 1 - first[0])
-        bar.update(done, f"{now.stage}, step {now.step} of {now.steps}, loss {now.loss:.3f}")
+        note = f"{now.stage}, step {now.step} of {now.steps}, loss {now.loss:.3f}"
+        bar.update(now.done, note, left=now.left)
 
     folder = model_folder(name)
     shown = folder.name if os.path.isdir(name) else name  # no paths of this machine in the file

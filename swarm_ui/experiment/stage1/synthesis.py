@@ -135,15 +135,7 @@ def _checked(place: EnvironmentSection) -> tuple[EnvironmentSpec, EnvironmentSec
             mistake += f"; or a source of demonstrations: {', '.join(SOURCES)}"
         raise ConfigError(mistake)
     found = spec or spec_of(place.name)
-    if found.trains_on is None:
-        raise ConfigError(f"'{place.name}' has only tests: nothing may be learned from it")
-    if found.trains_on:
-        if place.split not in ("", found.trains_on):
-            raise ConfigError(
-                f"split '{place.split}': only '{found.trains_on}' of '{place.name}' is for training"
-            )
-        place = msgspec.structs.replace(place, split=found.trains_on)
-    return found, place
+    return found, found.for_training(place)
 
 
 async def _rule_of_recordings(environment: OpenEnvironment, jobs: list[Job]) -> HeldOut:

@@ -64,7 +64,7 @@ def critic_findings(config: Config) -> Iterator[Finding]:
             yield at, "a learned critic needs --critic-model FOLDER, the folder of its adapter"
         elif not (Path(section.model) / "adapter_config.json").is_file():
             yield ("critic", "model"), (f"no learned critic in '{section.model}': expected the "
-                                        "folder that the training of a critic wrote")  # fmt: skip
+                                        "folder OUT/final that swarm-ui critic wrote")  # fmt: skip
         if section.adversary == "llm":
             yield ("critic", "adversary"), ("the model of a learned critic writes no actions; "
                                             "expected scripted or none")  # fmt: skip

@@ -144,7 +144,7 @@ async def train_team(
         environment,
         team_config(settings, environment.concurrency),
         bar,
-        keep_adapters=True,
+        keep_adapters=not settings.given_model,  # a language model has no learning curve
     )
     edges, label = _tested_graph(settings, result, own)
     played = [[list(graph.edges) for graph in metrics.graphs] for metrics in result.history]

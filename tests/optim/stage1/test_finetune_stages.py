@@ -23,7 +23,7 @@ from swarm_ui.optim.stage1.finetune import stage as stage_module
 from swarm_ui.optim.stage1.finetune.encoding import Encoded, encode, load_tokenizer
 from swarm_ui.optim.stage1.finetune.finetune import estimate
 from swarm_ui.optim.stage1.finetune.stage import Stage, processes
-from swarm_ui.optim.stage1.finetune.stage_progress import Progress, StageSize, Watch
+from swarm_ui.optim.stage1.finetune.stage_progress import Progress, StageSize, Step, Watch
 from swarm_ui.optim.stage1.finetune.timing import Timer
 from swarm_ui.optim.stage1.finetune.weights import load_network
 
@@ -166,38 +166,89 @@ def test_the_rate_falls_with_the_steps_or_with_the_time(tmp_path: Path) -> None:
     assert timer.rate(100, 100) == 0.0
 
 
-def test_a_stage_ends_when_its_time_is_over(
-    model: Path, questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A clock that goes on by ten seconds a step: six steps in a minute."""
-    monkeypatch.setattr(Timer, "seconds", property(lambda timer: timer._ticks()), raising=True)
-    monkeypatch.setattr(Timer, "_ticks", _ticks, raising=False)
+@pytest.fixture
+def ten_seconds_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = Timer.on_step_begin
+
+    def tick(timer: Any, *arguments: Any, **named: Any) -> None:
+        timer.ticks = getattr(timer, "ticks", 0) + 1
+        begin(timer, *arguments, **named)
+
+    monkeypatch.setattr(Timer, "on_step_begin", tick)
+    clock = property(lambda timer: 10.0 * getattr(timer, "ticks", 0))
+    monkeypatch.setattr(Timer, "seconds", clock)
+
+
+@pytest.mark.usefixtures("ten_seconds_a_step")
+def test_a_stage_ends_when_its_time_is_over(model: Path, questions: Path, tmp_path: Path) -> None:
+    seen: list[Progress] = []
     config = replace(LORA, max_steps=50, minutes=1.0)
-    (result,) = finetune(model, questions, tmp_path / "out", config=config)
+    (result,) = finetune(model, questions, tmp_path / "out", config=config, report=seen.append)
     assert result.ran_out and result.steps == 6
     lines = (tmp_path / "out" / "1-questions" / "metrics.jsonl").read_text().splitlines()
     rates = [json.loads(line)["learning_rate"] for line in lines if "learning_rate" in line]
     assert rates[-1] < 0.2 * max(rates)
+    assert [now.left for now in seen] == [50.0, 40.0, 30.0, 20.0, 10.0, 0.0]
 
 
-def _ticks(timer: Any) -> float:
-    timer.count = getattr(timer, "count", 0) + 1
-    return 10.0 * timer.count
+def stage_size(name: str, work: float, weight: float = 1.0) -> StageSize:
+    return StageSize(stage=name, samples=1, skipped=0, tokens=1, longest=1, steps=1, work=work,
+                     weight=weight)  # fmt: skip
+
+
+def step(at: int, steps: int, *, seconds: float = 1.0, tokens: float = 1.0, first: int = 0) -> Step:
+    return Step(at, steps, 0.5, at / steps, seconds, first, tokens, seconds)
 
 
 def test_time_is_divided_by_the_work_that_is_left() -> None:
-    sizes = [
-        StageSize(stage=name, samples=1, skipped=0, tokens=1, longest=1, steps=1, work=work)
-        for name, work in (("a", 1.0), ("b", 2.0), ("c", 1.0))
-    ]
     seen: list[Progress] = []
-    watch = Watch(sizes, 8.0, seen.append)
+    watch = Watch([stage_size("a", 1.0), stage_size("b", 2.0), stage_size("c", 1.0)], 8.0,
+                  seen.append)  # fmt: skip
     assert watch.begin("a") == 120.0
-    watch.on_step(1, 2, 0.5, 0.5)
+    watch.on_step(step(1, 2))
     watch.end(30.0)
     assert watch.begin("b") == 300.0
-    watch.on_step(1, 4, 0.5, 0.25)
+    watch.on_step(step(1, 4))
     assert [now.done for now in seen] == [0.125, 0.375]
+
+
+def test_the_time_that_is_left_follows_from_tokens_and_never_exceeds_the_limit() -> None:
+    """Ten steps of falling length, 100 tokens a second; then a stage that costs twice as much."""
+    sizes = [stage_size("a", 5_500.0), stage_size("b", 4_500.0, weight=2.0)]
+    whole = 100.0
+    for minutes in (None, 10.0, 0.5):
+        seen: list[Progress] = []
+        watch = Watch(sizes, minutes, seen.append)
+        watch.begin("a")
+        tokens = 0.0
+        for k in range(1, 11):
+            tokens += 1_100.0 - 100.0 * k
+            watch.on_step(step(k, 10, seconds=tokens / 100, tokens=tokens))
+        watch.end(55.0)
+        watch.begin("b")
+        watch.on_step(step(1, 2, seconds=22.5, tokens=1_125.0))
+        limit = whole if minutes is None else min(whole, 60 * minutes)
+        truth = [max(0.0, limit - s) for s in (10, 19, 27, 34, 40, 45, 49, 52, 54, 55, 77.5)]
+        assert [now.left for now in seen] == pytest.approx(truth)
+
+
+def test_a_stage_that_goes_on_counts_only_what_this_process_did() -> None:
+    seen: list[Progress] = []
+    watch = Watch([stage_size("a", 1_000.0)], None, seen.append)
+    watch.begin("a")
+    watch.on_step(Step(6, 10, 0.5, 0.6, 500.0, 5, 100.0, 2.0))
+    assert seen[0].left == pytest.approx(400.0 * 2.0 / 100.0)
+
+
+@pytest.mark.usefixtures("ten_seconds_a_step")
+def test_the_first_estimate_of_a_training_is_close(
+    model: Path, questions: Path, tmp_path: Path
+) -> None:
+    seen: list[Progress] = []
+    config = replace(LORA, max_steps=12)
+    finetune(model, questions, tmp_path / "out", config=config, report=seen.append)
+    assert len(seen) == 12 and seen[-1].left == 0.0
+    assert all(60.0 - 10 * k < now.left < 240.0 - 20 * k for k, now in enumerate(seen[:6]))
 
 
 def test_an_estimate_counts_and_measures(model: Path, corpus: Path, tmp_path: Path) -> None:

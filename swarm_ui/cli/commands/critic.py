@@ -1,0 +1,154 @@
+"""``swarm-ui critic``: trains a critic that has not seen the solution."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from swarm_ui.cli import flags
+from swarm_ui.cli.outcome import Stopped
+from swarm_ui.cli.output import Output, facts_table, rough_time, table
+from swarm_ui.errors import BudgetExceeded
+from swarm_ui.experiment.config import ModelSection, checked
+from swarm_ui.experiment.environments import ENVIRONMENTS
+
+if TYPE_CHECKING:
+    from swarm_ui.experiment.critics.critic_estimate import CriticSize
+    from swarm_ui.experiment.critics.critic_run import CriticResult, CriticRun
+    from swarm_ui.stats import Interval
+
+_MODEL = "smollm2 or another pulled model, a folder, or org/name on the Hugging Face Hub"
+
+
+@flags.command(
+    flags.needed("model", str, "MODEL", f"the model that learns to judge: {_MODEL}"),
+    flags.needed("envs", list[str], "ENV...", f"{', '.join(ENVIRONMENTS)}, or module:factory; "
+                 "only training tasks are played"),
+    flags.needed("out", Path, "OUT", "folder to write; an interrupted training in it goes on"),
+    flags.option("episodes", int, "N", "training episodes in each environment (default: 300)", "-n",
+                 panel=""),
+    flags.option("validation", int, "N", "episodes in each environment on which scores are scaled "
+                 "and the critic is measured (default: 60)", panel=""),
+    flags.option("minutes", float, "N", "time for the training, after the episodes are played",
+                 panel=""),
+    flags.option("epochs", float, "N", "how often each screen is seen (default: 1)", panel=""),
+    flags.option("learning_rate", float, "RATE", "highest rate (default: 5e-4)", panel=""),
+    flags.option("agent", str, "NAME", "who makes the replies: base, or a model as for --model of "
+                 "other commands (default: base)", panel=flags.WHO),
+    flags.option("adapters", str, "FOLDER", "adapters of the agents, as RUN/adapters, or one for "
+                 "all", panel=flags.WHO),
+    flags.option("prompt_format", str, "NAME", "how screens and replies are written in the "
+                 "questions: compact or json (default: compact)", panel="",
+                 complete=flags.one_of("compact", "json")),
+    flags.SUITE,
+    *flags.INVENTED,
+    flags.option("seed", int, "N", "equal seeds give equal episodes and, without --minutes, equal "
+                 "weights", setting="environment.seed"),
+    flags.CONFIG,
+    flags.SET,
+    flags.switch("dry_run", "--dry-run", help="play four episodes of each environment, measure the "
+                 "speed of the training, and stop"),
+    flags.JSON,
+    flags.QUIET,
+)  # fmt: skip
+def critic(arguments: flags.Arguments) -> int:
+    """Train a critic that judges single replies where nobody knows the solution.
+
+    A team plays training tasks; each reply is labelled by the environment's solver, or by the
+    outcome where there is none. An adapter of MODEL learns which are right. Its probabilities are
+    scaled on validation episodes. OUT/final is the critic for train --critic learned.
+
+    Example: [bold]swarm-ui critic smollm2 phone invented critic --minutes 16[/]
+    """
+    output, out = arguments.output, arguments["out"]
+    work = _work(arguments)
+    if arguments["dry_run"]:
+        from swarm_ui.experiment.critics.critic_estimate import estimate_critic
+
+        with output.busy("measuring a few episodes …"):
+            size = asyncio.run(estimate_critic(work))
+        return _show_plan(work, size, output)
+    from swarm_ui.experiment.critics.critic_run import make_critic
+
+    try:
+        made = make_critic(work, out, output.progress)
+    except (KeyboardInterrupt, BudgetExceeded) as error:
+        resume = f"the same command (finished episodes in {out} are kept)"
+        raise Stopped(out, resume, error) from error
+    return _show(work, made, output)
+
+
+def _work(arguments: flags.Arguments) -> CriticRun:
+    """The run that the arguments describe. Raises ``ConfigError`` for all mistakes."""
+    from swarm_ui.experiment.critics.critic_run import CriticRun
+
+    config = checked(arguments.draft())
+    names = ("episodes", "validation", "minutes", "epochs", "learning_rate", "prompt_format")
+    given = {name: arguments[name] for name in names if arguments[name] is not None}
+    return CriticRun(
+        model=msgspec.structs.replace(config.model, name=arguments["model"]),
+        agent=ModelSection(name=arguments["agent"] or "base", adapters=arguments["adapters"] or ""),
+        places=tuple(
+            msgspec.structs.replace(config.environment, name=name) for name in arguments["envs"]
+        ),
+        seed=config.environment.seed,
+        **given,
+    )
+
+
+def _show(work: CriticRun, made: CriticResult, output: Output) -> int:
+    caption = "On validation episodes: training tasks with parameters of their own."
+    before, after = (made.card.validation.get(name) for name in ("error_unscaled", "error"))
+    if before is not None and after is not None:
+        caption += f" Scaling changed the calibration error from {before:.3f} to {after:.3f}."
+    shown = table(
+        f"critic of {made.card.base_model}, trained on {made.card.replies} replies",
+        ["environment", "labels", "agents' replies", "right %", "AUC [95 %]",
+         "where agents disagree", "calibration error"],
+        caption=caption,
+    )  # fmt: skip
+    for name, at in made.figures.items():
+        shown.add_row(
+            name, at.labels, str(at.replies), "–" if at.right is None else f"{100 * at.right:.0f}",
+            _interval(at.auc), _interval(at.inside), "–" if at.error is None else f"{at.error:.3f}",
+        )  # fmt: skip
+    output.show(shown)
+    if any(at.labels == "outcome" for at in made.figures.values()):
+        output.say("labels by outcome: right steps of failed episodes count as wrong")
+    output.say(
+        f"next: swarm-ui train ENV --model {work.model.name} --critic learned --critic-model "
+        f"{made.folder}"
+    )
+    return output.done(
+        critic=str(made.folder),
+        replies=made.card.replies,
+        training=made.card.settings,
+        validation=made.card.validation,
+        environments=msgspec.to_builtins(made.figures),
+    )
+
+
+def _show_plan(work: CriticRun, size: CriticSize, output: Output) -> int:
+    limit = "" if work.minutes is None else f", ended after {work.minutes:g} min"
+    facts = {
+        "model": work.model.name,
+        "replies of": f"{work.agent.name}, 4 agents",
+        **{
+            f"episodes, {at.name}": f"{at.episodes} (labels: {at.labels}), about "
+            f"{rough_time(at.seconds)}"
+            for at in size.places
+        },
+        "replies in a pass": f"about {size.replies}",
+        "training": "not known: the few episodes have no right and wrong replies"
+        if size.seconds is None
+        else f"about {rough_time(size.seconds)}{limit} ({size.replies_per_second:.1f} replies/s)",
+    }
+    output.show(facts_table("would be trained, nothing is written", facts.items()))
+    return output.done(dry_run=True, **msgspec.to_builtins(size))
+
+
+def _interval(found: Interval | None) -> str:
+    return "–" if found is None else f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]"

@@ -1,0 +1,68 @@
+"""Who makes the replies that a critic learns from, and the files that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from swarm_ui.experiment.progress import Bar
+from swarm_ui.graph.graph import CollabGraph
+from swarm_ui.model import ChatModel
+from swarm_ui.optim.credit.learned.judged import JudgedEpisode, JudgedFile, JudgedHead, Purpose
+from swarm_ui.rollout.policy import GraphPolicy
+from swarm_ui.rollout.pool import Job
+
+_TRAINING_TEMPERATURES = (0.0, 0.8, 1.2, 1.6)
+"""Of the agents: a greedy one, and others that make more mistakes of their own."""
+_TEST_TEMPERATURES = (0.0, 0.5, 0.6, 0.8)
+"""The paper's, with a greedy agent in place of the first."""
+AGENTS = len(_TEST_TEMPERATURES)
+
+
+def temperatures(purpose: Purpose) -> tuple[float, ...]:
+    """Of each agent of the team whose replies are judged."""
+    return _TRAINING_TEMPERATURES if purpose == "train" else _TEST_TEMPERATURES
+
+
+def judged_team(
+    model: ChatModel, purpose: Purpose, adapters: Sequence[str | None] | None = None
+) -> GraphPolicy:
+    """The team whose replies are judged: four agents, one round, own orders of the elements.
+
+    ``adapters``: of each agent; ``None``: the model as it is.
+    """
+    graph = CollabGraph.collaborative(
+        AGENTS,
+        1,
+        model=model,
+        temperatures=temperatures(purpose),
+        views="shuffle",
+        adapters=adapters,
+    )
+    return GraphPolicy(graph, name="base team")
+
+
+@contextmanager
+def continued(
+    path: Path, head: JudgedHead, jobs: Sequence[Job]
+) -> Iterator[tuple[JudgedFile, list[Job]]]:
+    """A file of judged episodes, begun or opened again, and the jobs that it lacks.
+
+    Raises:
+        ConfigError: the file was begun with another head, or cannot be read or written.
+    """
+    file = JudgedFile(path, head)
+    try:
+        yield file, [job for job in jobs if job not in file.done]
+    finally:
+        file.close()
+
+
+async def keep(file: JudgedFile, episodes: AsyncIterator[JudgedEpisode], bar: Bar) -> None:
+    """Add episodes to a file as they end. Raises ``ConfigError`` if it cannot be written."""
+    done = 0
+    async for episode in episodes:
+        file.add(episode)
+        done += 1
+        bar.update(done)

@@ -1,0 +1,69 @@
+"""The environment that a model acts in, opened once for a run of the demo."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from swarm_ui.credit import CreditAssigner
+from swarm_ui.environments.androidworld.environment import AndroidWorldEnvironment
+from swarm_ui.environments.miniwob import REFERENCE_TASKS, MiniWobBrowser, MiniWobEnvironment
+from swarm_ui.environments.phone import PhoneEnvironment
+from swarm_ui.experiment.environments import miniwob, phone
+from swarm_ui.experiment.environments.androidworld import device_jobs
+from swarm_ui.experiment.settings import Settings
+from swarm_ui.nodes.models.openai.model import OpenAIModel
+from swarm_ui.optim.credit.assigners.llm_critic import LLMCritic
+from swarm_ui.rollout.pool import Job, MakeEnvironment
+
+if TYPE_CHECKING:
+    from swarm_ui.optim.collector import SampleJobs
+
+EPISODES_AT_ONCE = 8
+
+
+class Place(NamedTuple):
+    """Where a model acts."""
+
+    split: str
+    title: str
+    label: str
+    make_environment: MakeEnvironment
+    jobs: tuple[Job, ...]
+    concurrency: int
+    critic: CreditAssigner | None
+    sample_jobs: SampleJobs | None = None
+    """Chooses training episodes; ``None``: nothing is trained there."""
+
+
+@asynccontextmanager
+async def open_place(settings: Settings, judge: OpenAIModel | None) -> AsyncIterator[Place]:
+    """The opened environment of the run."""
+    critic: CreditAssigner | None = None if judge is None else LLMCritic(judge)
+    source = "none" if critic is None else critic.name
+    if settings.env == "phone":
+        critic = critic or phone.scripted_critic(settings)
+        jobs = tuple(phone.test_jobs(settings)["parameters"])
+        yield Place("parameters", phone.SPLITS["parameters"], phone.label(critic.name),
+                     PhoneEnvironment, jobs, EPISODES_AT_ONCE, critic,
+                   lambda _, count, rng: phone.training_jobs(settings, count, rng))  # fmt: skip
+    elif settings.env == "miniwob":
+        tasks, count = settings.tasks or REFERENCE_TASKS, settings.episodes_test
+        jobs = tuple(miniwob.test_jobs(tasks, count if settings.tasks else 1))
+        async with MiniWobBrowser(pages=1, binary=miniwob.checked_browser()) as browser:
+            yield Place(
+                miniwob.SPLIT,
+                f"{miniwob.TITLE}, {len(tasks)} tasks",
+                f"Real web pages; credit: {source}",
+                lambda: MiniWobEnvironment(open_page=browser.open_page),
+                jobs if settings.tasks else jobs[:count],
+                EPISODES_AT_ONCE,
+                critic,
+                lambda _, count, rng: miniwob.training_jobs(settings, count, rng),
+            )
+    else:
+        jobs = tuple(device_jobs(settings, AndroidWorldEnvironment().tasks))
+        label = f"AndroidWorld on an emulator; credit: {source}"
+        yield Place("device", "AndroidWorld (emulator)", label, AndroidWorldEnvironment, jobs, 1,
+                     critic)  # fmt: skip

@@ -1,0 +1,137 @@
+"""``swarm-ui critic``: a tiny model learns to judge, and ``train`` uses what comes out."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from cli_world import LAMP, Shell, shell  # noqa: F401
+
+pytest.importorskip("peft")
+
+from benchmarks.studies.critic.tiny_model import write_tiny_model
+from swarm_ui.environments.phone import TRAIN_SEEDS, VALIDATION_SEEDS, tasks
+from swarm_ui.environments.phone.invented import UNSEEN, InventedPhone
+from swarm_ui.experiment.config import Config, CriticSection, ModelSection
+from swarm_ui.experiment.critics import critic_run
+from swarm_ui.experiment.training.roles import critic_findings, open_critics
+from swarm_ui.optim.credit.learned.judged import read_judged
+
+QUICK = "--episodes 1 --validation 1 --minutes 0.02 --devices 1"
+
+
+def judged(folder: Path, name: str) -> list[tuple[str, int]]:
+    purpose = "train" if name.endswith("train") else "validation"
+    _, episodes = read_judged(folder / "judged" / f"{name}.jsonl", purpose=purpose)  # type: ignore[arg-type]
+    assert episodes and all(episode.split == purpose for episode in episodes)
+    return [(episode.task, episode.seed) for episode in episodes]
+
+
+def test_a_critic_is_made_measured_and_used(
+    shell: Shell,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    base, out = write_tiny_model(shell.folder / "tiny"), shell.folder / "out"
+    line = f"critic tiny phone invented out {QUICK} --json"
+    done = shell(line)
+    assert done.code == 0, done.err
+    assert done.json["critic"] == "out/final" and done.json["replies"] > 0
+    figures = done.json["environments"]
+    assert list(figures) == ["phone", "invented"]
+    assert all(at["labels"] == "solver" and at["replies"] > 0 for at in figures.values())
+    assert done.json["validation"]["replies"] == sum(at["replies"] for at in figures.values())
+    assert done.json["training"]["environments"] == ["phone", "invented"]
+    (phone,), (checked,) = judged(out, "1-phone-train"), judged(out, "1-phone-validation")
+    assert phone[0] in tasks("train") and phone[1] in TRAIN_SEEDS
+    assert checked[0] in tasks("train") and checked[1] in VALIDATION_SEEDS
+    (invented,) = judged(out, "2-invented-train")
+    assert invented[0] not in InventedPhone(devices=1, first=UNSEEN).tasks
+
+    async def opened() -> str:
+        config = Config(
+            model=ModelSection(name=str(base)),
+            critic=CriticSection(kind="learned", model=str(out / "final")),
+        )
+        assert not list(critic_findings(config))
+        async with open_critics(config, object()) as roles:
+            assert roles.critic is not None
+            return roles.critic.name
+
+    assert asyncio.run(opened()).startswith("learned critic (final, ")
+    # What is finished is shown again, and nothing is played or trained.
+    monkeypatch.setattr(critic_run, "_collect", None)
+    monkeypatch.setattr(critic_run, "_train", None)
+    again = shell(line)
+    assert again.json["environments"] == figures
+    other = shell(f"{line} --learning-rate 1e-3")
+    assert other.code == 2 and "another 'learning_rate' ('0.0005', now '0.001')" in other.err
+
+
+def test_an_interrupted_training_keeps_its_episodes(
+    shell: Shell,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write_tiny_model(shell.folder / "tiny")
+    line = f"critic tiny phone out {QUICK} --json"
+
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(critic_run, "_train", stopped)
+        cut = shell(line)
+    assert cut.code == 130 and "finished episodes in out are kept" in cut.json["resume"]
+    files = {path: path.read_bytes() for path in (shell.folder / "out/judged").iterdir()}
+    assert len(files) == 2
+    done = shell(line)
+    assert done.code == 0, done.err
+    assert {path: path.read_bytes() for path in files} == files
+
+
+def test_without_a_solver_the_outcome_is_the_label(shell: Shell) -> None:  # noqa: F811
+    write_tiny_model(shell.folder / "tiny")
+    few = "--agent script:mixed.txt --episodes 8 --validation 8 --minutes 0.02"
+    done = shell(f"critic tiny {LAMP} out {few} --json")
+    assert done.code == 0, done.err
+    (figures,) = done.json["environments"].values()
+    assert figures["labels"] == "outcome" and 0.0 < figures["right"] < 1.0
+    shown = shell(f"critic tiny {LAMP} out {few}")
+    assert "outcome" in shown.out and "right steps of failed episodes count as wrong" in shown.err
+    assert "--critic learned --critic-model out/final" in " ".join(shown.err.split())
+
+
+def test_a_dry_run_measures_and_writes_nothing(shell: Shell) -> None:  # noqa: F811
+    write_tiny_model(shell.folder / "tiny")
+    few = "--agent script:mixed.txt --episodes 40 --validation 10"
+    done = shell(f"critic tiny {LAMP} out {few} --dry-run --json")
+    assert done.code == 0, done.err
+    (place,) = done.json["places"]
+    assert (place["labels"], place["episodes"]) == ("outcome", 50)
+    assert 0 < done.json["replies"] <= 40 and done.json["seconds"] > 0
+    assert not (shell.folder / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("nowhere phone out", "no model 'nowhere'"),
+        ("base phone out", "'base' cannot learn to judge"),
+        ("tiny phon out", "did you mean 'phone'?"),
+        ("tiny autowebbench out --set environment.data=x", "has only tests"),
+        ("tiny phone phone out", "an environment is named twice"),
+        ("tiny phone out --episodes 0", "--episodes must be at least 1"),
+        ("tiny phone out --minutes 0", "--minutes must be above 0"),
+        ("tiny phone out --learning-rate -1", "expected learning_rate above 0"),
+        ("tiny phone out --agent nobody", "no model 'nobody'"),
+        ("tiny phone full", "is not empty and holds no critic"),
+        ("tiny phone", "Missing argument"),
+    ],
+)
+def test_what_cannot_be_learned(shell: Shell, line: str, said: str) -> None:  # noqa: F811
+    for name in ("tiny", "full"):
+        (shell.folder / name).mkdir()
+        (shell.folder / name / "config.json").write_text("{}")
+    done = shell(f"critic {line}")
+    assert done.code == 2 and said in " ".join(done.err.split()), done.err
+    assert not (shell.folder / "out").exists()
