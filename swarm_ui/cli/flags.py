@@ -46,12 +46,22 @@ def tasks(ctx: typer.Context, incomplete: str) -> list[str]:
     return [name for name in known if name.startswith(incomplete)]
 
 
-def declare(*names: str, value: str = "", help: str, panel: str = HOW,
-            complete: Callable[..., list[str]] | None = None) -> Any:  # fmt: skip
-    """An option for Typer. ``value``: the placeholder of its value; empty for a switch."""
+def declare(
+    *names: str,
+    value: str = "",
+    help: str,
+    panel: str = HOW,
+    complete: Callable[..., list[str]] | None = None,
+    least: int | None = None,
+) -> Any:
+    """An option for Typer.
+
+    ``value`` is the placeholder of its value, empty for a switch; ``least``: the smallest number.
+    """
     return typer.Option(
-        *names, metavar=value, help=help, rich_help_panel=panel or None, autocompletion=complete
-    )
+        *names, metavar=value, help=help, rich_help_panel=panel or None, autocompletion=complete,
+        min=least,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +147,7 @@ def option(
     setting: str = "",
     panel: str | None = None,
     complete: Callable[..., list[str]] | None = None,
+    least: int | None = None,
 ) -> Option:
     """An option with a value. Its panel in the help follows from the section of its setting.
 
@@ -144,10 +155,13 @@ def option(
         name: the parameter, with underscores; a list as its type makes it repeatable.
         value: the placeholder of the value.
         setting: the setting that the option sets, such as ``"team.agents"``.
+        least: the smallest value, where the setting has a meaning for smaller ones.
     """
     names = ["--" + name.replace("_", "-"), *([short] if short else [])]
     panel = _PANELS[setting.partition(".")[0]] if panel is None else panel
-    declaration = declare(*names, value=value, help=help, panel=panel, complete=complete)
+    declaration = declare(
+        *names, value=value, help=help, panel=panel, complete=complete, least=least
+    )
     return Option(name, type | None, declaration, setting)
 
 
@@ -263,7 +277,8 @@ INVENTED = (
 )  # fmt: skip
 ACTING = (
     SUITE,
-    option("episodes", int, "N", "number of episodes", "-n", setting="environment.episodes"),
+    option("episodes", int, "N", "number of episodes", "-n", setting="environment.episodes",
+           least=1),
     MAX_STEPS, DATA, FAMILY,
     *INVENTED,
     option("suite_seed", int, "N", "androidworld, handset: upstream's suite of this seed, in its "

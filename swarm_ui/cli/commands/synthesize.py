@@ -34,7 +34,7 @@ def _environments(incomplete: str) -> list[str]:
     flags.option("out", Path, "FOLDER", "folder of the corpus; an interrupted one goes on", "-o",
                  panel=""),
     flags.option("walks", int, "N", "number of walks (default: 100; recordings: all)", "-n",
-                 panel=""),
+                 panel="", least=1),
     flags.option("levels", str, "N,N", "levels to make: 1 questions, 2 instructions of one step, "
                  "3 preferences (default: 1,2,3)", panel=""),
     flags.option("prompt_format", str, "NAME", "how prompts and replies are written: compact or "
