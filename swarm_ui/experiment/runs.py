@@ -40,6 +40,7 @@ from swarm_ui.experiment.models import (
 from swarm_ui.experiment.permissions import demands, expect_trust
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.results import Results
+from swarm_ui.experiment.settings import DEFAULT_METHOD
 from swarm_ui.experiment.teams import Arm, agent_names, arm_of, team_findings
 from swarm_ui.experiment.training.roles import critic_findings, open_critics
 from swarm_ui.nodes.models.pretrained.catalogue import model_folder
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from swarm_ui.optim.config import TeamConfig
     from swarm_ui.optim.metrics import IterationMetrics
 
-_TRAINING_TEAM = {"agents": 4, "rounds": 3, "temperature": 0.8, "views": "shuffle"}
+TRAINING_TEAM = {"agents": 4, "rounds": 3, "temperature": 0.8, "views": "shuffle"}
 """Defaults of a team that learns."""
 _GRAPHS = 4
 """Default of ``[train] graphs`` where edges are learned."""
@@ -138,14 +139,18 @@ def _unfit_to_learn(section: ModelSection) -> Iterator[Finding]:
 
 
 def check_training_config(draft: Draft) -> Config:
-    """The same for a training run, with its own defaults for the team."""
-    for name, value in _TRAINING_TEAM.items():
+    """The same for a training run, with its own defaults for the team and the method."""
+    for name, value in TRAINING_TEAM.items():
         if ("team", name) not in draft.places:
             draft.put(("team", name), value, f"[team] {name}")
-    learning, place = draft.values.get("train"), draft.values.get("environment")
+    learning, place = draft.values.setdefault("train", {}), draft.values.get("environment")
+    if isinstance(learning, dict):
+        update = learning.get("update", {})
+        if isinstance(update, dict):
+            draft.values["train"] = {**learning, "update": {"method": DEFAULT_METHOD, **update}}
     if isinstance(learning, dict) and learning.get("edges") == "learned":
         # One graph cannot be compared with others.
-        draft.values["train"] = {"graphs": _GRAPHS, **learning}
+        draft.values["train"] = {"graphs": _GRAPHS, **draft.values["train"]}
     spec = ENVIRONMENTS.get(str(place.get("name"))) if isinstance(place, dict) else None
     if spec is not None and spec.trains_on is None:
         draft.found(("environment", "name"), f"'{spec.name}' has only tests to be evaluated on")

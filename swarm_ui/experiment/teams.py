@@ -156,7 +156,7 @@ def configured_edges(team: TeamSection) -> tuple[Edge, ...]:
     if team.edges == "random":
         return random_dag(names, team.density, random.Random(team.seed))
     if team.edges in SHAPES:
-        return tuple(SHAPES[team.edges](names))
+        return tuple(SHAPES[team.edges](names)) if team.agents > 1 else ()
     if os.path.isfile(os.path.join(team.edges, LEARNED_EDGES)):  # any text may stand here
         return _learned_edges(Path(team.edges), names) if team.agents > 1 else ()
     edges = parse_edges(team.edges, names)

@@ -120,9 +120,9 @@ class RunDirectory:
         if any(path.is_file() and path.name != "config.json" for path in self.path.rglob("*")):
             return False
         with contextlib.suppress(OSError):  # something else is in it
-            (self.path / "config.json").unlink(missing_ok=True)
             for folder in _FOLDERS:
                 (self.path / folder).rmdir()
+            (self.path / "config.json").unlink()
             self.path.rmdir()
         return not self.path.exists()
 

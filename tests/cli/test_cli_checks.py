@@ -45,7 +45,7 @@ def test_mistakes_are_found_before_anything_is_written(
 
 
 def test_one_agent_may_have_a_shape_in_its_settings(shell: Shell) -> None:  # noqa: F811
-    for shape in ("random", "chain", "none"):
+    for shape in ("random", "chain", "star", "tree"):
         assert shell(f"{RIGHT} -a 1 --edges {shape} --dry-run").code == 0
 
 

@@ -27,7 +27,7 @@ def credit(
     reference: Annotated[str, typer.Option(metavar="NAME", help="assigner used as the reference; "
                          "default: the scripted critic, or else the recorded credit")] = "",
     episodes: Annotated[int | None, typer.Option("--episodes", "-n", metavar="N", min=1,
-                        help="only the first N")] = None,
+                        help="only the first N (default: all)")] = None,
     trust: flags.Trust = False,
     plots: Annotated[Path | None, typer.Option(metavar="FOLDER", help="write two plots")] = None,
     json: flags.Json = False,

@@ -17,6 +17,7 @@ from swarm_ui.experiment.training.roles import describe_credit
 @flags.command(
     flags.ENVIRONMENT, flags.TASK, flags.SUITE, flags.TRAINING_MAX_STEPS, flags.DATA,
     *flags.TRAINING, flags.LEARNER, *flags.TEAM, flags.OUT, *flags.ENDING,
+    defaults={f"team.{name}": value for name, value in runs.TRAINING_TEAM.items()},
 )  # fmt: skip
 def train(arguments: flags.Arguments) -> int:
     """Train a team by rollouts, credit assignment, and updates of the adapters and edges.
