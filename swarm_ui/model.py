@@ -127,7 +127,10 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
 
 @runtime_checkable
 class ChatModel(Protocol):
-    """Anything that answers requests. Implementations may batch or throttle requests internally."""
+    """Anything that answers requests. Implementations may batch or throttle requests internally.
+
+    A model that holds resources also has ``async def close(self)``; see :func:`close_model`.
+    """
 
     @property
     def name(self) -> str: ...
@@ -140,7 +143,12 @@ class ChatModel(Protocol):
         """
         ...
 
-    async def close(self) -> None: ...
+
+async def close_model(model: object) -> None:
+    """Close a model that has a method ``close``; it is optional."""
+    close = getattr(model, "close", None)
+    if close is not None:
+        await close()
 
 
 @runtime_checkable

@@ -15,9 +15,10 @@ import typer
 from swarm_ui.cli.output import Output
 from swarm_ui.environments.androidworld.environment import FAMILIES
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.config import Draft, read_draft
+from swarm_ui.experiment.config import Config, Draft, read_draft
 from swarm_ui.experiment.environments import ENVIRONMENTS, spec_of
 from swarm_ui.experiment.environments.phone import SUITES
+from swarm_ui.experiment.settings import DEFAULT_METHOD
 from swarm_ui.experiment.teams import SHAPES
 from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED
 from swarm_ui.nodes.models.pretrained.shipped_adapters import SHIPPED_ADAPTERS
@@ -29,6 +30,13 @@ _PANELS = {
     "run": HOW, "": HOW,
 }  # fmt: skip
 """Titles of option groups in the help, by section of the configuration."""
+_LEARNING_DEFAULTS: dict[str, object] = {
+    "train.iterations": 5, "train.episodes": 128, "train.edges": "redraw", "train.seed": "0",
+    "train.update.method": DEFAULT_METHOD, "environment.seed": "0", "team.temperature": "0",
+    "synthesize.stray": "0", "finetune.method": "lora", "finetune.epochs": "1",
+    "finetune.learning_rate": "1e-4",
+}  # fmt: skip
+"""Defaults of settings whose classes need torch, and those of zero, which are shown too."""
 
 
 def one_of(*names: str) -> Callable[[str], list[str]]:
@@ -47,12 +55,22 @@ def tasks(ctx: typer.Context, incomplete: str) -> list[str]:
     return [name for name in known if name.startswith(incomplete)]
 
 
-def declare(*names: str, value: str = "", help: str, panel: str = HOW,
-            complete: Callable[..., list[str]] | None = None) -> Any:  # fmt: skip
-    """An option for Typer. ``value``: the placeholder of its value; empty for a switch."""
+def declare(
+    *names: str,
+    value: str = "",
+    help: str,
+    panel: str = HOW,
+    complete: Callable[..., list[str]] | None = None,
+    least: int | None = None,
+) -> Any:
+    """An option for Typer.
+
+    ``value`` is the placeholder of its value, empty for a switch; ``least``: the smallest number.
+    """
     return typer.Option(
-        *names, metavar=value, help=help, rich_help_panel=panel or None, autocompletion=complete
-    )
+        *names, metavar=value, help=help, rich_help_panel=panel or None, autocompletion=complete,
+        min=least,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +125,15 @@ class Arguments:
         return [options[name].flag for name in names if self[name] not in (None, [])]
 
 
-def command(*options: Option) -> Callable[[Callable[[Arguments], int]], Callable[..., int]]:
-    """Make a function a command: Typer sees the options, the function receives one record."""
+def command(
+    *given: Option, defaults: Mapping[str, object] | None = None
+) -> Callable[[Callable[[Arguments], int]], Callable[..., int]]:
+    """Make a function a command: Typer sees the options, the function receives one record.
+
+    ``defaults``: those of the command by setting, where they are not the configuration's; the help
+    shows the default of every setting.
+    """
+    options = tuple(_with_default(option, defaults or {}) for option in given)
 
     def decorate(function: Callable[[Arguments], int]) -> Callable[..., int]:
         @functools.wraps(function)
@@ -128,6 +153,20 @@ def command(*options: Option) -> Callable[[Callable[[Arguments], int]], Callable
     return decorate
 
 
+def _with_default(option: Option, defaults: Mapping[str, object]) -> Option:
+    """The option, with the default of its setting in the help if that does not mention it."""
+    section, _, name = option.setting.partition(".")
+    own = getattr(Config(), section, None) if section else None
+    value = {**_LEARNING_DEFAULTS, **defaults}.get(option.setting, getattr(own, name, None))
+    needed = option.default in (..., inspect.Parameter.empty)
+    if needed or value in (None, "", (), False) or "default" in option.declaration.help:
+        return option
+    declaration = copy.copy(option.declaration)
+    shown = f"{value:g}" if isinstance(value, float) else str(value)
+    declaration.help = f"{declaration.help} (default: {shown})"
+    return replace(option, declaration=declaration)
+
+
 def option(
     name: str,
     type: Any,
@@ -138,6 +177,7 @@ def option(
     setting: str = "",
     panel: str | None = None,
     complete: Callable[..., list[str]] | None = None,
+    least: int | None = None,
 ) -> Option:
     """An option with a value. Its panel in the help follows from the section of its setting.
 
@@ -145,10 +185,13 @@ def option(
         name: the parameter, with underscores; a list as its type makes it repeatable.
         value: the placeholder of the value.
         setting: the setting that the option sets, such as ``"team.agents"``.
+        least: the smallest value, where the setting has a meaning for smaller ones.
     """
     names = ["--" + name.replace("_", "-"), *([short] if short else [])]
     panel = _PANELS[setting.partition(".")[0]] if panel is None else panel
-    declaration = declare(*names, value=value, help=help, panel=panel, complete=complete)
+    declaration = declare(
+        *names, value=value, help=help, panel=panel, complete=complete, least=least
+    )
     return Option(name, type | None, declaration, setting)
 
 
@@ -182,7 +225,7 @@ def expect_new(path: Path, force: bool) -> None:
         raise ConfigError(f"'{path}' exists; choose another name, or replace it with --force")
 
 
-_URL = "OpenAI-compatible endpoint, up to /v1"
+_URL = "OpenAI-compatible endpoint, up to /v1 (default: OPENAI_BASE_URL, if it is set)"
 Url = Annotated[str | None, declare(value="URL", help=_URL, panel=WHO)]
 Json = Annotated[bool, declare("--json", help="one JSON object on standard output")]
 Quiet = Annotated[bool, declare("--quiet", "-q", help="do not show progress or notes")]
@@ -199,10 +242,13 @@ TASK = option(
     "task", list[str], "NAME", "only this task; repeatable",
     setting="environment.tasks", complete=tasks,
 )  # fmt: skip
-SPLIT = option("split", str, "NAME", "which episodes", setting="environment.split")
-SPLITS = option("split", list[str], "NAME", "which episodes; repeatable", panel=WHERE)
+_EPISODES = "which episodes, by what they hold out (default: the first split of the environment)"
+SPLIT = option("split", str, "NAME", _EPISODES, setting="environment.split")
+SPLITS = option("split", list[str], "NAME", f"{_EPISODES}; repeatable", panel=WHERE)
 SEED = option("seed", int, "N", "seed for choosing the episodes", setting="environment.seed")
-SEEDS = option("seed", list[int], "N", "seed for choosing the episodes; repeatable", panel=WHERE)
+SEEDS = option(
+    "seed", list[int], "N", "seed for choosing the episodes (default: 0); repeatable", panel=WHERE
+)
 SUITE = option(
     "suite", str, "NAME", "phone: core, extended",
     setting="environment.suite", complete=one_of(*SUITES),
@@ -213,11 +259,19 @@ PUBLISHED = Option(
             panel=WHERE), "environment.published",
 )  # fmt: skip
 MAX_STEPS = option(
-    "max_steps", int, "N", "maximum number of steps of an episode", setting="environment.max_steps"
+    "max_steps",
+    int,
+    "N",
+    "maximum number of steps of an episode (default: the environment's)",
+    setting="environment.max_steps",
 )
 TRAINING_MAX_STEPS = replace(MAX_STEPS, setting="train.max_steps")
 DATA = option(
-    "data", str, "FOLDER", "your copy of Mind2Web or AutoWebBench", setting="environment.data"
+    "data",
+    str,
+    "FOLDER",
+    "your copy of Mind2Web or AutoWebBench (default: none)",
+    setting="environment.data",
 )
 FAMILY = option(
     "family", str, "NAME", f"androidworld, handset: {', '.join(FAMILIES)}",
@@ -239,8 +293,8 @@ SET = Option(
 )  # fmt: skip
 TEAM = (
     option("adapters", str, "FOLDER", "adapters of a trained team: RUN/adapters; or one adapter, "
-           "for all agents: its folder, or smollm2-phone", setting="model.adapters",
-           complete=one_of(*SHIPPED_ADAPTERS)),
+           "for all agents: its folder, or smollm2-phone (default: none)",
+           setting="model.adapters", complete=one_of(*SHIPPED_ADAPTERS)),
     option("prompt_format", str, "NAME", "format of prompts and replies: json or compact; default: "
            "the adapter's, or else the model's", setting="model.prompt_format",
            complete=one_of(*FORMATS)),
@@ -258,7 +312,8 @@ TEAM = (
     option("temperature", float, "T", "sampling temperature; 0 is greedy",
            setting="team.temperature"),
     option("temperatures", list[float], "T", "temperature of one agent, instead of --temperature; "
-           "repeat it for each agent in turn", setting="team.temperatures"),
+           "repeat it for each agent in turn (default: all have --temperature)",
+           setting="team.temperatures"),
     CONFIG,
     SET,
 )  # fmt: skip
@@ -270,11 +325,13 @@ INVENTED = (
 )  # fmt: skip
 ACTING = (
     SUITE,
-    option("episodes", int, "N", "number of episodes", "-n", setting="environment.episodes"),
+    option("episodes", int, "N", "number of episodes (default: 20, or one for each named task)",
+           "-n", setting="environment.episodes", least=1),
     MAX_STEPS, DATA, FAMILY,
     *INVENTED,
     option("suite_seed", int, "N", "androidworld, handset: upstream's suite of this seed, in its "
-           "order; its own runs use 30", setting="environment.suite_seed"),
+           "order; its own runs use 30 (default: our own episodes)",
+           setting="environment.suite_seed"),
     option("combinations", int, "N", "instances of each task in the suite",
            setting="environment.combinations"),
     MODEL, URL, *TEAM,
@@ -299,7 +356,8 @@ PLAYING = (
     OUT,
     option("concurrency", int, "N", "number of concurrent episodes", "-j",
            setting="run.concurrency"),
-    option("fail_under", float, "SHARE", "exit with 1 if a smaller share is solved",
+    option("fail_under", float, "SHARE", "exit with 1 if a smaller share is solved (default: "
+           "1 for a run of one episode, else 0)",
            setting="run.fail_under"),
     option("max_masked", float, "SHARE", "conclude nothing if faults masked a larger share "
            "(default: 0.2)", setting="run.max_masked"),
@@ -319,7 +377,8 @@ TRAINING = (
            setting="critic.kind", complete=one_of("scripted", "llm", "learned", "outcome")),
     option("critic_model", str, "NAME", "llm: the model that is asked, default: the agents' own; "
            "learned: the folder of the critic", setting="critic.model"),
-    option("critic_url", str, "URL", "llm: its endpoint, up to /v1", setting="critic.url"),
+    option("critic_url", str, "URL", "llm: its endpoint, up to /v1 (default: none)",
+           setting="critic.url"),
     option("judge", str, "NAME", "who says which single actions are right, for guidance and "
            "negatives: scripted, llm or learned; default: the critic", setting="critic.judge",
            complete=one_of("scripted", "llm", "learned")),
@@ -327,6 +386,6 @@ TRAINING = (
            setting="critic.adversary", complete=one_of("scripted", "llm", "none")),
     Option("no_critic", bool, typer.Option("--no-critic", hidden=True), default=False),
     option("seed", int, "N", "equal seeds give equal runs", setting="train.seed"),
-    option("actor", str, "URL", "vLLM server that acts with the learner's adapters",
-           setting="model.actor"),
+    option("actor", str, "URL", "vLLM server that acts with the learner's adapters (default: "
+           "none, the learner acts)", setting="model.actor"),
 )  # fmt: skip

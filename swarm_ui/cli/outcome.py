@@ -80,19 +80,30 @@ def perform(
         run = runs.Run(config, command, tuple(splits or [first]), tuple(seeds or [place.seed]))
     if arguments["dry_run"]:
         return _show_plan(run, output)
-    if run.directory is None:
-        run = asyncio.run(runs.begin(run))
+    new, run = run.directory is None, begun(run)
     results: Results = stoppable(
         run,
         lambda: asyncio.run(runs.evaluate(run, load_model(run.config, output), output.progress)),
+        new=new,
     )
     if arguments["per_task"]:
         output.show(tasks_table(results))
     return _show_outcome(run, results, output, against, per_task=arguments["per_task"])
 
 
-def stoppable(run: runs.Run, work: Callable[[], Any]) -> Any:
-    """Do the work of a run; ``Stopped`` if it is interrupted, or a budget is used up."""
+def begun(run: runs.Run) -> runs.Run:
+    """The run with its directory, which is made if it has none."""
+    return run if run.directory is not None else asyncio.run(runs.begin(run))
+
+
+def stoppable(run: runs.Run, work: Callable[[], Any], *, new: bool) -> Any:
+    """Do the work of a run that has begun.
+
+    If the work of a ``new`` run fails before anything is written, its directory is deleted.
+
+    Raises:
+        Stopped: it was interrupted, or a budget is used up.
+    """
     path, command = run.folder.path, run.resume_command
     try:
         return work()
@@ -100,6 +111,10 @@ def stoppable(run: runs.Run, work: Callable[[], Any]) -> Any:
         raise Stopped(path, command, error) from None
     except BudgetExceeded as error:
         raise Stopped(path, command, error) from error
+    except Exception:
+        if new:
+            runs.discard_if_unused(run)
+        raise
 
 
 def _show_outcome(
@@ -143,6 +158,7 @@ def _show_outcome(
 def _show_plan(run: runs.Run, out: Output) -> int:
     """Report which episodes would be played, or which episodes of a run remain."""
     config, folder = run.config, run.directory
+    asyncio.run(runs.check_code(run))
     trials = [t for split in run.splits for t in asyncio.run(runs.trials_of(run, split))]
     facts = {
         "environment": config.environment.name,

@@ -87,8 +87,8 @@ def comparison_table(rows: list[Comparison], ours: str, theirs: str) -> Table:
     made = table(
         f"A {ours}\nB {theirs}",
         ["same episodes of", "A %", "B %", "A - B [95 %]", "only A", "only B", "n", "p"],
-        caption="Paired on the same episodes, * if 0 is outside of the interval; p: McNemar's "
-        "exact test. –: faults masked too many of the episodes.",
+        caption="Paired on the same episodes, with Tango's score interval; * if 0 is outside of "
+        "it. p: McNemar's exact test. –: faults masked too many of the episodes.",
     )
     for row in rows:
         gap = row.difference

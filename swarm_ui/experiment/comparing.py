@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,7 +19,7 @@ from swarm_ui.experiment.results import (
     success_interval,
 )
 from swarm_ui.rollout.pool import Job
-from swarm_ui.stats import Interval, bootstrap_difference
+from swarm_ui.stats import Interval
 from swarm_ui.trace.jsonl import iter_jsonl
 
 Key = tuple[str, str, int, int, int]
@@ -35,8 +34,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     ours: Interval | None
     theirs: Interval | None
     difference: Interval | None
-    """First minus second, over the episodes that both played."""
-    bootstrap: Interval | None
+    """First minus second, over the episodes that both played: Tango's score interval."""
     better: int
     """Episodes that only the first run solved."""
     worse: int
@@ -118,7 +116,6 @@ def _row(name: str, a: Outcomes, b: Outcomes, keys: list[Key]) -> Comparison:
         ours=success_interval(played, [x for _, x, _ in both]),
         theirs=success_interval(played, [y for _, _, y in both]),
         difference=difference_interval(jobs, ours, theirs),
-        bootstrap=bootstrap_difference(ours, theirs, random.Random(0)),
         better=better,
         worse=worse,
         p=mcnemar(better, worse),
@@ -126,7 +123,7 @@ def _row(name: str, a: Outcomes, b: Outcomes, keys: list[Key]) -> Comparison:
     )
     if masked <= MOST_MASKED * len(jobs):
         return found
-    return replace(found, ours=None, theirs=None, difference=None, bootstrap=None, p=None)
+    return replace(found, ours=None, theirs=None, difference=None, p=None)
 
 
 def mcnemar(better: int, worse: int) -> float:

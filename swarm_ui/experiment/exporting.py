@@ -23,7 +23,7 @@ from swarm_ui.optim.preferences import chats
 from swarm_ui.prompts import format_named
 from swarm_ui.storage.run_directory import RunDirectory
 from swarm_ui.trace.jsonl import iter_jsonl, write_jsonl
-from swarm_ui.trace.records import Episode
+from swarm_ui.trace.records import Episode, Trace
 
 CORPUS_FORMATS = ("trl", "alpaca", "sharegpt", "datasets")
 
@@ -99,11 +99,15 @@ def text(run: Path, what: str, solved: bool, prompt_format: str | None = None) -
     return graph.to_mermaid() if what == "mermaid" else graph.to_graphviz()
 
 
-def _episodes(run: RunDirectory, solved: bool) -> Iterator[Episode]:
+def _episodes(
+    run: RunDirectory, solved: bool, *, training_first: bool = False
+) -> Iterator[Episode]:
     paths = sorted(run.traces.glob("*.jsonl"))
     if not paths:
         raise ConfigError(f"'{run.path}' has no episodes")
-    for path in paths:
+    for path in sorted(
+        paths, key=lambda path: training_first and not path.name.startswith("train-")
+    ):
         _expect_no_link(path)
         yield from (e for e in iter_jsonl(path) if e.success or not solved)
 
@@ -142,7 +146,8 @@ def _learned(run: RunDirectory) -> bool:
 
 
 def _team(run: RunDirectory) -> tuple[tuple[str, ...], tuple[Edge, ...], Mapping[Edge, int]]:
-    """Agents, edges and delays: learned, else configured, else those of the last decision."""
+    """Agents, edges and delays: learned, else configured, else those of the largest recorded
+    team."""
     path = run.path / LEARNED_EDGES
     if _learned(run) and path.is_file():
         from swarm_ui.optim.edges.files import read_edges
@@ -153,15 +158,29 @@ def _team(run: RunDirectory) -> tuple[tuple[str, ...], tuple[Edge, ...], Mapping
     if run.config().get("made_by") == "swarm-ui":
         team = configuration_of(run.path).team
         return tuple(agent_names(team.agents)), configured_edges(team), {}
-    last = None
-    for last in _episodes(run, False):  # noqa: B007  (the last one is wanted)
-        pass
-    if last is None or not last.steps:
-        raise ConfigError(f"'{run.path}' has no decision to take a team from")
-    trace = last.steps[-1].trace
+    trace = _decision_of_team(run)
     kept = tuple((a, b) for a, b in trace.edges if a in trace.agents and b in trace.agents)
     delays = dict(zip(trace.edges, trace.delays, strict=True)) if trace.delays else {}
     return trace.agents, kept, {edge: delays[edge] for edge in kept if delays.get(edge)}
+
+
+def _decision_of_team(run: RunDirectory) -> Trace:
+    """A decision of the largest team of a run, which may hold episodes of one agent too.
+
+    Of teams of one size, one with edges is taken, and of these the last that was not in training.
+    """
+    found: Trace | None = None
+    most = (0, False)
+    for episode in _episodes(run, False, training_first=True):
+        if not episode.steps:
+            continue
+        trace = episode.steps[-1].trace
+        size = (len(trace.agents), any(b in trace.agents for _, b in trace.edges))
+        if size >= most:
+            found, most = trace, size
+    if found is None:
+        raise ConfigError(f"'{run.path}' has no decision to take a team from")
+    return found
 
 
 def _probabilities(run: RunDirectory) -> dict[str, Any]:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
-import sys
 import warnings
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from swarm_ui.adapter_metadata import read_metadata
-from swarm_ui.errors import ConfigError, MissingExtra
+from swarm_ui.errors import ConfigError, MissingExtra, SwarmError
 from swarm_ui.experiment.config import Config, Finding, ModelSection
 from swarm_ui.experiment.teams import agent_names
-from swarm_ui.model import ChatModel
+from swarm_ui.experiment.user_code import make_from_code
+from swarm_ui.model import ChatModel, close_model
 from swarm_ui.nodes.models.pretrained.catalogue import (
     PRETRAINED,
     is_hub_name,
@@ -89,6 +88,11 @@ def model_findings(
     except ConfigError as error:
         yield ("model", "name"), str(error)
         return
+    if kind == "script":
+        try:
+            _scripted(Path(section.name.partition(":")[2]))
+        except SwarmError as error:
+            yield ("model", "name"), str(error)
     if section.prompt_format and kind not in ("endpoint", "local"):
         yield ("model", "prompt_format"), (f"'{section.name}' is no language model that reads "
                                            "prompts in a chosen format; leave it out")  # fmt: skip
@@ -169,13 +173,13 @@ async def open_model(section: ModelSection, loaded: Any = None) -> AsyncIterator
     elif kind == "script":
         model = _scripted(Path(section.name.partition(":")[2]))
     elif kind == "code":
-        model = make_from_code(section.name, ChatModel)
+        model = make_from_code(section.name, ChatModel, ("name", "generate"))
     else:
         model = load_in_process(section)
     try:
         yield model
     finally:
-        await model.close()
+        await close_model(model)
 
 
 def load_in_process(section: ModelSection, learned: Sequence[str] = ()) -> Any:
@@ -303,34 +307,6 @@ def _trained_adapters(folder: Path, agents: int) -> list[str]:
     if missing:
         raise ConfigError(_lacking(folder, known, missing))
     return names
-
-
-def named_in_code(place: str) -> Callable[..., Any]:
-    """What ``module:name`` names; the module may be in the working directory.
-
-    Raises:
-        ConfigError: it cannot be imported, or not be called.
-    """
-    module, _, name = place.partition(":")
-    if "" not in sys.path and os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(
-            f"cannot make '{place}': {error}; expected MODULE:NAME of a callable"
-        ) from error
-    if not callable(found):
-        raise ConfigError(f"'{place}' is a {type(found).__name__}; expected a callable")
-    return found  # type: ignore[no-any-return]
-
-
-def make_from_code(name: str, kind: type) -> Any:
-    """Call ``module:factory``. Raises ``ConfigError`` if it is not a factory of this type."""
-    value = named_in_code(name)()
-    if not isinstance(value, kind):
-        raise ConfigError(f"'{name}' returns a {type(value).__name__}, expected a {kind.__name__}")
-    return value
 
 
 def _endpoint(section: ModelSection) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -12,15 +12,17 @@ import msgspec
 from swarm_ui.engine.replay import replay
 from swarm_ui.errors import ConfigError
 from swarm_ui.experiment.config import Config, Draft, checked, plain
+from swarm_ui.experiment.demo.arm_settings import arm_configuration, is_demo_run
 from swarm_ui.experiment.models import adapter_names, open_model
 from swarm_ui.experiment.permissions import expect_trust
 from swarm_ui.experiment.runs import configuration_of
 from swarm_ui.experiment.teams import arm_of, parse_edges
 from swarm_ui.graph.topology import Edge
 from swarm_ui.message import Message
-from swarm_ui.trace.jsonl import iter_jsonl
+from swarm_ui.storage.run_directory import RunDirectory
+from swarm_ui.trace.jsonl import holds_decisions, iter_jsonl
 from swarm_ui.trace.left_out import left_out
-from swarm_ui.trace.records import Episode, Trace
+from swarm_ui.trace.records import Episode, StepRecord, Trace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,13 +80,13 @@ async def replay_decision(
     Raises:
         ConfigError: there is no such decision, message or edge, or the team is not known.
     """
-    record, run = _found(path, episode)
+    record, file, run = _found(path, episode)
     if not 1 <= step <= len(record.steps):
         raise ConfigError(
             f"episode {episode} has {len(record.steps)} steps, so there is no step {step}"
         )
     before = record.steps[step - 1].trace
-    config = _settings(run, overrides)
+    config = _settings(run, file, overrides)
     _check_team(config, before)
     again = [c.message for c in before.calls if changes.again and c.node in before.agents]
     if run is not None and changes.any:
@@ -143,15 +145,28 @@ class _CountingModel:
 
     def __init__(self, model: Any) -> None:
         self._model, self.requests = model, 0
-        self.name, self.score, self.close = model.name, getattr(model, "score", None), model.close
+        self.name, self.score = model.name, getattr(model, "score", None)
 
     async def generate(self, requests: Any) -> Any:
         self.requests += len(requests)
         return await self._model.generate(requests)
 
 
-def _found(path: Path, number: int) -> tuple[Episode, Path | None]:
-    """The episode, and the folder of the run it belongs to."""
+def episodes_in(path: Path) -> Iterator[Episode]:
+    """The episodes of a trace file. A single decision, as ``replay --out`` writes it, is an episode
+    of one step without an outcome."""
+    if not holds_decisions(path):
+        yield from iter_jsonl(path)
+        return
+    for trace in iter_jsonl(path, Trace):
+        step = StepRecord(trace=trace, executed=trace.action)
+        yield Episode(
+            environment="", task=trace.run, seed=trace.seed, policy="one decision", steps=(step,)
+        )
+
+
+def _found(path: Path, number: int) -> tuple[Episode, Path, Path | None]:
+    """The episode, its file, and the folder of the run it belongs to."""
     run: Path | None = path
     files = [path]
     if path.is_dir():
@@ -160,17 +175,30 @@ def _found(path: Path, number: int) -> tuple[Episode, Path | None]:
         above = path.resolve().parent.parent
         run = above if (above / "config.json").is_file() else None
     count = 0
-    for count, episode in enumerate(chain.from_iterable(map(iter_jsonl, files)), start=1):
-        if count == number:
-            return episode, run
+    for file in files:
+        for episode in episodes_in(file):
+            count += 1
+            if count == number:
+                return episode, file, run
     raise ConfigError(f"'{path}' has {count} episodes, so there is no episode {number}")
 
 
-def _settings(run: Path | None, overrides: Draft) -> Config:
+def _settings(run: Path | None, file: Path, overrides: Draft) -> Config:
     """The settings of the run, overridden by those of the command line."""
     if run is None:
         return checked(overrides)
-    values = plain(configuration_of(run))
+    directory = RunDirectory.open_existing(run)
+    if directory.config().get("made_by") == "swarm-ui":
+        values = plain(configuration_of(run))
+    elif is_demo_run(directory):
+        values = plain(arm_configuration(directory, file.stem))
+    elif overrides.places:
+        return checked(overrides)
+    else:
+        raise ConfigError(
+            f"'{run}' is not a run of the command swarm-ui or of the demo: give the team's "
+            "settings with --config FILE, or --set"
+        )
     for path in overrides.places:
         section, name = path[0], path[-1]
         if len(path) == 2 and isinstance(values.get(section), dict):

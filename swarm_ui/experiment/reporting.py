@@ -8,11 +8,13 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from swarm_ui.errors import SwarmError
+from swarm_ui.experiment.replaying import episodes_in
 from swarm_ui.experiment.results import Results
 from swarm_ui.report import ReportData, credit_map, page, write_report
 from swarm_ui.report.page import GENERATOR
 from swarm_ui.rollout.episodes import WAIT
 from swarm_ui.storage.run_directory import RunDirectory, write_atomic
+from swarm_ui.trace.jsonl import holds_decisions
 from swarm_ui.trace.records import Episode, StepRecord
 
 _PICTURED = 30
@@ -56,11 +58,15 @@ def is_report(path: Path) -> bool:
         return GENERATOR.encode() in file.read(4096)
 
 
-def trace_report(episodes: Sequence[Episode], path: Path, title: str) -> Path:
-    """Write the report of a trace file's episodes."""
+def trace_report(file: Path, path: Path) -> Path:
+    """Write the report of a trace file, of episodes or of single decisions."""
+    episodes, decisions = list(episodes_in(file)), holds_decisions(file)
+    summary = f"{len(episodes)} episodes, {sum(e.success is True for e in episodes)} solved."
+    if decisions:
+        summary = f"Decisions without their episodes: {len(episodes)}. They have no outcome."
     data = ReportData(
-        title=title,
-        summary=f"{len(episodes)} episodes, {sum(e.success is True for e in episodes)} solved.",
+        title=file.name,
+        summary=summary,
         heat_maps=tuple(filter(None, [credit_map(tuple(episodes))])),
         episodes=_pictured(episodes),
     )

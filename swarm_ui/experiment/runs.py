@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import random
@@ -21,6 +22,7 @@ from swarm_ui.experiment.config import (
     Draft,
     EnvironmentSection,
     Finding,
+    ModelSection,
     checked,
     plain,
 )
@@ -38,6 +40,7 @@ from swarm_ui.experiment.models import (
 from swarm_ui.experiment.permissions import demands, expect_trust
 from swarm_ui.experiment.progress import ProgressDisplay
 from swarm_ui.experiment.results import Results
+from swarm_ui.experiment.settings import DEFAULT_METHOD
 from swarm_ui.experiment.teams import Arm, agent_names, arm_of, team_findings
 from swarm_ui.experiment.training.roles import critic_findings, open_critics
 from swarm_ui.nodes.models.pretrained.catalogue import model_folder
@@ -48,7 +51,7 @@ if TYPE_CHECKING:
     from swarm_ui.optim.config import TeamConfig
     from swarm_ui.optim.metrics import IterationMetrics
 
-_TRAINING_TEAM = {"agents": 4, "rounds": 3, "temperature": 0.8, "views": "shuffle"}
+TRAINING_TEAM = {"agents": 4, "rounds": 3, "temperature": 0.8, "views": "shuffle"}
 """Defaults of a team that learns."""
 _GRAPHS = 4
 """Default of ``[train] graphs`` where edges are learned."""
@@ -104,6 +107,8 @@ def check_config(draft: Draft, *, train: bool = False, splits: Sequence[str] = (
             agents = config.team.agents if "team" in valid else 0
             learned = learned_adapters(config) if train and agents else ()
             yield from model_findings(config.model, agents, learned)
+            if train:
+                yield from _unfit_to_learn(config.model)
         if train and {"critic", "environment"} <= set(valid):
             yield from critic_findings(config)
         if "model" in valid and config.model.actor and not train:
@@ -122,15 +127,30 @@ def check_config(draft: Draft, *, train: bool = False, splits: Sequence[str] = (
     return checked(draft, train=train, find=find)
 
 
+def _unfit_to_learn(section: ModelSection) -> Iterator[Finding]:
+    """The mistake of training a model that is not in this process."""
+    try:
+        kind = kind_of(section)
+    except ConfigError:
+        return  # an unknown model is found before
+    if kind not in IN_PROCESS:
+        problem = f"'{section.name}' cannot be trained; its weights must be in this process: "
+        yield ("model", "name"), problem + "base, or the folder of a model"
+
+
 def check_training_config(draft: Draft) -> Config:
-    """The same for a training run, with its own defaults for the team."""
-    for name, value in _TRAINING_TEAM.items():
+    """The same for a training run, with its own defaults for the team and the method."""
+    for name, value in TRAINING_TEAM.items():
         if ("team", name) not in draft.places:
             draft.put(("team", name), value, f"[team] {name}")
-    learning, place = draft.values.get("train"), draft.values.get("environment")
+    learning, place = draft.values.setdefault("train", {}), draft.values.get("environment")
+    if isinstance(learning, dict):
+        update = learning.get("update", {})
+        if isinstance(update, dict):
+            draft.values["train"] = {**learning, "update": {"method": DEFAULT_METHOD, **update}}
     if isinstance(learning, dict) and learning.get("edges") == "learned":
         # One graph cannot be compared with others.
-        draft.values["train"] = {"graphs": _GRAPHS, **learning}
+        draft.values["train"] = {"graphs": _GRAPHS, **draft.values["train"]}
     spec = ENVIRONMENTS.get(str(place.get("name"))) if isinstance(place, dict) else None
     if spec is not None and spec.trains_on is None:
         draft.found(("environment", "name"), f"'{spec.name}' has only tests to be evaluated on")
@@ -169,21 +189,16 @@ async def begin(run: Run) -> Run:
     document: dict[str, object] = {"made_by": "swarm-ui", "command": run.command}
     if kind == "local":
         model_folder(config.model.name)  # downloads a model of the hub
+    if kind == "endpoint":
+        async with open_model(config.model):
+            pass
+    await check_code(run)
     if run.command == "train":
-        if kind not in IN_PROCESS:
-            raise ConfigError(
-                f"[model] name: '{config.model.name}' cannot be trained; its weights must be in "
-                "this process: base, or the folder of a model"
-            )
         if config.model.actor:
             from swarm_ui.experiment.training.actors import check_actor
 
             await check_actor(config.model)
     else:
-        # Other models take long to load, and only their name can be wrong.
-        if kind in ("endpoint", "script", "code"):
-            async with open_model(config.model):
-                pass
         if spec_of(config.environment.name).known_tasks is None:  # the others were checked before
             for split in run.splits:
                 await trials_of(run, split)
@@ -194,6 +209,32 @@ async def begin(run: Run) -> Run:
         config={**document, **plain(config)},
     )
     return dataclasses.replace(run, directory=directory)
+
+
+async def check_code(run: Run) -> None:
+    """Make the model of the user, and the environment of a training run, if there are any.
+
+    The environment of another run is made for its episodes; see :func:`trials_of`.
+
+    Raises:
+        ConfigError: it cannot be made, or the environment has no such task.
+        EnvironmentFault: it cannot list its tasks.
+    """
+    config = run.config
+    if kind_of(config.model) == "code":
+        async with open_model(config.model):
+            pass
+    spec = spec_of(config.environment.name)
+    if spec.by_user and run.command == "train":
+        async with open_environment(config.environment) as environment:
+            await spec.task_names(config.environment, environment)
+
+
+def discard_if_unused(run: Run) -> None:
+    """Delete the directory of a run that has begun, if it holds nothing but its settings."""
+    if run.folder.remove_if_unused() and not run.config.run.out:
+        with contextlib.suppress(OSError):  # other runs are in it
+            run.folder.path.parent.rmdir()
 
 
 async def trials_of(run: Run, split: str) -> list[Trial]:

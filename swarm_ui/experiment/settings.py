@@ -15,6 +15,8 @@ from swarm_ui.experiment.config import plain as plain
 
 EnvironmentName = Literal["phone", "miniwob", "androidworld"]
 Method = Literal["rft", "dpo"]
+DEFAULT_METHOD: Method = "rft"
+"""Method of the demo and of ``swarm-ui train``: as good as DPO on the phone, in less time."""
 Edges = Literal["redraw", "fixed", "learned"]
 PromptFormatName = Literal["", "json", "compact"]
 
@@ -46,7 +48,7 @@ class Settings:
     density: float = 0.5
     temperature: float = 0.8
     """Temperature of the agents in rollouts, and in the vote of clones."""
-    method: Method = "rft"
+    method: Method = DEFAULT_METHOD
     edges: Edges = "redraw"
     iterations: int = 4
     shared_iterations: int = 3

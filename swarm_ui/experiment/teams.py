@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from swarm_ui.errors import ConfigError
+from swarm_ui.errors import ConfigError, GraphError
 from swarm_ui.experiment.config import Finding, TeamSection
 from swarm_ui.experiment.results import BASE, TRAINED
 from swarm_ui.experiment.settings import Settings
 from swarm_ui.graph import shapes
 from swarm_ui.graph.graph import CollabGraph
-from swarm_ui.graph.topology import Edge, random_dag
+from swarm_ui.graph.topology import Edge, predecessors, random_dag, topological
 from swarm_ui.model import ChatModel
 from swarm_ui.node import derive
 from swarm_ui.rollout.policy import GraphPolicy, LoopEscapePolicy, Policy
@@ -150,18 +150,21 @@ def configured_edges(team: TeamSection) -> tuple[Edge, ...]:
     folder of a run that learned them.
 
     Raises:
-        ConfigError: the text has none of these forms.
+        ConfigError: the text has none of these forms, or the edges form a cycle.
     """
     names = agent_names(team.agents)
-    if team.agents == 1:
-        return ()
     if team.edges == "random":
         return random_dag(names, team.density, random.Random(team.seed))
     if team.edges in SHAPES:
-        return tuple(SHAPES[team.edges](names))
+        return tuple(SHAPES[team.edges](names)) if team.agents > 1 else ()
     if os.path.isfile(os.path.join(team.edges, LEARNED_EDGES)):  # any text may stand here
-        return _learned_edges(Path(team.edges), names)
-    return parse_edges(team.edges, names)
+        return _learned_edges(Path(team.edges), names) if team.agents > 1 else ()
+    edges = parse_edges(team.edges, names)
+    try:
+        topological(predecessors(names, edges))
+    except GraphError as error:
+        raise ConfigError(str(error)) from error
+    return edges
 
 
 def _learned_edges(run: Path, names: Sequence[str]) -> tuple[Edge, ...]:
@@ -179,7 +182,7 @@ def _learned_edges(run: Path, names: Sequence[str]) -> tuple[Edge, ...]:
 
 def parse_edges(text: str, names: Sequence[str]) -> tuple[Edge, ...]:
     """Edges written as ``a>b,b>c``. Raises ``ConfigError`` if the text or a name is wrong."""
-    found = []
+    found: list[Edge] = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         sender, arrow, listener = (word.strip() for word in part.partition(">"))
         if not arrow or sender not in names or listener not in names:
@@ -188,6 +191,8 @@ def parse_edges(text: str, names: Sequence[str]) -> tuple[Edge, ...]:
                 f"{', '.join(SHAPES)}, the folder of a run that learned edges, or pairs of "
                 f"{', '.join(names)}"
             )
+        if (sender, listener) in found:
+            raise ConfigError(f"the edge '{part}' is given twice")
         found.append((sender, listener))
     return tuple(found)
 

@@ -193,7 +193,7 @@ def credit_map(episodes: Collection[Episode], *, title: str = "Mean credit") -> 
     means = tuple(tuple(sum(c) / len(c) if c else None for c in row) for row in cells)
     return HeatMap(
         title=title,
-        rows=tuple(f"round {r + 1}" for r in range(rounds)),
+        rows=tuple(f"round {r}" for r in range(rounds)),
         columns=agents,
         values=means,
         note=f"{scored} decisions.",

@@ -115,6 +115,17 @@ class RunDirectory:
             (path / folder).mkdir(exist_ok=True)
         return run
 
+    def remove_if_unused(self) -> bool:
+        """Delete a directory that holds only what :meth:`create` wrote; returns whether it did."""
+        if any(path.is_file() and path.name != "config.json" for path in self.path.rglob("*")):
+            return False
+        with contextlib.suppress(OSError):  # something else is in it
+            for folder in _FOLDERS:
+                (self.path / folder).rmdir()
+            (self.path / "config.json").unlink()
+            self.path.rmdir()
+        return not self.path.exists()
+
     def config(self) -> dict[str, object]:
         """The settings the run was created with. Raises ``ConfigError`` if unreadable."""
         settings = self._document("config.json").get("config", {})

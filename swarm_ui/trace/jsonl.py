@@ -105,6 +105,22 @@ def read_jsonl(path: Anywhere, kind: type[Any] = Episode) -> list[Any]:
     return list(iter_jsonl(path, kind))
 
 
+def holds_decisions(path: Anywhere) -> bool:
+    """Whether the first line of a file is a single decision (``Trace``), and not an episode.
+
+    Raises:
+        TraceError: the file cannot be opened.
+    """
+    source = Path(path)
+    try:
+        with source.open("rb") as file:
+            return bool(_LINES.decode(file.readline()).trace)
+    except OSError as error:
+        raise cannot_open(source, error) from error
+    except UNREADABLE:
+        return False  # reading it says what is wrong
+
+
 def repair_jsonl(path: Anywhere) -> int:
     """Drop a truncated last line; return the number of bytes removed."""
     with FileIO(os.fspath(path), "r+") as file:

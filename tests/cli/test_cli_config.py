@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 import tomllib
 from pathlib import Path
 
@@ -11,8 +13,12 @@ from cli_world import LAMP, Shell, shell  # noqa: F401
 
 from swarm_ui.cli.commands.init import TEMPLATE
 from swarm_ui.errors import ConfigError
-from swarm_ui.experiment.config import Config, checked, read_draft
+from swarm_ui.experiment.config import Config, Draft, checked, read_draft
+from swarm_ui.experiment.runs import check_config, check_training_config, trainer_config
+from swarm_ui.experiment.settings import Settings
+from swarm_ui.optim.config import TeamConfig
 from swarm_ui.optim.stage1 import CorpusConfig, FinetuneConfig
+from swarm_ui.optim.update.update_config import defaults_for
 
 BAD = """\
 [environment]
@@ -127,12 +133,41 @@ def test_the_training_section_of_init_is_sound(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     path = tmp_path / "a.toml"
     path.write_text(TEMPLATE, encoding="utf-8")
-    assert checked(read_draft(path, {}, []), train=True).train["iterations"] == 3
     wrong = ["train.iteration=2", "train.update.method=dp", "train.density=2.0"]
     with pytest.raises(ConfigError) as raised:
         checked(read_draft(path, {}, wrong), train=True)
     assert "did you mean 'iterations'?" in str(raised.value)
     assert "did you mean 'dpo'?" in str(raised.value)
+
+
+def test_the_file_of_init_changes_no_default_of_a_command(tmp_path: Path) -> None:
+    """It used to train one greedy agent."""
+    pytest.importorskip("torch")
+    path = tmp_path / "a.toml"
+    path.write_text(TEMPLATE, encoding="utf-8")
+    for check in (check_config, check_training_config):
+        assert check(read_draft(path, {}, [])).team == check(read_draft(None, {}, [])).team
+    trained = check_training_config(read_draft(path, {}, []))
+    assert trainer_config(trained) == trainer_config(check_training_config(Draft()))
+    assert (trained.team.agents, trained.team.rounds, trained.team.temperature) == (4, 3, 0.8)
+
+
+def test_the_commented_settings_of_training_are_the_defaults() -> None:
+    pytest.importorskip("torch")
+    section = TEMPLATE[TEMPLATE.index("[train]") : TEMPLATE.index("[synthesize]")]
+    values = tomllib.loads(re.sub(r"^# (?=\w+ = )", "", section, flags=re.MULTILINE))["train"]
+    shown = msgspec.convert(values, TeamConfig)
+    defaults = trainer_config(check_training_config(Draft())).filled(defaults_for(1_000_000))
+    assert dataclasses.replace(shown, shared_steps=75) == dataclasses.replace(
+        defaults, update=dataclasses.replace(defaults.update, lr=None)
+    )
+
+
+def test_train_and_the_demo_have_one_default_method() -> None:
+    pytest.importorskip("torch")
+    assert trainer_config(check_training_config(Draft())).update.method == Settings().method
+    given = {"train.update.method": ("--method", "dpo")}
+    assert trainer_config(check_training_config(read_draft(None, given, []))).update.method == "dpo"
 
 
 def test_init_does_not_overwrite(shell: Shell) -> None:  # noqa: F811

@@ -96,6 +96,14 @@ def test_runs_are_compared_episode_by_episode(shell: Shell) -> None:  # noqa: F8
     assert files["rows"][0]["difference"] == row["difference"]
 
 
+def test_runs_that_agree_in_four_episodes_are_not_shown_as_certainly_equal(shell: Shell) -> None:  # noqa: F811
+    line = f"eval {LAMP} --task light -n 4 --model script:wrong.txt"
+    shell(f"{line} --out b")
+    done = shell(f"{line} --out a --against b")
+    for table in (done, shell("compare a b")):
+        assert "+0.0 [-49.0, +49.0]" in table.out
+
+
 @pytest.mark.parametrize(
     ("better", "worse", "p"), [(0, 0, 1.0), (1, 0, 1.0), (5, 0, 2 / 32), (6, 1, 2 * 8 / 128)]
 )

@@ -21,7 +21,9 @@ from swarm_ui.stats import (
     outcomes,
     over_seeds,
     paired_difference,
+    score_difference,
     table,
+    tango,
     wilson,
 )
 from swarm_ui.trace.records import Episode
@@ -215,3 +217,91 @@ def test_the_template_of_an_episode_is_its_task() -> None:
         Episode(environment="e", task="u", seed=4, fault="x"),
     ]
     assert by_template(episodes, run=2) == [Outcome("t", 3, 1.0, 2), Outcome("u", 4, None, 2)]
+
+
+# -- score intervals of paired differences ------------------------------------------------------
+
+
+def test_tangos_interval_against_published_numbers() -> None:
+    # Fagerland, Lydersen and Laake (2014), airway hyper-responsiveness: 1, 1, 7, 12 of 21.
+    low, high = tango(1, 7, 21)
+    assert (round(low, 3), round(high, 3)) == (-0.517, -0.026)
+    # Without a discordant pair the bounds have a closed form.
+    z2 = 1.959964**2
+    assert tango(0, 0, 4) == pytest.approx((-z2 / (4 + z2), z2 / (4 + z2)))
+    assert tango(4, 0, 4) == pytest.approx(((4 - z2) / (4 + z2), 1.0))
+
+
+@given(st.integers(0, 20), st.integers(0, 20), st.integers(0, 20))
+def test_tangos_interval_agrees_with_mcnemars_test_and_has_no_favourite(
+    better: int, worse: int, same: int
+) -> None:
+    n = better + worse + same
+    if n == 0:
+        return
+    low, high = tango(better, worse, n)
+    assert -1 <= low <= (better - worse) / n <= high <= 1 and low < high
+    assert tango(worse, better, n) == pytest.approx((-high, -low))
+    if better + worse:
+        chi = (better - worse) ** 2 / (better + worse)
+        if abs(chi - 1.959964**2) > 1e-6:
+            assert (low > 0 or high < 0) == (chi > 1.959964**2)
+
+
+def pairs(deltas: dict[str, list[int]]) -> tuple[list[Outcome], list[Outcome]]:
+    """Outcomes of two sides with these differences, by template."""
+    cells = [(t, k, d) for t, values in deltas.items() for k, d in enumerate(values)]
+    ours = [Outcome(t, k, float(d >= 0)) for t, k, d in cells]
+    return ours, [Outcome(t, k, float(d <= 0)) for t, k, d in cells]
+
+
+def test_equal_sides_of_four_episodes_do_not_differ_by_exactly_nothing() -> None:
+    for deltas in ({"a": [0] * 4}, {"a": [0], "b": [0], "c": [0], "d": [0]}):
+        ours, theirs = pairs(deltas)
+        for found in (
+            score_difference(ours, theirs),
+            clustered_difference(ours, theirs),
+            paired_difference([o.value for o in ours], [o.value for o in theirs]),
+            bootstrap_difference(
+                [o.value for o in ours], [o.value for o in theirs], random.Random(0)
+            ),
+        ):
+            assert found is not None
+            assert (found.mean, round(found.low, 2), round(found.high, 2)) == (0.0, -0.49, 0.49)
+
+
+def test_equal_episodes_of_few_templates_count_once_for_each() -> None:
+    found = score_difference(*pairs({"a": [0] * 50, "b": [0] * 50}))
+    assert found is not None
+    assert (found.n, found.high) == (100, pytest.approx(tango(0, 0, 2)[1]))
+
+
+def test_the_score_interval_is_wider_where_episodes_of_a_template_agree() -> None:
+    agreeing = {f"t{k}": [[0, 1, -1, 1][k % 4]] * 10 for k in range(20)}
+    mixed = {f"t{k}": [[0, 1, -1, 1][(j + k) % 4] for j in range(20)] for k in range(10)}
+    assert width(score_difference(*pairs(agreeing))) > 2 * width(score_difference(*pairs(mixed)))
+    ours, theirs = pairs(mixed)
+    plain = tango(100, 50, 200)
+    assert width(score_difference(ours, theirs)) == pytest.approx(plain[1] - plain[0])
+
+
+def test_score_intervals_of_few_episodes_cover_the_truth() -> None:
+    rng, hits, trials = random.Random(6), 0, 400
+    for _ in range(trials):
+        deltas = rng.choices((1, -1, 0), (0.2, 0.1, 0.7), k=12)  # truth: +0.1
+        found = score_difference(*pairs({f"t{k}": [d] for k, d in enumerate(deltas)}))
+        assert found is not None
+        hits += found.low <= 0.1 <= found.high
+    assert 0.92 <= hits / trials <= 0.995
+
+
+def test_what_has_no_score_interval_is_told() -> None:
+    one, two = Outcome("a", 1, 1.0), Outcome("a", 1, 0.5)
+    with pytest.raises(ConfigError, match="outcomes of 0 or 1"):
+        score_difference([one], [two])
+    runs = [Outcome("a", 1, 1.0, run) for run in (0, 1)]
+    with pytest.raises(ConfigError, match="for several: clustered_difference"):
+        score_difference(runs, runs)
+    with pytest.raises(ConfigError, match="same episodes"):
+        score_difference([one], [])
+    assert score_difference([Outcome("a", 1, None)], [one]) is None

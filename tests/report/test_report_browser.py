@@ -45,9 +45,9 @@ async def test_keys_step_through_and_the_address_follows(chromium: str, tmp_path
         await tab.press("k")
         await tab.until("location.hash === '#1/1'")
         await tab.press("[")
-        assert "round 2" in await tab.js(SELECTED)
+        assert "round 1" in await tab.js(SELECTED)
         await tab.press("]")
-        assert "round 3" in await tab.js(SELECTED)
+        assert "round 2" in await tab.js(SELECTED)
 
 
 async def test_deep_link_opens_its_step_and_follows_a_new_one(
@@ -80,7 +80,7 @@ async def test_click_on_a_message_shows_it_and_whom_it_heard(chromium: str, tmp_
     async with opened_report(chromium, written(tmp_path, report())) as tab:
         await tab.click(".box", "agent_3")
         await tab.until("document.querySelector('.box.selected').ariaLabel.includes('agent_3')")
-        assert "round 1" in await tab.js(SELECTED)
+        assert "round 0" in await tab.js(SELECTED)
         card = await tab.words(".message.selected")
         assert "agent_3" in card
         assert "credit" in card
@@ -107,9 +107,9 @@ async def test_the_critics_words_stand_beside_the_credit_of_their_round(
     chromium: str, tmp_path: Path
 ) -> None:
     async with opened_report(chromium, written(tmp_path, report())) as tab:
-        assert await tab.words(".why") == "Credit by LLM critic (Ada): In round 3 Ada was said."
+        assert await tab.words(".why") == "Credit by LLM critic (Ada): In round 2 Ada was said."
         await tab.press("[")
-        await tab.until("document.querySelector('.why').innerText.includes('In round 2 Ada')")
+        await tab.until("document.querySelector('.why').innerText.includes('In round 1 Ada')")
         assert "credit 0." in await tab.words(".said")
 
 
@@ -182,7 +182,7 @@ async def test_attack_stays_text(chromium: str, tmp_path: Path) -> None:
             assert ATTACK in await tab.words(".scene > div:last-child"), "the vote and the note"
             told = await tab.words(".why")
             assert f"Credit by LLM critic ({ATTACK}): " in told, "the critic's name"
-            assert f"In round 3 {ATTACK} was said." in told, "the critic's rationale"
+            assert f"In round 2 {ATTACK} was said." in told, "the critic's rationale"
         assert ATTACK in await tab.words(".list"), "the name of a set"
         assert await tab.js("document.title") == ATTACK
         assert await tab.js("document.querySelectorAll('img[src=x]').length") == 0

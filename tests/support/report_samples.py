@@ -98,7 +98,7 @@ def episode(text: str, *, success: bool | None = True, picture: bytes | None = N
                 for r in range(3)
             ),
             credit_source=f"LLM critic ({text})",
-            rationale=tuple(f"In round {r + 1} {text} was said." for r in range(3)),
+            rationale=tuple(f"In round {r} {text} was said." for r in range(3)),
         )
         for k in range(3)
     )

@@ -69,8 +69,8 @@ def import_adapters(
     out: _Out,
     agents: Annotated[int, typer.Option("--agents", "-a", metavar="N", min=1, max=64,
                                         help="number of agents, with a copy for each")] = 4,
-    prompt_format: Annotated[str, typer.Option(metavar="NAME", help="format it was trained with, "
-                             "if its folder does not say so",
+    prompt_format: Annotated[str, typer.Option(metavar="NAME", help="format it was trained with "
+                             "(default: what its folder says)",
                              autocompletion=flags.one_of(*FORMATS))] = "",
     base: Annotated[str, typer.Option(metavar="MODEL", help="model it was trained on, if its "
                                       "folder does not say so: smollm2, or a folder")] = "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +13,7 @@ import typer
 
 from swarm_ui.cli import flags
 from swarm_ui.cli.output import Output
-from swarm_ui.experiment.models import named_in_code
+from swarm_ui.experiment.user_code import made_by, named_in_code, user_environment
 
 
 def credit(
@@ -26,7 +27,7 @@ def credit(
     reference: Annotated[str, typer.Option(metavar="NAME", help="assigner used as the reference; "
                          "default: the scripted critic, or else the recorded credit")] = "",
     episodes: Annotated[int | None, typer.Option("--episodes", "-n", metavar="N", min=1,
-                        help="only the first N")] = None,
+                        help="only the first N (default: all)")] = None,
     trust: flags.Trust = False,
     plots: Annotated[Path | None, typer.Option(metavar="FOLDER", help="write two plots")] = None,
     json: flags.Json = False,
@@ -39,7 +40,7 @@ def credit(
     from swarm_ui.optim.credit.analysis.credit_tables import report_tables
 
     output = Output(machine=json)
-    more = [assigner for place in assigners or () for assigner in named_in_code(place)()]
+    more = [assigner for place in assigners or () for assigner in made_by(place)]
     trusted = trust if replay else None
     report = asyncio.run(_report(run, env, trusted, more, reference, episodes))
     for made in report_tables(report):
@@ -68,7 +69,10 @@ async def _report(
         env = "swarm_ui.environments.phone:PhoneEnvironment"
     async with AsyncExitStack() as stack:
         graph = None if trusted is None else await _team(run, stack, trusted)
-        make = None if env is None else named_in_code(env)
+        make = None
+        if env is not None:
+            named_in_code(env)  # before anything is read
+            make = functools.partial(user_environment, env)
         return await compare_recorded(
             found, make_environment=make, graph=graph, assigners=more, reference=reference
         )

@@ -19,7 +19,8 @@ def doctor(
     url: flags.Url = None,
     model: Annotated[
         str | None, flags.declare("--model", "-m", value="NAME",
-                                 help="model that --url should serve, or a model of this machine",
+                                 help="model that --url should serve, or a model of this machine "
+                                 "(default: any)",
                                  panel="")
     ] = None,
     key_env: Annotated[

@@ -30,7 +30,7 @@ _MODEL = "smollm2 or another pulled model, a folder, or org/name on the Hugging 
     flags.option("layers", str, "N-N", "layers that get an adapter, such as 8-29 (default: all)",
                  panel=""),
     flags.option("minutes", float, "N", "time for all stages; the learning rate falls to zero by "
-                 "then", setting="finetune.minutes", panel=""),
+                 "then (default: any time)", setting="finetune.minutes", panel=""),
     flags.option("epochs", float, "N", "how often each sample is seen",
                  setting="finetune.epochs", panel=""),
     flags.option("learning_rate", float, "RATE", "of the supervised stages",

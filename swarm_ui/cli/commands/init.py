@@ -13,7 +13,8 @@ from swarm_ui.errors import ConfigError
 from swarm_ui.storage.run_directory import write_atomic
 
 TEMPLATE = """\
-# Settings of swarm-ui. Every line is the default, but for [train], where they are small.
+# Settings of swarm-ui. Every line is the default; delete the # of a line to change its value.
+# Lines with # depend on the command or on the model, or have no default.
 # swarm-ui run --config swarm-ui.toml        flags and --set SECTION.NAME=VALUE win over this file
 # swarm-ui eval --config swarm-ui.toml --dry-run
 
@@ -49,12 +50,10 @@ prompt_format = ""        # json, compact; empty: the adapter's, or else the mod
 # constrained = false     # of this process: replies may be any text; default: in the compact
                           # format they are actions that are possible on the screen
 # prompt_tokens = 4000    # longer prompts are shortened; default: what the context leaves
-actor = ""                # of train: a vLLM server that acts with the adapters while they learn
-actor_name = ""           # the name that it serves; empty: that of its only base model
 device = "cpu"            # of a folder's model; "auto": all devices
 quantize = ""             # "4bit": a folder's model in 4 bits, for training on one GPU
 # actor = "http://localhost:8000/v1"  # train: a vLLM server that acts with the adapters
-# actor_name = ""         # the name that the actor serves the model under
+# actor_name = ""         # the name that it serves; empty: that of its only base model
 # max_calls = 1000        # the budget: requests, and tokens
 # max_tokens_total = 1000000
 # rate_limit = 10         # requests a second
@@ -63,13 +62,13 @@ timeout = 60.0            # seconds of one attempt
 vision = false            # the model can see: show it screenshots
 
 [team]
-agents = 1
-rounds = 1
+# agents = 1              # train: 4
+# rounds = 1              # train: 3
 edges = "random"          # random, none, chain, debate, star, tree, or "agent_0>agent_1"
 density = 0.5             # chance that two agents are joined at random
-views = "same"            # shuffle: each agent its own order; window: each its own part
+# views = "same"          # shuffle: each agent its own order (train); window: its own part
 vote = "majority"         # probability: weighed by what each agent thinks (a scoring model)
-temperature = 0.0
+# temperature = 0.0       # train: 0.8
 # temperatures = [0.2, 0.5, 0.6, 0.8]  # one for each agent, instead of temperature
 max_tokens = 256          # of a reply
 seed = 0                  # of random edges
@@ -90,14 +89,14 @@ model = ""                # llm: the model, empty: the agents' own; learned: the
 url = ""                  # llm: the endpoint of that model
 
 [train]                   # swarm-ui train; see TeamConfig in the reference
-iterations = 3
-episodes = 64             # rollouts in each
-edges = "redraw"          # fixed, or learned (with graphs >= 2)
-shared_iterations = 2     # these train one adapter for all, the later ones each agent's own
+# iterations = 5
+# episodes = 128          # rollouts in each
+# edges = "redraw"        # fixed, or learned (with graphs >= 2)
+# shared_iterations = 3   # these train one adapter for all, the later ones each agent's own
 
 [train.update]
-method = "rft"            # likelihood of right actions; dpo, ipo: preference pairs
-steps = 35                # of the optimiser, each adapter, each iteration
+# method = "rft"          # likelihood of right actions; dpo, ipo: preference pairs
+# steps = 35              # of the optimiser, each adapter, each iteration; large models: 20
 
 [synthesize]              # swarm-ui synthesize; see CorpusConfig in the reference
 levels = [1, 2, 3]        # questions, instructions of one step, preferences

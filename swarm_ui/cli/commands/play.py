@@ -23,7 +23,8 @@ def play(
                                           autocompletion=flags.tasks)]
     = None,
     data: Annotated[
-        str, flags.declare("--data", value="FILE", help="web: a file of tasks", panel="")
+        str,
+        flags.declare("--data", value="FILE", help="web: file of tasks (default: none)", panel=""),
     ] = "",
     seed: Annotated[int, typer.Option(metavar="N", help="seed of the episode")] = 0,
     browser: Annotated[

@@ -47,6 +47,7 @@ def _repeatable(name: str, value: str, help: str) -> flags.Option:
     flags.Option("out", Path | None, typer.Option("--out", "-o", metavar="FILE",
                                                   help="JSON lines file for the new trace")),
     flags.JSON,
+    defaults={"model.name": "that of the run"},
 )  # fmt: skip
 def replay(arguments: flags.Arguments) -> int:
     """Run one recorded decision again with a change; only the affected calls are made again.

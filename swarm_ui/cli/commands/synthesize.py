@@ -21,7 +21,7 @@ from swarm_ui.experiment.stage1.synthesis import ROLES, SCRIPTED, Synthesis, est
 _SECONDS_OF_A_CALL = 2.0
 """For the estimate of a synthesis with models, which are not called for it."""
 _OLD = ("questions", "pages", "devices", "steps")
-_ROLE = "scripted, or a model as for --model"
+_ROLE = "scripted, or a model as for --model (default: that of --model, or scripted)"
 
 
 def _environments(incomplete: str) -> list[str]:
@@ -34,7 +34,7 @@ def _environments(incomplete: str) -> list[str]:
     flags.option("out", Path, "FOLDER", "folder of the corpus; an interrupted one goes on", "-o",
                  panel=""),
     flags.option("walks", int, "N", "number of walks (default: 100; recordings: all)", "-n",
-                 panel=""),
+                 panel="", least=1),
     flags.option("levels", str, "N,N", "levels to make: 1 questions, 2 instructions of one step, "
                  "3 preferences (default: 1,2,3)", panel=""),
     flags.option("prompt_format", str, "NAME", "how prompts and replies are written: compact or "
@@ -46,19 +46,21 @@ def _environments(incomplete: str) -> list[str]:
                  "synthesize.reasons"),
     flags.option("agent", str, "NAME", f"who acts and writes: {_ROLE}", panel=flags.WHO),
     flags.option("adversary", str, "NAME", f"who writes wrong replies: {_ROLE}", panel=flags.WHO),
-    flags.option("critic", str, "NAME", f"who judges: {_ROLE}, or none", panel=flags.WHO),
-    flags.option("model", str, "NAME", "the model of every role that is not named", "-m",
-                 panel=flags.WHO),
+    flags.option("critic", str, "NAME", f"who judges: none, or {_ROLE}", panel=flags.WHO),
+    flags.option("model", str, "NAME", "the model of every role that is not named (default: "
+                 "scripted)", "-m", panel=flags.WHO),
     flags.URL,
-    flags.option("max_calls", int, "N", "most calls to models, over all sessions with this folder",
+    flags.option("max_calls", int, "N", "most calls to models, over all sessions with this folder "
+                 "(default: any number)",
                  setting="model.max_calls"),
-    flags.option("max_tokens", int, "N", "most tokens of these calls",
+    flags.option("max_tokens", int, "N", "most tokens of these calls (default: any number)",
                  setting="model.max_tokens_total"),
-    flags.option("parallel", int, "N", "number of walks at the same time", "-j", panel=flags.HOW),
+    flags.option("parallel", int, "N", "number of walks at the same time (default: 1)", "-j",
+                 panel=flags.HOW),
     flags.TASK,
     flags.SUITE,
     *flags.INVENTED,
-    flags.option("data", str, "FILE", "recordings, or your copy of a data set",
+    flags.option("data", str, "FILE", "recordings, or your copy of a data set (default: none)",
                  setting="environment.data"),
     flags.option("stray", float, "SHARE", "share of random actions in walks, so that they also "
                  "show the way back", setting="synthesize.stray", panel=""),

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from swarm_ui.cli import flags
-from swarm_ui.cli.outcome import load_model, stoppable
+from swarm_ui.cli.outcome import begun, load_model, stoppable
 from swarm_ui.cli.output import Output, facts_table, table
 from swarm_ui.experiment import runs
 from swarm_ui.experiment.models import describe_model, learned_adapters
@@ -17,6 +17,7 @@ from swarm_ui.experiment.training.roles import describe_credit
 @flags.command(
     flags.ENVIRONMENT, flags.TASK, flags.SUITE, flags.TRAINING_MAX_STEPS, flags.DATA,
     *flags.TRAINING, flags.LEARNER, *flags.TEAM, flags.OUT, *flags.ENDING,
+    defaults={f"team.{name}": value for name, value in runs.TRAINING_TEAM.items()},
 )  # fmt: skip
 def train(arguments: flags.Arguments) -> int:
     """Train a team by rollouts, credit assignment, and updates of the adapters and edges.
@@ -36,12 +37,11 @@ def train(arguments: flags.Arguments) -> int:
         run = runs.Run(runs.check_training_config(draft), "train")
     if arguments["dry_run"]:
         return _show_plan(run, output)
-    if run.directory is None:
-        run = asyncio.run(runs.begin(run))
-    return _train(run, output)
+    new = run.directory is None
+    return _train(begun(run), output, new=new)
 
 
-def _train(run: runs.Run, output: Output) -> int:
+def _train(run: runs.Run, output: Output, *, new: bool) -> int:
     """Train, and show each iteration."""
     config, folder = run.config, run.folder
 
@@ -49,7 +49,7 @@ def _train(run: runs.Run, output: Output) -> int:
         model = load_model(config, output, learned_adapters(config))
         return asyncio.run(runs.train_run(run, model, output.progress, output.warn))
 
-    history = stoppable(run, learn)
+    history = stoppable(run, learn, new=new)
     made = table(
         f"{team_size(config.team)} on {config.environment.name}",
         ["iteration", "episodes", "success %", "credit", "pairs", "masked", "CPU s"],
@@ -81,6 +81,7 @@ def _show_plan(run: runs.Run, output: Output) -> int:
     from swarm_ui.experiment.training.plan import training_facts
 
     config, folder = run.config, run.directory
+    asyncio.run(runs.check_code(run))
     learning = runs.trainer_config(config)
     facts = {
         "environment": config.environment.name,

@@ -48,7 +48,6 @@ def _report(run: Path, rebuild: bool) -> Path:
     from swarm_ui.experiment.results import existing_results
     from swarm_ui.report import write_report
     from swarm_ui.storage.run_directory import RunDirectory
-    from swarm_ui.trace.jsonl import read_jsonl
 
     if not run.exists():
         raise ConfigError(f"there is no '{run}': expected a run's folder, or a trace file")
@@ -57,7 +56,7 @@ def _report(run: Path, rebuild: bool) -> Path:
         if target.exists() and not is_report(target):
             raise ConfigError(f"'{target}' exists and is not a report of swarm-ui; the report of "
                               f"'{run}' would replace it: rename one of them")  # fmt: skip
-        return trace_report(read_jsonl(run), target, run.name)
+        return trace_report(run, target)
     written = run / "report.html"
     if written.is_file() and not rebuild:
         return written

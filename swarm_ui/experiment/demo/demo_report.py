@@ -239,8 +239,8 @@ def _estimate(interval: Interval | None, *, difference: bool = False) -> Estimat
 
 def _caption(results: Results) -> str:
     parts = [
-        "95 % intervals: bootstrap over tasks and their episodes; differences paired on the same "
-        "episodes, * if 0 is outside."
+        "95 % intervals: bootstrap over tasks and their episodes; differences: score interval "
+        "paired on the same episodes, * if 0 is outside."
     ]
     if results.labels:
         parts.append("; ".join(results.labels) + ".")

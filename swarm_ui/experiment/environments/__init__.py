@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import asynccontextmanager
 from difflib import get_close_matches
-from typing import cast
 
-from swarm_ui.environment import Environment
 from swarm_ui.experiment.config import EnvironmentSection, Finding
 from swarm_ui.experiment.environments import (
     androidworld,
@@ -18,7 +16,7 @@ from swarm_ui.experiment.environments import (
     web,
 )
 from swarm_ui.experiment.environments.spec import EnvironmentSpec, OpenEnvironment, Opening
-from swarm_ui.experiment.models import make_from_code
+from swarm_ui.experiment.user_code import user_environment
 
 ENVIRONMENTS: dict[str, EnvironmentSpec] = {
     spec.name: spec
@@ -29,12 +27,14 @@ ENVIRONMENTS: dict[str, EnvironmentSpec] = {
 
 @asynccontextmanager
 async def _open_code(section: EnvironmentSection) -> Opening:
-    yield OpenEnvironment(lambda: cast(Environment, make_from_code(section.name, Environment)))
+    yield OpenEnvironment(lambda: user_environment(section.name))
 
 
 def spec_of(name: str) -> EnvironmentSpec:
     """The environment of that name; any other name is ``module:factory``."""
-    return ENVIRONMENTS.get(name) or EnvironmentSpec(name=name, label=name, open=_open_code)
+    return ENVIRONMENTS.get(name) or EnvironmentSpec(
+        name=name, label=name, open=_open_code, by_user=True
+    )
 
 
 def environment_findings(

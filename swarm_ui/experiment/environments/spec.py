@@ -89,6 +89,8 @@ class EnvironmentSpec:
     """All tasks of a split, if they are known without a device."""
     split_of: Callable[[Sequence[str]], str] | None = None
     """The split to which chosen tasks belong, where that depends on the tasks."""
+    by_user: bool = False
+    """Made by code of the user, ``module:factory``."""
     known_tasks: Callable[[], Sequence[str]] | None = None
     """Every task that can be named, if the tasks are known without a device."""
     findings: Callable[[EnvironmentSection], Iterable[Finding]] = lambda section: ()
@@ -150,6 +152,9 @@ class EnvironmentSpec:
     def unknown_task(self, task: str) -> str:
         """The error text for an unknown task; empty if it exists or if that cannot be told."""
         known = self.known_tasks() if self.known_tasks is not None else (task,)
+        return self._not_among(known, task)
+
+    def _not_among(self, known: Sequence[str], task: str) -> str:
         if task in known:
             return ""
         near = get_close_matches(task, known, n=1)
@@ -159,7 +164,16 @@ class EnvironmentSpec:
     async def task_names(
         self, section: EnvironmentSection, environment: OpenEnvironment
     ) -> tuple[str, ...]:
-        """The requested tasks, or all tasks of the split."""
+        """The requested tasks, or all tasks of the split.
+
+        Raises:
+            ConfigError: an environment of the user lists its tasks, and not a requested one.
+        """
+        if section.tasks and self.by_user:
+            known = tuple(await environment.tasks())
+            for task in section.tasks:
+                if known and (mistake := self._not_among(known, task)):
+                    raise ConfigError(mistake)
         if section.tasks:
             return section.tasks
         if self.tasks is not None:

@@ -1,0 +1,234 @@
+"""Code of the user, named as ``module:name``: imported, called, and its errors located."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import sys
+import sysconfig
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import swarm_ui
+from swarm_ui.action import Action
+from swarm_ui.environment import Environment, Step
+from swarm_ui.environments.wrappers import Wrapper
+from swarm_ui.errors import ConfigError, EnvironmentFault, SwarmError
+from swarm_ui.observation import Observation
+
+_MEMBERS = ("name", "tasks", "reset", "step", "close")
+_LIBRARY = os.path.dirname(swarm_ui.__file__)
+_INSTALLED = tuple(sysconfig.get_paths()[name] for name in ("stdlib", "purelib", "platlib"))
+
+
+def named_in_code(place: str) -> Callable[..., Any]:
+    """What ``module:name`` names; the module may be in the working directory.
+
+    Raises:
+        ConfigError: it cannot be imported, or not be called.
+    """
+    module, _, name = place.partition(":")
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    expected = "expected MODULE:NAME of a callable"
+    try:
+        found = importlib.import_module(module)
+    except SwarmError:
+        raise
+    except ValueError as error:  # such as an empty name
+        raise ConfigError(f"cannot make '{place}': {error}; {expected}") from error
+    except Exception as error:
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing is not None and f"{module}.".startswith(f"{missing}."):
+            raise ConfigError(
+                f"cannot make '{place}': no module '{missing}' is installed, or in the current "
+                f"folder; {expected}"
+            ) from error
+        raise ConfigError(f"cannot import '{module}': {described(error)}") from error
+    if not hasattr(found, name):
+        raise ConfigError(f"cannot make '{place}': '{module}' has no '{name}'; {expected}")
+    value = getattr(found, name)
+    if not callable(value):
+        raise ConfigError(f"'{place}' is a {type(value).__name__}; expected a callable")
+    return value  # type: ignore[no-any-return]
+
+
+def made_by(place: str) -> Any:
+    """Call ``module:factory`` without arguments.
+
+    Raises:
+        ConfigError: it needs arguments, or raised an exception that is not of this library.
+    """
+    factory = named_in_code(place)
+    try:
+        inspect.signature(factory).bind()
+    except TypeError as error:
+        raise ConfigError(
+            f"'{place}' is called without arguments: {error} ({_definition(factory)}); name a "
+            "function that calls it with them"
+        ) from error
+    except ValueError:
+        pass  # code in C may have no signature
+    try:
+        value = factory()
+    except SwarmError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"'{place}' failed: {described(error)}") from error
+    if inspect.iscoroutine(value):
+        value.close()
+        raise ConfigError(
+            f"'{place}' is an async function ({_definition(factory)}); write it without async"
+        )
+    return value
+
+
+def make_from_code(place: str, kind: type, members: Sequence[str]) -> Any:
+    """Call ``module:factory``, and check what it returns.
+
+    Args:
+        place: ``module:factory``.
+        kind: the protocol that the value has to satisfy, for the error text.
+        members: the attributes that the protocol requires.
+
+    Raises:
+        ConfigError: the factory cannot be called, or the value is not of this kind.
+    """
+    value = made_by(place)
+    lacking = [name for name in members if not _has(value, name)]
+    if lacking:
+        raise ConfigError(
+            f"'{place}' returns a {type(value).__name__}, expected a {kind.__name__}; it lacks "
+            f"{', '.join(lacking)}"
+        )
+    return value
+
+
+def _has(value: object, name: str) -> bool:
+    """Whether an attribute exists, also if reading it fails: its use says where."""
+    try:
+        return hasattr(value, name)
+    except Exception:
+        return True
+
+
+def user_environment(place: str) -> Environment:
+    """The environment that ``module:factory`` makes. Raises as :func:`make_from_code`."""
+    return UserEnvironment(make_from_code(place, Environment, _MEMBERS))
+
+
+class UserEnvironment(Wrapper):
+    """An environment of the user, whose exceptions become faults that name the file and line.
+
+    Exceptions of this library are passed on.
+    """
+
+    def __init__(self, env: Environment) -> None:
+        super().__init__(env)
+        if hasattr(env, "start"):
+            vars(self).update(start=env.start)
+
+    @property
+    def tasks(self) -> Sequence[str]:
+        with self._locating("tasks"):
+            return tuple(self.env.tasks)
+
+    async def reset(self, *, task: str, seed: int) -> Observation:
+        with self._locating("reset"):
+            found = await self.env.reset(task=task, seed=seed)
+            self._expect(found, Observation, "reset")
+        return found
+
+    async def step(self, action: Action) -> Step:
+        with self._locating("step"):
+            found = await self.env.step(action)
+            self._expect(found, Step, "step")
+        return found
+
+    async def close(self) -> None:
+        with self._locating("close"):
+            await self.env.close()
+
+    def _restore(self, state: object) -> Observation:
+        with self._locating("restore"):
+            return super()._restore(state)
+
+    def _snapshot(self) -> object:
+        with self._locating("snapshot"):
+            return super()._snapshot()
+
+    def _expert(self) -> Action:
+        with self._locating("expert"):
+            return super()._expert()
+
+    def _grade(self, action: Action) -> float:
+        with self._locating("grade"):
+            return super()._grade(action)
+
+    def _expect(self, value: object, kind: type, method: str) -> None:
+        if not isinstance(value, kind):
+            raise EnvironmentFault(
+                f"the environment's '{method}' returned a {type(value).__name__}, expected a "
+                f"{kind.__name__} ({_definition(getattr(self.env, method))})"
+            )
+
+    @contextmanager
+    def _locating(self, method: str) -> Iterator[None]:
+        try:
+            yield
+        except SwarmError:
+            raise
+        except Exception as error:
+            at = "" if _place(error) else f" ({_definition(getattr(type(self.env), method, None))})"
+            raise EnvironmentFault(
+                f"the environment's '{method}' failed: {described(error)}{at}"
+            ) from error
+
+
+def described(error: Exception) -> str:
+    """An exception in one line, with the file and line of the user's code that raised it."""
+    if isinstance(error, SyntaxError):
+        return f"{type(error).__name__}: {error.msg} ({_shown(error.filename)}:{error.lineno})"
+    text = " ".join(str(error).split())
+    said = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    place = _place(error)
+    return f"{said} ({place})" if place else said
+
+
+def _place(error: BaseException) -> str:
+    """File and line of the innermost call outside of this library; empty: there is none.
+
+    Calls in the standard library and in installed packages count only if there are no others.
+    """
+    calls = [
+        call
+        for call in traceback.extract_tb(error.__traceback__)
+        if not call.filename.startswith(("<", _LIBRARY + os.sep))
+    ]
+    own = [call for call in calls if not call.filename.startswith(_INSTALLED)]
+    for call in reversed(own or calls):
+        if not call.filename.startswith(os.path.dirname(importlib.__file__) + os.sep):
+            return f"{_shown(call.filename)}:{call.lineno}"
+    return ""
+
+
+def _definition(value: object) -> str:
+    """File and line where a function or class is defined, as far as that is known."""
+    try:
+        found: Any = inspect.unwrap(value) if callable(value) else value
+        line = inspect.getsourcelines(found)[1]
+        return f"{_shown(inspect.getsourcefile(found))}:{line}"
+    except (OSError, TypeError):
+        return "in a file that is not known"
+
+
+def _shown(file: str | None) -> str:
+    """A path, relative to the working directory if it is inside."""
+    if file is None:
+        return "unknown file"
+    path, here = Path(file), Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else file

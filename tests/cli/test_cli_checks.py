@@ -1,0 +1,86 @@
+"""What is wrong is found before anything is written, by a dry run too; no folder is left behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from cli_world import LAMP, Shell, shell  # noqa: F401
+
+from swarm_ui.errors import ConfigError, SwarmError
+from swarm_ui.experiment import runs
+
+RIGHT = f"run {LAMP} light --model script:right.txt"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (f"{RIGHT} -a 2 --edges agent_0>agent_1,agent_1>agent_0",
+         "--edges: the edges form a cycle: agent_0 -> agent_1 -> agent_0"),
+        (f"{RIGHT} -a 2 --edges agent_0>agent_0", "--edges: the edges form a cycle"),
+        (f"{RIGHT} -a 2 --edges agent_0>agent_1,agent_0>agent_1", "is given twice"),
+        (f"{RIGHT} -a 2 --edges agent_0>agent_7", "'agent_0>agent_7' is not SENDER>LISTENER"),
+        (f"{RIGHT} -a 1 --edges ring", "--edges: 'ring' is not SENDER>LISTENER"),
+        (f"{RIGHT} -a 1 --edges agent_5>agent_6", "'agent_5>agent_6' is not SENDER>LISTENER"),
+        (f"run {LAMP} --model script:none.txt", "--model: cannot read the script 'none.txt'"),
+        (f"run {LAMP} --model script:none.jsonl", "--model: none.jsonl: cannot be opened"),
+        (f"{RIGHT} -n 0", "greater than or equal to 1"),
+        ("eval phone --model script:right.txt -n 0", "greater than or equal to 1"),
+        (f"run {LAMP} ligth --model script:right.txt", "no task 'ligth'; did you mean 'light'?"),
+        ("train phone --model script:right.txt", "'script:right.txt' cannot be trained"),
+        ("train phone -a 2 --edges agent_0>agent_1,agent_1>agent_0", "form a cycle"),
+        (f"train {LAMP} --task ligth", "no task 'ligth'; did you mean 'light'?"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_found_before_anything_is_written(
+    shell: Shell,  # noqa: F811
+    line: str,
+    said: str,
+) -> None:
+    for words in (f"{line} --dry-run", line, f"{line} --out r"):
+        done = shell(words)
+        assert done.code == 2 and said in " ".join(done.err.split()), (words, done.err)
+    assert not (shell.folder / "runs").exists() and not (shell.folder / "r").exists()
+
+
+def test_one_agent_may_have_a_shape_in_its_settings(shell: Shell) -> None:  # noqa: F811
+    for shape in ("random", "chain", "star", "tree"):
+        assert shell(f"{RIGHT} -a 1 --edges {shape} --dry-run").code == 0
+
+
+def failing(error: SwarmError) -> Any:
+    async def evaluate(run: runs.Run, *_: object) -> None:
+        raise error
+
+    return evaluate
+
+
+def test_a_failed_start_leaves_no_folder(
+    shell: Shell,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert shell(f"{RIGHT} --out kept").code == 0
+    monkeypatch.setattr(runs, "evaluate", failing(ConfigError("the weights do not fit")))
+    for more in ("", "--out r"):
+        done = shell(f"{RIGHT} {more}")
+        assert done.code == 2 and "the weights do not fit" in done.err
+        assert not (shell.folder / "runs").exists() and not (shell.folder / "r").exists()
+    (shell.folder / "runs" / "other").mkdir(parents=True)
+    assert shell(RIGHT).code == 2
+    assert [path.name for path in (shell.folder / "runs").iterdir()] == ["other"]
+    assert shell("run --resume kept --trust").code == 2
+    assert (shell.folder / "kept/traces/episodes.jsonl").exists()
+
+
+def test_what_was_written_is_kept(
+    shell: Shell,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def evaluate(run: runs.Run, *_: object) -> None:
+        run.folder.write_episodes("episodes", [])
+        raise ConfigError("late")
+
+    monkeypatch.setattr(runs, "evaluate", evaluate)
+    assert shell(f"{RIGHT} --out r").code == 2
+    assert (shell.folder / "r/config.json").exists()
