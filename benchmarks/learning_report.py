@@ -1,4 +1,4 @@
-"""What ``learning.py`` measured, for people: tables for a terminal or a page, and a picture."""
+"""The results of ``learning.py`` as tables for a terminal or a page, and as a picture."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def show(data: dict[str, Any], console: Console) -> None:
 
 
 def _web(data: dict[str, Any]) -> Table | None:
-    """What went on learning on real pages; one agent, greedy."""
+    """Results after further training on real pages; one agent, greedy."""
     rows = [line for line in data["rows"] if line["split"].startswith("web")]
     if not rows:
         return None
@@ -160,7 +160,7 @@ def picture(data: dict[str, Any], path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    shown = {line["name"] for line in data["rows"]} - {"untrained"}  # at 0, it would press the rest
+    shown = {line["name"] for line in data["rows"]} - {"untrained"}  # far below the others
     names = [name for name in LABELS if name in shown]
     figure = Figure(figsize=(11, 0.36 * len(names) + 1.2), layout="constrained")
     FigureCanvasAgg(figure)

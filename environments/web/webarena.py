@@ -51,7 +51,7 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 class Suite(NamedTuple):
-    """Tasks by name, and why the others cannot be judged here."""
+    """Tasks by name, and the reasons why other tasks are not supported."""
 
     tasks: Mapping[str, WebTask]
     unsupported: Mapping[str, str]
@@ -154,7 +154,7 @@ class _Judge:
             locator = page.locator.strip() or "document.documentElement.outerHTML"
             try:
                 shown = html.unescape(str(await visit.evaluate(f"(() => {locator})()") or ""))
-            except ScriptError:  # what the locator looks for is not there
+            except ScriptError:  # the locator finds no element
                 shown = ""
             for how, wanted in page.required_contents.items():
                 if not _contains(how, wanted, shown, tokens=False):

@@ -24,7 +24,7 @@ class _Snapshot(NamedTuple):
 
 
 class Wrapper:
-    """Passes everything on to ``env``.
+    """Passes all calls on to ``env``.
 
     A wrapper has ``snapshot`` and ``restore`` only if the inner environment is
     :class:`Restorable`, and ``expert`` and ``grade`` only if it is :class:`Graded`, so
