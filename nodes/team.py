@@ -1,4 +1,4 @@
-"""The paper's team, ready-made: role-free agents on a DAG, then a vote."""
+"""Builds the paper's team: role-free agents on a DAG, then a vote."""
 
 from __future__ import annotations
 

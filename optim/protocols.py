@@ -18,7 +18,7 @@ class Trainable(Protocol):
 
     @property
     def module(self) -> nn.Module:
-        """The network, adapters and all; in evaluation mode outside :meth:`activate`."""
+        """The network with its adapters; in evaluation mode outside :meth:`activate`."""
         ...
 
     @property

@@ -2,7 +2,7 @@
 
     tensorboard --logdir runs/RUN/tensorboard
 
-Needs the extra ``tensorboard``. ``metrics.jsonl`` stays the record; this is a view of it.
+Needs the extra ``tensorboard``. ``metrics.jsonl`` remains the complete record.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ class TeamTrainer:
                 are not guided, and what the adversary writes is taken as wrong.
                 :class:`~swarm_ui.optim.rollout_supervisor.Critics` separates credit from judging.
             adversary: writes negatives. ``None``: only real mistakes are rejected.
-            rehearse: gives examples of earlier abilities, for ``TeamConfig.rehearsal``.
+            rehearse: draws examples of earlier abilities, for ``TeamConfig.rehearsal``.
             folder: where checkpoints and ``metrics.jsonl`` are written; ``None``: nowhere.
             callbacks: called while training runs, such as
                 ``Callbacks(on_iteration=TensorBoard(folder / "tensorboard").write)``.
@@ -258,7 +258,7 @@ class TeamTrainer:
         ]
 
     def _update_edges(self, iteration: int, rollouts: Sequence[GraphRollout]) -> EdgeUpdate | None:
-        """Move the edge distribution; ``None``: this iteration does not."""
+        """Update the edge distribution; ``None``: there is no update in this iteration."""
         if self.config.edges != "learned" or (iteration + 1) % self.config.edge_update_interval:
             return None
         samples = [rollout.sample for rollout in rollouts if rollout.sample is not None]

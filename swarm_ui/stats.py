@@ -37,7 +37,7 @@ class Interval(msgspec.Struct, frozen=True, kw_only=True):
     low: float
     high: float
     n: int
-    """Episodes (or seeds) it rests on."""
+    """Number of episodes (or seeds)."""
 
     @property
     def excludes_zero(self) -> bool:

@@ -1,9 +1,9 @@
-"""Collects requests that wait at the same moment into one batch.
+"""Collects concurrent requests into batches.
 
 When no coroutine of the event loop can continue without an answer, the queue is answered in
 batches. No clock is involved (unless ``linger`` is set), so with in-process environments the
 batches are the same in every run. A batch takes one item of each caller, then a second item of
-each, and so on: a caller with many items delays itself and not the others.
+each, and so on, so a caller with many items does not delay the others.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ class CandidateGraph:
         log_prob: float | None,
         enumeration: int | None = None,
     ) -> EdgeSample:
-        """The record of a DAG that is given by node indices and edge indices."""
+        """The record of a DAG, given by node indices and edge indices."""
         rank = {node: r for r, node in enumerate(order)}
         ends = [self.edges[k] for k in chosen]
         ranked = sorted((rank[self.node_index[b]], rank[self.node_index[a]], a, b) for a, b in ends)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def prompt(decision: Decision) -> list[dict[str, str]]:
-    """What a large model reads, as OpenAI's messages."""
+    """The prompt of a decision as OpenAI's messages."""
     return [{"role": turn.role, "content": turn.content} for turn in decision_chat(decision)]
 
 

@@ -1,8 +1,8 @@
 """An estimate of the memory that a training run needs, from the shape of a model alone.
 
-Nothing is loaded, and torch is not imported. The activations are those of a Llama-like network with
-adapters on all linear layers, whose saved tensors were counted; other architectures and kernels
-differ, and so do the reserves of an allocator. It is an estimate to choose settings by.
+Nothing is loaded, and torch is not imported. The activations were counted on a Llama-like network
+with adapters on all linear layers. Other architectures and kernels differ, and the reserves of an
+allocator are not included, so use the estimate only to choose settings.
 """
 
 from __future__ import annotations
@@ -107,13 +107,13 @@ class MemoryEstimate:
     optimiser: int
     """Gradients and both moments of Adam, of the one adapter in training."""
     activations: int
-    """What a forward of one micro-batch keeps for its backward, with the logits of the replies."""
+    """Tensors kept from a forward of one micro-batch for its backward, with the replies' logits."""
     cache: int
     """Keys and values of the rows that are decoded at the same time in a rollout."""
 
     @property
     def total(self) -> int:
-        """The larger of update and rollout, which alternate."""
+        """The larger of the memory for updates and for rollouts, which alternate."""
         return self.weights + self.adapters + max(self.optimiser + self.activations, self.cache)
 
     def __str__(self) -> str:
@@ -127,7 +127,7 @@ class MemoryEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """What is trained and decoded."""
+    """The sizes of training batches and rollouts."""
 
     adapters: int = 4
     rank: int = 16

@@ -111,7 +111,7 @@ class UpdateConfig:
             raise ConfigError(f"micro_batch_tokens must be >= 1, got {self.micro_batch_tokens}")
 
     def filled(self, defaults: UpdateDefaults) -> UpdateConfig:
-        """These settings, in which rate and steps have the model's defaults if they are not set."""
+        """These settings, with the model's defaults for values that are not set."""
         return dataclasses.replace(
             self,
             lr=defaults.lr if self.lr is None else self.lr,
@@ -126,7 +126,7 @@ class UpdateConfig:
 
 
 def known(value: T | None, name: str) -> T:
-    """A setting that a trainer has filled in. Raises ``ConfigError`` if none has."""
+    """A setting that a trainer has filled in. Raises ``ConfigError`` if it is not set."""
     if value is None:
         raise ConfigError(
             f"{name} depends on the model and is not set yet; set it, or use the configuration of "

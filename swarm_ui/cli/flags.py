@@ -1,4 +1,4 @@
-"""Options of commands, and the settings that they set."""
+"""Options of commands, and the corresponding settings."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Arguments:
         return read_draft(self["config"] if file else None, given, self["settings"] or ())
 
     def given(self, *names: str) -> list[str]:
-        """The flags of those options that the user gave."""
+        """The flags of the options that the user gave."""
         options = {option.name: option for option in self.options}
         return [options[name].flag for name in names if self[name] not in (None, [])]
 

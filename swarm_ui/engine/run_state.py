@@ -28,7 +28,7 @@ _FOR_THE_USER = (ConfigError, BudgetExceeded)  # the user has to act: these alwa
 
 
 class _FailedBefore(Exception):
-    """A call failed before the run was resumed, and fails in the same way again."""
+    """A call that failed before the run was resumed, and fails in the same way again."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(str(failure))
@@ -80,7 +80,7 @@ class RunState:
         """Make every call. Leaves no task behind, however it ends.
 
         Raises:
-            NodeError, ConfigError, BudgetExceeded: what ended the run before.
+            NodeError, ConfigError, BudgetExceeded: the error that ended the run.
         """
         await Scheduler(self._make, self._plan.waiting, self._plan.successors).finish()
         if self._session.on_event is not None and not self._prefix:

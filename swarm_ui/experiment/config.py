@@ -138,7 +138,7 @@ FindMistakes = Callable[[Config, Collection[str]], Iterable[Finding]]
 
 @dataclasses.dataclass(slots=True)
 class Draft:
-    """Settings as they were given, before they are checked."""
+    """Settings before they are checked."""
 
     values: dict[str, Any] = dataclasses.field(default_factory=dict)
     places: dict[Name, str] = dataclasses.field(default_factory=dict)
@@ -157,7 +157,7 @@ class Draft:
         self.places[name] = place
 
     def found(self, name: Name, problem: str) -> None:
-        """Record a mistake, with the place of the setting."""
+        """Record a mistake, with the location of the setting."""
         place = self.places.get(name)
         self.mistakes.append(f"{place}: {problem}" if place else problem)
 
@@ -279,7 +279,7 @@ def _value(text: str) -> object:
 
 
 def _check_values(draft: Draft) -> None:
-    """Raise ``ConfigError`` for values that no setting has and no JSON file could hold."""
+    """Raise ``ConfigError`` for values that no setting accepts and JSON cannot represent."""
     waiting: list[tuple[Name, Any]] = [((), draft.values)]
     while waiting:
         name, value = waiting.pop()

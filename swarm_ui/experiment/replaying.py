@@ -35,7 +35,7 @@ class Changes:
 
     @property
     def any(self) -> bool:
-        """Whether a call may have to be made again."""
+        """Whether a call may have to be repeated."""
         return bool(self.say or self.without or self.add or self.cut or self.again)
 
 
@@ -108,7 +108,7 @@ def messages(done: Replayed) -> list[dict[str, str]]:
 
 
 class _NoModel:
-    """Stands where no call is made."""
+    """A model for replays without new calls; it answers no request."""
 
     name = "no model"
 

@@ -65,7 +65,7 @@ class Cost(msgspec.Struct, kw_only=True):
     seconds: float = 0.0
     """Wall time, summed over processes, or over episodes that may have overlapped."""
     lost: int = 0
-    """Decisions without a usable action because of what the models said; they count."""
+    """Decisions without a usable action because of unusable replies; they count."""
 
     @classmethod
     def of_episodes(cls, episodes: Iterable[Episode]) -> Cost:
@@ -199,7 +199,7 @@ class Results(msgspec.Struct, kw_only=True):
 
     version: int = RESULTS_VERSION
     labels: tuple[str, ...] = ()
-    """What is simulated or scripted."""
+    """The simulated or scripted parts."""
     splits: dict[str, str] = {}
     """What each split holds out."""
     notes: tuple[str, ...] = ()

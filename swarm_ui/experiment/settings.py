@@ -57,7 +57,7 @@ class Settings:
     lr: float = 3e-3
     """Peak learning rate of the adapters."""
     rehearsal: float = 0.4
-    """Share of each update that is stage-1 lessons on invented screens."""
+    """Share of each update that consists of stage-1 samples on invented screens."""
     critic_noise: float = 0.03
     """Share of the scripted critic's verdicts that are inverted."""
     tasks: tuple[str, ...] = ()
@@ -108,7 +108,7 @@ class Settings:
 
     @property
     def given_model(self) -> bool:
-        """Whether a language model acts that is evaluated, and not trained."""
+        """Whether a language model is evaluated without training."""
         return self.model is not None
 
     @property

@@ -73,7 +73,7 @@ def start(like: G, other: Node | Sequence[Part]) -> tuple[G, tuple[str, ...]]:
 
 
 def _append(graph: G, ends: Sequence[str], parts: Sequence[Part]) -> tuple[G, tuple[str, ...]]:
-    """One graph in which the first nodes of every part follow the ends; and its open ends."""
+    """One graph in which the first nodes of every part follow the ends, and the new open ends."""
     nodes, edges = dict(graph.nodes), list(graph.edges)
     when, fallbacks = dict(graph.when), dict(graph.fallbacks)
     tips: list[str] = []

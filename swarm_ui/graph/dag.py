@@ -69,7 +69,7 @@ class Dag(GraphNode):
                 listener.
             rounds: how often each agent is called, at least 1.
             name: the graph's own name, used when it is a node of another graph.
-            when: for some edges, which of the sender's messages travel over them. A node that
+            when: conditions of some edges: which of the sender's messages they carry. A node that
                 has incoming edges and receives no message is skipped, and so are its successors.
             fallbacks: for some nodes, a node that answers in their place when they fail.
 
@@ -113,7 +113,7 @@ class Dag(GraphNode):
 
     @cached_property
     def talk(self) -> tuple[Edge, ...]:
-        """Edges among agents, which messages travel over every round: what can be learned."""
+        """Edges among agents, which carry messages in every round. These edges can be learned."""
         after = frozenset(self.closing)
         return tuple(edge for edge in self.edges if edge[1] not in after)
 
@@ -128,9 +128,9 @@ class Dag(GraphNode):
         return self._with(edges=[*new, *kept])
 
     def with_edge(self, sender: str, listener: str, *, when: Condition | None = None) -> Self:
-        """One more edge, last in the listener's order.
+        """The graph with one more edge, last in the listener's order.
 
-        ``when``: which of the sender's messages travel over it; ``None``: all.
+        ``when``: condition on the messages that it carries; ``None``: all.
         """
         edge = (sender, listener)
         if edge in self.edges:
@@ -173,7 +173,7 @@ class Dag(GraphNode):
         return self.without_edges([(sender, listener)])
 
     def without_edges(self, edges: Iterable[Edge]) -> Self:
-        """Without some edges, into votes too.
+        """The graph without some edges, which may lead into votes.
 
         Raises:
             GraphError: there is no such edge, or a vote would have no incoming edge left.
@@ -195,13 +195,13 @@ class Dag(GraphNode):
         hears: Iterable[str] = (),
         heard_by: Iterable[str] = (),
     ) -> Self:
-        """One more node (which may be a graph), or another one under a name already there."""
+        """The graph with one more node (which may be a graph), or with a node replaced."""
         label = node.id if name is None else name
         new = [(sender, label) for sender in hears] + [(label, other) for other in heard_by]
         return self._with(nodes={**self.nodes, label: node}, edges=[*self.edges, *new])
 
     def without_node(self, name: str) -> Self:
-        """Without one node, its edges and its vote."""
+        """The graph without one node, its edges and its vote."""
         if name not in self.nodes:
             raise GraphError(unknown("node", name, self.nodes))
         if name == self.output:
@@ -251,7 +251,7 @@ class Dag(GraphNode):
         when: Mapping[Edge, Condition] | None = None,
         fallbacks: Mapping[str, Node] | None = None,
     ) -> Self:
-        """What is not given stays; conditions and fallbacks go with their edge or node."""
+        """A copy with changes. Conditions and fallbacks are removed with their edge or node."""
         members = self.nodes if nodes is None else nodes
         pairs = self.edges if edges is None else tuple(edges)
         kept = self.when if when is None else when

@@ -24,17 +24,17 @@ W = TypeVar("W", bound=Dag)
 
 
 class NodeEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One node of a written structure, or the fallback of that name."""
+    """One node of a structure, or the fallback with that name."""
 
     id: str
     kind: str
     """Class of the node."""
     inside: Structure | None = None
-    """What a nested graph is made of."""
+    """The structure of a nested graph."""
 
 
 class ConditionEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An edge that not every message travels over."""
+    """The condition of an edge."""
 
     edge: Edge
     name: str
@@ -57,7 +57,7 @@ class Structure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ConditionNames:
-    """Names for conditions: that of the function, with ``#2`` and so on for others so called."""
+    """Names for conditions: the name of the function, with ``#2`` and so on for equal names."""
 
     def __init__(self) -> None:
         self._seen: dict[str, list[Condition]] = {}
@@ -74,7 +74,7 @@ class ConditionNames:
 
 
 def structure(graph: Dag, names: ConditionNames | None = None) -> Structure:
-    """What a graph is made of, nested graphs inside."""
+    """The structure of a graph, nested graphs included."""
     names = names or ConditionNames()
 
     def entry(name: str, node: Node) -> NodeEntry:
@@ -148,7 +148,7 @@ def _missing(entries: Iterable[NodeEntry], given: Mapping[str, Node], path: str)
 
 
 def _nested(found: Structure, path: str = "") -> Iterator[tuple[str, Structure]]:
-    """A structure and all inside it, each with the names around it, ``"team/"``."""
+    """A structure and all nested ones, each with its prefix, such as ``"team/"``."""
     yield path, found
     for entry in found.nodes:
         if entry.inside is not None:
@@ -156,7 +156,7 @@ def _nested(found: Structure, path: str = "") -> Iterator[tuple[str, Structure]]
 
 
 class _Reader:
-    """Makes graphs of structures; ``path`` is the names around a nested one, ``"team/"``."""
+    """Makes graphs from structures. ``path``: the prefix of a nested graph, such as ``"team/"``."""
 
     def __init__(
         self,
@@ -170,7 +170,7 @@ class _Reader:
         self._placed = {key: found for key, found in when.items() if not isinstance(key, str)}
 
     def check(self, found: Structure) -> None:
-        """Nothing is given for an edge or a node that has no condition or no fallback."""
+        """Raise if a condition or a fallback is given for an edge or a node without one."""
         parts = list(_nested(found))
         edges = {(path + e.edge[0], path + e.edge[1]) for path, s in parts for e in s.when}
         names = {path + entry.id for path, s in parts for entry in s.fallbacks}
@@ -268,7 +268,7 @@ def from_networkx(
         if data.get("when") is not None:
             when[edge] = data["when"]
     edges.sort(key=lambda edge: edge[0])
-    # With all three, to_networkx() wrote it; elsewhere they mean something else.
+    # Only to_networkx() writes all three; in other graphs they have other meanings.
     ours = {"name", "output", "rounds"} <= digraph.graph.keys()
     said: Mapping[str, Any] = digraph.graph if ours else {}
     return graph(

@@ -15,7 +15,7 @@ from swarm_ui.node import Condition, Node, scope_of
 
 
 class GraphNode:
-    """A node that is a graph itself; :class:`~swarm_ui.graph.dag.Dag` is the one there is."""
+    """A node that is a graph itself, such as :class:`~swarm_ui.graph.dag.Dag`."""
 
     nodes: Mapping[str, Node]
 
@@ -51,7 +51,7 @@ def _id(node: Node) -> str:
 
 
 def check_speaks(what: str, node: Node) -> None:
-    """A node is something with a name that can be called."""
+    """Check that a node has a name and can be called."""
     if isinstance(node, type):
         raise GraphError(f"{what} is not a node but a class: write {node.__name__}(...)")
     if not callable(node):
@@ -82,7 +82,7 @@ def check_unique(names: Sequence[str]) -> None:
 
 
 def checked_edges(members: Mapping[str, Node], edges: Iterable[Edge]) -> tuple[Edge, ...]:
-    """The edges as a tuple of pairs, once every name is known and no edge is there twice."""
+    """The edges as a tuple of pairs, after checking that names exist and no edge is repeated."""
     pairs: dict[Edge, None] = {}
     for edge in edges:
         if not isinstance(edge, tuple | list) or len(edge) != 2:
@@ -126,7 +126,7 @@ def _hint(name: str, members: Mapping[str, Node]) -> str:
 
 
 def _inside(members: Mapping[str, Node]) -> Iterator[str]:
-    """Names of all nodes in nested graphs, with those around them: ``team/agent_0``."""
+    """Full names of all nodes in nested graphs, such as ``team/agent_0``."""
     for name, node in members.items():
         if isinstance(node, GraphNode):
             yield from (f"{name}/{label}" for label in node.nodes)
@@ -160,7 +160,7 @@ def only_sink(members: Mapping[str, Node], edges: tuple[Edge, ...]) -> str:
 def check_conditions(
     edges: Iterable[Edge], when: Mapping[Edge, Condition]
 ) -> Mapping[Edge, Condition]:
-    """The conditions, once each belongs to an edge and can be asked."""
+    """The conditions, after checking that each belongs to an edge and is callable."""
     there = frozenset(edges)
     for edge, condition in when.items():
         sender, listener = edge
@@ -194,7 +194,7 @@ def no_edge(edge: Edge, purpose: str, there: Iterable[Edge]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Otherwise:
-    """True for messages that none of the conditions takes."""
+    """True for messages that fulfil none of the conditions."""
 
     conditions: tuple[Condition, ...]
 

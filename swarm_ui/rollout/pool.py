@@ -192,9 +192,9 @@ class EnvironmentPool:
         ready: asyncio.Queue[tuple[int, Episode] | BaseException | None],
         actor: str,
     ) -> None:
-        """Play jobs in one place until none remain or the place has reached its limit.
+        """Play jobs in one place until none remain or the place has reached its limit of faults.
 
-        If all places have reached it, they take the remaining jobs and give them the fault.
+        If all places have reached the limit, the remaining jobs end with the last fault.
         """
         try:
             while seat.fit or not any(other.fit for other in self._seats):

@@ -108,7 +108,7 @@ class DirectoryStore(LineStore):
 
 
 class _RunFile(LineFile):
-    """The file of one run. After a write that failed every later one fails too."""
+    """The file of one run. After a failed write, every later write fails too."""
 
     _broken: OSError | None = None
 

@@ -133,7 +133,7 @@ class RunDirectory:
         append_line(self.path / "metrics.jsonl", msgspec.json.encode(dict(measurement)))
 
     def metrics(self) -> list[dict[str, object]]:
-        """All measurements, oldest first; a torn last line is left out."""
+        """All measurements, oldest first; an incomplete last line is left out."""
         path = self.path / "metrics.jsonl"
         return [_record(path, line) for line in whole_lines(path)]
 
@@ -186,7 +186,7 @@ def _now() -> datetime.datetime:
 
 
 def _fresh(parent: Path, name: str) -> Path:
-    """``parent/<date>-<name>``, with a number if that exists."""
+    """``parent/<date>-<name>``, with a number added if that exists."""
     plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "run"
     stem = f"{_now():%Y%m%d-%H%M%S}-{plain}"
     path = parent / stem

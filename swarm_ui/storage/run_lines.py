@@ -81,7 +81,7 @@ _decode_said = msgspec.json.Decoder(_Said).decode
 
 
 class Past:
-    """The calls of a run, read from its lines; of two calls with one id, the later is used."""
+    """The calls of a run, read from its lines. Of two calls with the same id the later is used."""
 
     __slots__ = ("finished", "spoken")
 
@@ -223,7 +223,7 @@ def _screens(old: Observation, new: Observation) -> str:
 
 
 def escape(text: str) -> str:
-    """Any string as one that every encoding can write; no two become the same."""
+    """An escaped string that every encoding can write. Different strings stay different."""
     return _SPECIAL.sub(_escaped_character, text)
 
 
@@ -263,7 +263,7 @@ def _checked(value: Any, type: type[T], what: str) -> bytes:
 
 
 def _summed(line: bytes) -> bytes:
-    """A line with its checksum as the last field; releases that know none ignore it."""
+    """A line with its checksum as the last field, which older releases ignore."""
     return b'%b,"crc":"%08x"}' % (line[:-1], crc32(line[:-1]))
 
 

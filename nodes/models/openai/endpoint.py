@@ -49,7 +49,7 @@ class ChatCall:
     body: Mapping[str, object]
     """Keyword arguments of openai's ``chat.completions.create``."""
     most: Usage
-    """The most it may use, reserved in the budget while it is in flight."""
+    """Maximum number of tokens that it may use, reserved in the budget while it is in flight."""
     prompt: str
     model: str
     """The served name that is requested."""
@@ -63,7 +63,7 @@ class ServedModel(NamedTuple):
 
     name: str
     root: str | None = None
-    """The folder of its weights, if the server tells."""
+    """The folder of its weights, if the server reports it."""
     parent: str | None = None
     """Of an adapter: the model that it belongs to."""
 
@@ -78,8 +78,8 @@ def _served_model(card: object) -> ServedModel:
 
 @dataclass(slots=True)
 class _Admission:
-    """A request that may be sent now, and what it used; ``None`` if unknown, as after a reply that
-    was cut off: then it may have used everything that was reserved."""
+    """A request that may be sent now, and its usage. ``None``: unknown, as after a reply that was
+    cut off; then the whole reservation counts as used."""
 
     client: openai.AsyncOpenAI
     used: Usage | None = None

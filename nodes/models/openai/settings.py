@@ -24,7 +24,7 @@ class RateLimits:
     """
 
     requests: int | None = None
-    """Requests that may be sent in ``period`` seconds; ``None``: no limit."""
+    """Number of requests in ``period`` seconds; ``None``: no limit."""
     period: float = 1.0
     tokens_per_minute: int | None = None
     """Tokens that requests may use in any minute; ``None``: no limit. A sixth of them may be used
@@ -66,7 +66,7 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ChatOptions:
-    """What is written into each request.
+    """Fields of each request.
 
     Raises:
         ConfigError: ``extra_body`` cannot be written as JSON, there is no such format, or

@@ -21,7 +21,7 @@ _Key = tuple[object, str | None, int, float]
 
 
 class _Known(NamedTuple):
-    """A recorded call, to compare with a request that does not match."""
+    """A recorded call, kept to explain why a request does not match."""
 
     run: str
     call: Call
@@ -49,8 +49,8 @@ class RecordedReplies:
             )
 
     def __call__(self, request: Request) -> Completion:
-        """The recorded reply. Raises ``ModelError`` if no recorded call matches; its text names
-        the closest call and how it differs."""
+        """The recorded reply. Raises ``ModelError`` if no recorded call matches; its text names the
+        closest call and the differences."""
         context = _context(request)
         found = self._replies.get((context, request.adapter, request.seed, request.temperature))
         if found is None:

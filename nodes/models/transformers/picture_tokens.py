@@ -46,11 +46,11 @@ class _Picture:
     first: int
     """Id of its first vector."""
     expansion: list[int]
-    """What stands for it in a prompt: its vectors, and words of the vocabulary between them."""
+    """Its ids in a prompt: those of its vectors, with tokens of the vocabulary between them."""
     vectors: int
     """Number of its vectors."""
     inputs: Mapping[str, Tensor] | None
-    """What the vision part reads; ``None``: to be made again."""
+    """The input of the vision part; ``None``: it must be computed again."""
     offsets: Tensor | None = field(default=None)
     """How far the positions of its vectors are from a count of tokens, ``[3, vectors]``; ``None``:
     the network counts tokens."""
@@ -114,7 +114,7 @@ class PictureTokens:
         return picture
 
     def _processed(self, png: bytes) -> tuple[list[int], dict[str, Tensor]]:
-        """What stands for a picture, without ids of vectors, and what the vision part reads."""
+        """The tokens of a picture, without ids of vectors, and the input of the vision part."""
         try:
             image = Image.open(BytesIO(png)).convert("RGB")
         except _UNREADABLE as error:
@@ -173,7 +173,7 @@ class PictureTokens:
 
     @contextmanager
     def _steady(self) -> Iterator[None]:
-        """Vectors do not depend on what the network is doing: training, autocast, inference."""
+        """Compute vectors in the same way in training, under autocast and in inference."""
         network, training = self._network, self._network.training
         with (
             torch.inference_mode(False),

@@ -43,10 +43,10 @@ class Grader(Protocol):
 class ScriptedCritic:
     """Grades each distinct proposal with its own environment, set to the same state.
 
-    Grades are cached by episode and step (the name that a rollout gives its runs), history and
-    screen. Together they determine the state of a deterministic environment. Errors, if there are
-    any, are drawn once for each screen and action, so that an agent that repeats an action gets
-    the same grade. Implements :class:`~swarm_ui.credit.CreditAssigner`.
+    Grades are cached by run name (a rollout names runs by episode and step), history and screen.
+    Together they determine the state of a deterministic environment. Simulated errors are drawn
+    once for each screen and action, so a repeated action gets the same grade. Implements
+    :class:`~swarm_ui.credit.CreditAssigner`.
     """
 
     calls = 0

@@ -1,8 +1,9 @@
 """Collects judged replies.
 
-Where an environment can grade actions (:func:`collect`), a policy plays, and the proposals of all
-agents, the solver's action and those of an adversary are graded on the way. Elsewhere
-(:func:`judged_by_outcome`) executed actions of finished episodes get the outcome as their label.
+If an environment can grade actions, :func:`collect` plays episodes with a policy. At each step it
+grades the proposals of all agents, the solver's action and the actions of an adversary. For other
+environments, :func:`judged_by_outcome` labels the executed actions of finished episodes with the
+outcome.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from swarm_ui.trace.records import Episode, Trace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectConfig:
-    """How the episodes are played and what is judged."""
+    """Settings of the episodes and of the judged replies."""
 
     guide: float = 0.0
     """Probability that the solver's action is executed instead of the decision. 0 for a test, so

@@ -1,8 +1,8 @@
-"""Judged replies: what a learned critic is trained and tested on.
+"""Judged replies, on which a learned critic is trained and tested.
 
-A record is one episode: its screens, each with several replies to it, and whether each reply is
-right. Records are JSON lines with the place where they come from, so that what is trained on can be
-told from what is tested on.
+A record is one episode: its screens, the replies to each screen, and a label for each reply.
+Records are JSON lines. They contain their environment, task, seed and split, so that training data
+can be separated from test data.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class JudgedEpisode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     environment: str
     split: str
-    """What the episode is new in, such as ``train`` or ``new_apps``."""
+    """The split of the episode, such as ``train`` or ``new_apps``."""
     task: str
     seed: int
     labels: Labels
@@ -88,7 +88,7 @@ class JudgedFile:
         """Open or create it.
 
         Raises:
-            ConfigError: the file was begun with another head, or cannot be read or written.
+            ConfigError: the file was created with another head, or cannot be read or written.
         """
         self._path = path
         self.episodes: list[JudgedEpisode] = []
@@ -154,11 +154,11 @@ def read_judged(
 def balanced(
     screens: Sequence[JudgedScreen], rng: random.Random, *, most: int = 6
 ) -> list[JudgedScreen]:
-    """Screens with as many right as wrong replies in all, in random order.
+    """Screens with equal total numbers of right and wrong replies, in random order.
 
-    Of each screen at most ``most`` replies are kept: half of them right and half wrong, or more of
-    one label if there are fewer of the other. Wrong replies of agents are kept before those of an
-    adversary, because they are the ones that a critic meets. Then replies of the more frequent
+    At most ``most`` replies of each screen are kept: half of them right and half wrong, or more of
+    one label if there are fewer of the other. Wrong replies of agents are preferred to those of an
+    adversary, because a critic is used on replies of agents. Then replies of the more frequent
     label are left out at random until both are equal.
     """
     drawn = [(screen, _some(screen, rng, most)) for screen in screens]

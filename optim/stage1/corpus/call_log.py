@@ -1,7 +1,7 @@
 """A log of calls to models, written before and after each call.
 
-It ensures that no call is paid twice, and that the budget of a corpus holds however often its
-synthesis was interrupted.
+It ensures that no call is paid for twice, and that the budget of a corpus is kept even if the
+synthesis is interrupted.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ def estimate(
     config: FinetuneConfig | None = None,
     held_out: HeldOut | None = None,
 ) -> tuple[list[StageSize], float]:
-    """What :func:`finetune` would do, and its speed on this machine.
+    """Estimate the work of :func:`finetune`, and measure its speed on this machine.
 
     The speed is measured: three optimiser steps of the first stage with the real model, the first
     of which is not counted. Nothing is saved.
@@ -138,7 +138,7 @@ def estimate(
 
 
 class _Prepared:
-    """A corpus as tokens of a model."""
+    """A corpus as tokens of one model."""
 
     def __init__(
         self, model: Path, corpus: Folders, config: FinetuneConfig, held_out: HeldOut | None

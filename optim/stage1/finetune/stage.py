@@ -249,7 +249,7 @@ class _DPO(_Scheduled, DPOTrainer):
 
 
 class _Tell(TrainerCallback):
-    """Tells the caller about each step."""
+    """Calls the caller's ``report`` after each step."""
 
     def __init__(self, timer: Timer, on_step: OnStep) -> None:
         self._timer, self._on_step = timer, on_step

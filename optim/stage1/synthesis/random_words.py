@@ -1,4 +1,4 @@
-"""Random words for invented screens. Most are made up, so that only matching them helps."""
+"""Random words for invented screens. Most are made up, so that the model must match words."""
 
 from __future__ import annotations
 

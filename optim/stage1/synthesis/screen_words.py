@@ -74,7 +74,7 @@ def ordinal(place: int, count: int, rng: random.Random) -> str | None:
 
 
 def means(element: Element) -> str:
-    """What a button does, by the first word of its label; empty if that does not tell."""
+    """The purpose of a button, by the first word of its label; empty if unknown."""
     first = element.label.casefold().partition(" ")[0]
     if element.role not in ("button", "icon"):
         return ""

@@ -21,7 +21,7 @@ from swarm_ui.optim.stage1.synthesis.screens import ActionSample
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalkMix:
-    """What is sampled on each screen of a walk."""
+    """Frequencies of the samples on each screen of a walk."""
 
     instructions: float = 0.25
     """Mean number of level-2 samples for each of level 3, at most 1."""

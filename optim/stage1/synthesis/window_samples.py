@@ -182,7 +182,7 @@ def _target(screen: LabelledScreen, view: View, heard: Iterable[Action]) -> Acti
 
 
 def _evident(screen: LabelledScreen, action: Action, view: View) -> bool:
-    """Whether the view alone justifies the action."""
+    """Whether the action follows from the view alone, without messages."""
     if action.index is not None:
         return action.index in view.order
     if action.action_type == "status":  # without named elements, the history must be enough

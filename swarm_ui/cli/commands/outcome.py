@@ -1,4 +1,4 @@
-"""What ``run`` and ``eval`` share: playing, final tables, exit codes and dry runs."""
+"""Common parts of ``run`` and ``eval``: playing, final tables, exit codes and dry runs."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def perform(
 
 
 def stoppable(run: runs.Run, work: Callable[[], Any]) -> Any:
-    """Do the work of a run; ``Stopped`` if it is interrupted, or a budget is used up."""
+    """Do the work of a run. Raises ``Stopped`` if it is interrupted, or a budget is used up."""
     path, command = run.folder.path, run.resume_command
     try:
         return work()

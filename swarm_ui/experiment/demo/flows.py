@@ -199,7 +199,7 @@ class _Place(NamedTuple):
 
 @asynccontextmanager
 async def _place(settings: Settings, judge: OpenAIModel | None) -> AsyncIterator[_Place]:
-    """The opened environment of the run."""
+    """Open the environment of the run."""
     critic: CreditAssigner | None = None if judge is None else LLMCritic(judge)
     source = "none" if critic is None else critic.name
     if settings.env == "phone":

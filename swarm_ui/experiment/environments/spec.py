@@ -29,7 +29,7 @@ DEFAULT_EPISODES = 20
 
 @dataclass(frozen=True, slots=True)
 class OpenEnvironment:
-    """An environment that can be made any number of times."""
+    """An opened environment, of which any number of instances can be created."""
 
     make: MakeEnvironment
     max_concurrency: int | None = None
@@ -123,7 +123,7 @@ class EnvironmentSpec:
         return HeldOut.of(seeds=[VALIDATION_SEEDS, TEST_SEEDS])
 
     def unknown_task(self, task: str) -> str:
-        """The error text for an unknown task; empty if it exists or if that cannot be told."""
+        """The error text for an unknown task; empty if it exists or the tasks are not known."""
         known = self.known_tasks() if self.known_tasks is not None else (task,)
         if task in known:
             return ""

@@ -49,7 +49,7 @@ class Synthesis:
 
 
 class Opened(NamedTuple):
-    """What a synthesis needs from its environment."""
+    """The opened environment of a synthesis, its walks, and the held-out rule."""
 
     environment: OpenEnvironment
     jobs: list[Job]
@@ -57,7 +57,7 @@ class Opened(NamedTuple):
 
 
 async def estimate(work: Synthesis) -> SynthesisSize:
-    """What the synthesis would take; see :mod:`swarm_ui.optim.stage1.corpus.estimate`."""
+    """The estimated cost of the synthesis; see :mod:`swarm_ui.optim.stage1.corpus.estimate`."""
     from swarm_ui.optim.stage1.corpus.estimate import estimate_synthesis
 
     async with _opened(work) as opened:

@@ -1,4 +1,4 @@
-"""What a training run would do and need, for ``swarm-ui train --dry-run``."""
+"""The updates and the memory of a training run, for ``swarm-ui train --dry-run``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adds an adapter to the weights of its model, so that it needs no adapter any more."""
+"""Merges an adapter into the weights of its model."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def save_merged(model: Mergeable, adapter: str, out: Path) -> None:
     The prompt format of the adapter becomes that of the model.
 
     Raises:
-        ConfigError: see :func:`merged_weights`; or the folder cannot be written, in which case
-            nothing of it is kept.
+        ConfigError: see :func:`merged_weights`; or the folder cannot be written. Then it is not
+            created.
     """
     weights, known = merged_weights(model, adapter), model.metadata(adapter)
     about = AdapterMetadata(
