@@ -56,7 +56,7 @@ def random_dag(n: int, predecessors: int = 3, seed: int = 0) -> Shape:
 
 
 def shape(name: str, n: int) -> Shape:
-    """One of :data:`SHAPES`."""
+    """Build one of :data:`SHAPES`."""
     makers = {"chain": chain, "wide": wide, "layered": layered, "random": random_dag}
     return makers[name](n)
 

@@ -115,7 +115,7 @@ class Collector:
 
     @property
     def credit_source(self) -> str:
-        """Who gives the credit."""
+        """Name of the source of the credit."""
         if self._critic is None:
             return OutcomeCredit.name
         learned = self._config.critic_trust != "full"

@@ -31,8 +31,8 @@ class TeamConfig:
     embedded phone. Its variants are settings: ``update.method="rft"`` ("PO to RFT"), no critic
     ("w/o CR"), ``edges="fixed"`` ("w/o Edge Update").
 
-    Without a critic the outcome is the credit. Guidance and the grading of negatives are settings
-    of their own, which need a judge of single actions.
+    Without a critic the outcome is the credit. Guidance and the grading of negatives are separate
+    settings, which need a judge of single actions.
     """
 
     iterations: int = 5

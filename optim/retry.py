@@ -32,7 +32,7 @@ class Played(NamedTuple):
 
 
 def unanswered(episode: Episode) -> Failure | None:
-    """The failure of the first call of an episode that an unreachable model left unanswered.
+    """The first failure in an episode that was caused by an unreachable model.
 
     ``None``: there is none. A failure after which a fallback answered is not counted.
     """

@@ -58,9 +58,9 @@ class RolloutSupervisor:
                 of the adversary is taken as wrong.
             guide: probability of executing a right proposal of an agent instead of a wrong vote.
             grade_negatives: keep only actions of the adversary that the judge finds wrong.
-            trust: the critic's weight beside the outcome, in [0, 1]. The probability of guidance
-                is multiplied by it. Below 0.5 the adversary does not use the critic. It does not
-                apply to a judge that is not the critic.
+            trust: the critic's weight relative to the outcome, in [0, 1]. The probability of
+                guidance is multiplied by it. Below 0.5 the adversary does not use the critic. It
+                does not apply to a judge that is not the critic.
             seed: the seed of guidance and adversary. Equal decisions get equal draws.
             thresholds: the credit of right and of wrong actions.
         """

@@ -1,4 +1,4 @@
-"""Metrics of team training as TensorBoard scalars, beside ``metrics.jsonl``.
+"""Metrics of team training as TensorBoard scalars, in addition to ``metrics.jsonl``.
 
     tensorboard --logdir runs/RUN/tensorboard
 

@@ -54,7 +54,7 @@ from swarm_ui.trace.records import Episode
 
 
 class TeamResult(NamedTuple):
-    """What a training run returns. The weights are in the model that was handed in."""
+    """The result of a training run. The weights are in the model that was passed in."""
 
     history: tuple[IterationMetrics, ...]
     """Metrics of all iterations, including those before a resume."""
@@ -245,7 +245,7 @@ class TeamTrainer:
     def _examples(
         self, iteration: int, rollouts: Sequence[GraphRollout], episodes: Sequence[Episode]
     ) -> list[PreferencePair] | list[ScoredReply]:
-        """What the adapters learn from."""
+        """The examples that the adapters learn from."""
         if self.config.update.method == "pg":
             return scored_replies(episodes, by=self.config.advantage)
         rng = random.Random(derive(self.config.seed, "pairs", iteration))

@@ -1,4 +1,4 @@
-"""What an adapter was trained with, in a file beside its weights.
+"""Metadata of an adapter's training, in a file next to its weights.
 
 An adapter fits one base model, and answers in the prompt format it was trained with. Peft's own
 ``adapter_config.json`` has no prompt format, and only a path for the base model.

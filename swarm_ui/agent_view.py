@@ -73,7 +73,7 @@ class View:
 
 
 class Window(msgspec.Struct, frozen=True, kw_only=True):
-    """One of several windows on a screen, in page order; the last ones run on at the top."""
+    """One of several windows on a screen, in page order. The last ones wrap around to the top."""
 
     part: int
     """Number of the window, from 0 at the top."""
@@ -117,7 +117,7 @@ def windowed(screen: Observation, window: Window) -> View:
 
 
 def identity(screen: Observation) -> View:
-    """The screen as it is."""
+    """The view that shows all elements in the screen's order."""
     return View(screen, range(len(screen.elements)))
 
 

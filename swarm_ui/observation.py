@@ -52,7 +52,7 @@ class Element(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def label(self) -> str:
-        """What a person would call the element: its text, else description, else hint."""
+        """Readable name of the element: its text, else description, else hint."""
         return self.text or self.description or self.hint
 
 

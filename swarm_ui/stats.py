@@ -313,8 +313,8 @@ def _resampled_means(
 ) -> list[float]:
     """Means of resamples of clusters and of the values of each drawn cluster.
 
-    Where a cluster has few different values, the sum of its draws is drawn from its exact
-    distribution, which takes one random number instead of one for each value.
+    If a cluster has few different values, the sum of its draws is sampled from the exact
+    distribution of the sum, with one random number instead of one for each value.
     """
     sums = [
         (values, *(_sum_distribution(values) if len(set(values)) <= 3 else ([], [])))

@@ -38,7 +38,7 @@ Run = Callable[[int], Awaitable[Any]]
 
 
 class Work(NamedTuple):
-    """What the nodes do; see the module."""
+    """The work of the nodes; see the module."""
 
     kind: str
     seconds: list[float]
@@ -65,7 +65,7 @@ class Shape(NamedTuple):
 
 
 class System(Protocol):
-    """What is measured."""
+    """A system to measure."""
 
     def build(self, shape: Shape, work: Work) -> Run:
         """Build a graph once for many runs. A run returns the answer of the last node."""

@@ -134,7 +134,7 @@ def _find(root: Path, split: str) -> list[Path]:
         )
     if len(kinds) > 1:
         raise ConfigError(
-            f"{root}: '{split}' is there in several formats: {', '.join(sorted(kinds))}; "
+            f"{root}: '{split}' exists in several formats: {', '.join(sorted(kinds))}; "
             "name one file or one folder of them"
         )
     return found

@@ -7,7 +7,7 @@ permissions, interruptions and six more apps. Its templates are in the splits ``
 ``validation``, ``new_templates`` and ``new_apps`` mean in the core.
 
 Each task that cannot be done has a twin in which the object exists
-(:mod:`swarm_ui.environments.phone.tasks.twins`). The twins are in splits of their own, ``twins``
+(:mod:`swarm_ui.environments.phone.tasks.twins`). The twins are in separate splits, ``twins``
 and ``extended_twins``, so adding them did not change the suites.
 
 Tests are held out in three ways:

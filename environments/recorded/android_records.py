@@ -219,7 +219,7 @@ def _action(act: _Act, screen: Observation, where: str) -> Action | None:
 
 
 def _at(screen: Observation, x: float, y: float) -> Element | None:
-    """The smallest element at a point, one that can be acted on if there is any."""
+    """The smallest element at a point, preferably one that can be acted on."""
 
     def size(element: Element) -> tuple[bool, int]:
         left, top, right, bottom = element.bounds or (0, 0, 0, 0)

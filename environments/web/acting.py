@@ -65,7 +65,7 @@ async def act(tab: Tab, action: Action, seen: Seen) -> str:
     Args:
         tab: the tab.
         action: the action; its indices are positions in ``seen.nodes``.
-        seen: the page as it was read.
+        seen: the page as last read.
     """
     kind = action.action_type
     node = None if action.index is None else seen.nodes[action.index]

@@ -109,7 +109,7 @@ async def judged(task: WebTask, visit: Visit) -> float:
         given = task.reward(visit)
         value = float(await given if inspect.isawaitable(given) else given)
     except Exception as error:
-        raise EnvironmentFault(f"the reward of {task.goal!r} cannot be told: {error}") from error
+        raise EnvironmentFault(f"the reward function of {task.goal!r} failed: {error}") from error
     if not math.isfinite(value) or value not in (0.0, 1.0):
         raise EnvironmentFault(
             f"the reward of {task.goal!r} must be True, False, 0 or 1, got {value!r}"

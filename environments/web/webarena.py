@@ -62,7 +62,7 @@ def webarena_tasks(path: Path, sites: Mapping[str, str] | None = None) -> Suite:
 
     Args:
         path: a JSON list of tasks. A task's ``storage_state`` (cookies of a user who is logged in,
-            as Playwright saves them) is looked for beside it.
+            as Playwright saves them) is searched for in the same folder.
         sites: the URL of each site, for placeholders such as ``__SHOPPING__``; default: the
             environment variables of the same names, as upstream has it.
 

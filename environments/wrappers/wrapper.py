@@ -28,7 +28,7 @@ class Wrapper:
 
     A wrapper has ``snapshot`` and ``restore`` only if the inner environment is
     :class:`Restorable`, and ``expert`` and ``grade`` only if it is :class:`Graded`, so
-    ``isinstance`` gives the same answer for both. A subclass with a state of its own returns it in
+    ``isinstance`` gives the same answer for both. A subclass with state returns it in
     :meth:`put_aside` and restores it in :meth:`take_up`.
     """
 

@@ -108,7 +108,7 @@ class Batcher(Generic[Item, Answer]):
         """The answers to ``items``, in order. Errors of ``answer`` are raised here, and
         ``ModelError`` if another event loop is waiting for answers of this batcher.
 
-        Callers (such as runs) are served in turn; ``None``: this call is a caller of its own.
+        Callers (such as runs) are served in turn; ``None``: this call is a separate caller.
         """
         if not items:
             return []

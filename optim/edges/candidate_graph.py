@@ -94,7 +94,7 @@ class CandidateGraph:
                 f"edge distribution: {sorted(unknown)} are not edges between two of {self.names}"
             )
         if decision in dict(self.edges):
-            raise ConfigError(f"edge distribution: the decision {decision!r} only listens")
+            raise ConfigError(f"edge distribution: the decision {decision!r} cannot be a sender")
         self.decision = decision
         self.node_index = {name: i for i, name in enumerate(self.names)}
         self.edge_index = {edge: k for k, edge in enumerate(self.edges)}

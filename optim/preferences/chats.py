@@ -1,4 +1,4 @@
-"""Decisions, lessons and preference pairs as chats, for other training libraries."""
+"""Decisions, training samples and preference pairs as chats, for other training libraries."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def pair(found: PreferencePair, prompt_format: str | None = None) -> dict[str, A
 
     Args:
         found: the pair.
-        prompt_format: write the decision and both replies anew in this format, in the
+        prompt_format: rewrite the decision and both replies in this format, in the
             conversational form, to train another model; replies without a valid action stay as
             they are.
     """

@@ -76,7 +76,7 @@ Negatives = Callable[[Trace], Sequence[ScoredAction]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairConfig:
-    """How pairs are made. The paper does not say; the defaults are ours."""
+    """Settings for making pairs. The paper does not define them; the defaults are ours."""
 
     good_above: float = 0.5
     """A message with more credit is right."""

@@ -64,7 +64,7 @@ class ModelShape:
             )
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise ConfigError(
-                f"'{folder / 'config.json'}' does not tell the sizes of a transformer "
+                f"'{folder / 'config.json'}' does not give the sizes of a transformer "
                 f"({type(error).__name__}: {error}); the memory cannot be estimated"
             ) from error
 

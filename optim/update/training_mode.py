@@ -1,4 +1,4 @@
-"""How a network computes while it is trained: precision, attention, activation checkpointing.
+"""Computation of a network in training: precision, attention, activation checkpointing.
 
 The settings apply inside :func:`training_mode` only and do not affect answers to requests.
 """

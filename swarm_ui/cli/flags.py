@@ -164,7 +164,7 @@ def switch(name: str, *names: str, help: str, panel: str = HOW, default: bool = 
 
 
 def also_named(known: Option, name: str) -> Option:
-    """The same option under one more name."""
+    """The same option with an additional name."""
     declaration = copy.copy(known.declaration)
     declaration.param_decls = (*known.declaration.param_decls, name)
     return replace(known, declaration=declaration)

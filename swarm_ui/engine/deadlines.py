@@ -33,7 +33,7 @@ class Deadlines:
         Args:
             now: time of the loop's clock.
             seconds: its limit; infinite: only the common end counts.
-            bounded: whether the common end holds for it.
+            bounded: whether the common end applies to it.
         """
         due = now + seconds
         if bounded and self._end < due:

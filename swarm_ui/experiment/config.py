@@ -84,7 +84,7 @@ class TeamSection(_Section, frozen=True, kw_only=True):
 
 
 class CriticSection(_Section, frozen=True, kw_only=True):
-    """Who assigns credit in ``swarm-ui train``, and who writes mistakes."""
+    """Critic and adversary of ``swarm-ui train``."""
 
     kind: Literal["", "scripted", "llm", "learned", "outcome"] = ""
     judge: Literal["", "scripted", "llm", "learned"] = ""
@@ -95,7 +95,7 @@ class CriticSection(_Section, frozen=True, kw_only=True):
 
 
 class RunSection(_Section, frozen=True, kw_only=True):
-    """How a run is played, and where it is written."""
+    """Settings of playing a run, and its folder."""
 
     out: str = ""
     concurrency: Count = 8

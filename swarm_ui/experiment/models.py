@@ -302,7 +302,7 @@ def _trained_adapters(folder: Path, agents: int) -> list[str]:
 
 
 def named_in_code(place: str) -> Callable[..., Any]:
-    """What ``module:name`` names; the module may be in the working directory.
+    """The object that ``module:name`` names; the module may be in the working directory.
 
     Raises:
         ConfigError: it cannot be imported, or not be called.

@@ -24,7 +24,7 @@ from swarm_ui.trace.records import Episode, Trace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """How the replay differs from the record."""
+    """Changes of the replay to the record."""
 
     say: dict[str, str]
     without: tuple[str, ...]

@@ -120,7 +120,7 @@ class Dag(GraphNode):
     # -- other graphs from this one -----------------------------------------------------------
 
     def with_edges(self, edges: Iterable[Edge]) -> Self:
-        """The same agents with these edges among them **instead**; edges into votes stay."""
+        """The graph with other edges among the agents. Edges into votes stay."""
         after = frozenset(self.closing)
         new = tuple(edges)
         spoken_to = {listener for _, listener in new}
@@ -144,11 +144,11 @@ class Dag(GraphNode):
     def with_route(
         self, sender: str, routes: Mapping[str, Condition], *, otherwise: str | None = None
     ) -> Self:
-        """Send each message of a node to the listeners whose condition holds for it.
+        """Send each message of a node to the listeners whose condition it fulfils.
 
         Args:
             sender: whose messages.
-            routes: listeners and their conditions; an edge that is there already gets one.
+            routes: listeners and their conditions; an existing edge gets the condition.
             otherwise: the listener of messages that fit no condition; ``None``: there is none.
 
         Examples:

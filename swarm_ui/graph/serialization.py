@@ -176,10 +176,10 @@ class _Reader:
         names = {path + entry.id for path, s in parts for entry in s.fallbacks}
         for edge in self._placed:
             if edge not in edges:
-                raise GraphError(f"no condition is written for an edge {' -> '.join(edge)}")
+                raise GraphError(f"the structure has no condition for an edge {' -> '.join(edge)}")
         for name in self._fallbacks:
             if name not in names:
-                raise GraphError(f"no fallback is written for '{name}'")
+                raise GraphError(f"the structure has no fallback for '{name}'")
 
     def graph(self, found: Structure, path: str = "") -> Any:
         nodes = {entry.id: self._node(entry, path + entry.id) for entry in found.nodes}

@@ -62,7 +62,7 @@ def check_name(name: str) -> None:
     if not isinstance(name, str) or not name.strip() or name != name.strip():
         raise GraphError(f"a name must be a non-empty string without outer spaces, got {name!r}")
     if ":" in name or "/" in name:
-        raise GraphError(f"{name!r}: ':' and '/' are kept for message ids and nested names")
+        raise GraphError(f"{name!r}: ':' and '/' are reserved for message ids and nested names")
     if not name.isprintable() and any(unicodedata.category(c) in _UNFIT for c in name):
         raise GraphError(f"{name!r}: a name has no line breaks or other control characters")
 

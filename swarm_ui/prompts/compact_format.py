@@ -269,7 +269,7 @@ def _short(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """The text as it is, or as a JSON string if it could not be read back."""
+    """The text unchanged, or as a JSON string if it could not be parsed otherwise."""
     plain = text and text == text.strip() and text[0] != '"' and text.isprintable()
     return text if plain else json.dumps(text)
 

@@ -54,7 +54,7 @@ def shortened(
         tokens: the number of tokens of such a prompt.
 
     Returns:
-        The decision as it is, if its prompt fits; else with ``dropped``.
+        The unchanged decision if its prompt fits; else the decision with ``dropped``.
 
     Raises:
         ModelError: the goal and the fixed text of the format exceed the limit.

@@ -36,7 +36,7 @@ Attempt = Callable[[Environment, str, int, Lap], Awaitable[Episode]]
 
 
 class Restarts(msgspec.Struct, frozen=True, kw_only=True):
-    """What happens after a fault. The environment with the fault is always closed and replaced."""
+    """Behaviour after a fault. The environment with the fault is always closed and replaced."""
 
     retries: int = 1
     """How often an episode that ended in a fault is played again, in the new environment."""

@@ -52,7 +52,7 @@ def write_atomic(path: Path, data: bytes | str) -> None:
 def replacing_folder(path: Path) -> Iterator[Path]:
     """Write a new version of a flat or nested folder; it gets its name when the block ends.
 
-    The block writes into an empty folder beside it, whose name begins with ``.<name>-``. If the
+    The block writes into an empty sibling folder, whose name begins with ``.<name>-``. If the
     block raises, an old folder stays. A kill leaves the old folder or none, never a part.
     """
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -72,7 +72,7 @@ class RunDirectory:
         if os.path.exists(chosen) and (not chosen.is_dir() or any(chosen.iterdir())):
             raise ConfigError(
                 f"the run directory '{chosen}' exists and is not empty; "
-                f"choose another, or go on with that run: --resume {chosen}"
+                f"choose another, or continue that run: --resume {chosen}"
             )
         document = {
             "run_version": RUN_VERSION,

@@ -109,8 +109,8 @@ class Past:
                 )
             except UNREADABLE as error:
                 raise TraceError(
-                    f"{where}, line {number}: not a call of a run: {brief(error)}. Take this line "
-                    "and those after it away, and their calls are made again; or delete the run"
+                    f"{where}, line {number}: not a call of a run: {brief(error)}. Remove it and "
+                    "all later lines, and their calls are made again; or delete the run"
                 ) from error
             self.finished = False
             # Remove and insert again, so that the order is that of the last write.
@@ -240,12 +240,12 @@ def _read(line: bytes, type: type[T], where: str) -> T:
             return _decode(line, type)
     except UNREADABLE as error:
         raise TraceError(
-            f"{where}, line 1: not the head of a run: {brief(error)}. Nothing after it can be used "
-            "without it: put it back from a copy, or take the run away"
+            f"{where}, line 1: not the head of a run: {brief(error)}. The other lines are useless "
+            "without it: restore it from a copy, or delete the run"
         ) from error
     raise TraceError(
         f"{where}, line 1: a run of version {version}; this release reads {LINES_VERSION}. "
-        "Go on with the swarm-ui that began it"
+        "Use the version of swarm-ui that created it"
     )
 
 

@@ -200,7 +200,7 @@ def _prepare(db: sqlite3.Connection, path: Path, fsync: bool, patience: float) -
         elif version != _VERSION:
             raise TraceError(
                 f"{path}: a store of version {version}; this release reads {_VERSION}. "
-                "Go on with the swarm-ui that made it"
+                "Use the version of swarm-ui that created it"
             )
     _log_ahead(db, path, patience)
     db.execute(f"PRAGMA synchronous = {'FULL' if fsync else 'NORMAL'}")

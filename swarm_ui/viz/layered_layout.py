@@ -226,7 +226,7 @@ class Line(NamedTuple):
 
 
 def lines(layout: Layout, links: Iterable[Edge]) -> dict[Edge, Line]:
-    """A curve for each link. Curves that end at one box end beside each other."""
+    """A curve for each link. Curves that end at the same box end next to each other."""
     pairs = list(links)
     ends: dict[str, list[Edge]] = {}
     for link in pairs:

@@ -190,7 +190,7 @@ def _task(
             break
         goal, acts = recipe(rng)
     else:
-        raise ConfigError(f"made-up traces: {len(goals)} tasks are all that differ; ask for fewer")
+        raise ConfigError(f"traces: there are only {len(goals)} different tasks; request fewer")
     goals.add(goal)
     name = f"made-{split}-{number}"
     return {

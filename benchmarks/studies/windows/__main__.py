@@ -137,7 +137,7 @@ class Study:
         self._measure(display, model, control_arms(), every, "all")
 
     def summary(self) -> str:
-        """The tables."""
+        """All tables as Markdown."""
         from benchmarks.studies.windows.arms import Played, test_jobs
         from benchmarks.studies.windows.edges import LearnedEdges
         from benchmarks.studies.windows.report import summary

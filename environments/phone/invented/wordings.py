@@ -166,7 +166,7 @@ def listed(
 
 
 def rest(fields: str, rng: random.Random, *, wordings: Wordings) -> str:
-    """What follows the title of a new record: its other fields, if there are any."""
+    """The text after the title of a new record: its other fields, if there are any."""
     if not fields:
         return ""
     forms = (" with {}",) * 3 + (" , {}", " , with {}", " that has {}", " ( {} )", " and {}")

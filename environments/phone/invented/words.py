@@ -1,4 +1,4 @@
-"""The words that invented apps are made of.
+"""The words for the names and texts of invented apps.
 
 None of them is a name, a field or a button of a test app; a test compares the two.
 """

@@ -122,7 +122,7 @@ class _Connection:
 
 
 class Endpoint:
-    """Sends chat requests and keeps the counters. Each event loop has connections of its own."""
+    """Sends chat requests and keeps the counters. Each event loop has separate connections."""
 
     def __init__(
         self,

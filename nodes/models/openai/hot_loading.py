@@ -104,8 +104,8 @@ class HotAdapters:
             return
         if held is None or Path(held).parent != folder.parent:
             raise ModelError(
-                f"{self._endpoint.where}: '{name}' is there already, from {held or 'elsewhere'}; "
-                f"expected that nobody else uses this name, to load {folder}. To do: wait for the "
+                f"{self._endpoint.where}: '{name}' exists already, from {held or 'elsewhere'}; "
+                f"expected a name that no other run uses, to load {folder}. Wait for the "
                 "other run to end, or restart the server"
             )
         body = {"lora_name": name, "lora_path": str(folder), "load_inplace": True}

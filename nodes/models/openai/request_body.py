@@ -63,7 +63,7 @@ def prompt_tokens(chat: Sequence[ChatMessage], prompt: str) -> int:
 
 
 def usage_of(reply: ChatReply, most: Usage) -> Usage:
-    """What a reply used; an estimate if the server does not count."""
+    """The usage of a reply; an estimate if the server does not report it."""
     if reply.usage is not None:
         return reply.usage
     written = sum(_tokens(answer) for answer in reply.answers)

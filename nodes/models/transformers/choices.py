@@ -155,7 +155,7 @@ def _packing(
 
 
 def _mask(parts: Tensor, network: PreTrainedModel) -> Tensor:
-    """What is added to attention scores, ``[rows, 1, tokens, tokens]``: 0, or very low.
+    """The additive attention mask, ``[rows, 1, tokens, tokens]``: 0, or a large negative value.
 
     Padding (part -1) attends to padding only.
     """

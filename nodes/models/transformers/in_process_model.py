@@ -114,7 +114,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
 
     @abstractmethod
     def _row(self, request: Request, prompt: P) -> Row:
-        """How to continue a prompt."""
+        """The prompt as a row of the decoder, with its sampling settings and grammar."""
 
     @abstractmethod
     def _text(self, prompt: P, ids: list[int]) -> str:
@@ -146,7 +146,7 @@ class InProcessModel(LoraNetwork, ABC, Generic[P]):
         return "json"
 
     def _dropped(self, prompt: P) -> Dropped | None:
-        """What the prompt leaves out of its decision."""
+        """The parts of the decision that the prompt leaves out."""
         return None
 
     # -- requests -----------------------------------------------------------------------------

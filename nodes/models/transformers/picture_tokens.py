@@ -1,7 +1,7 @@
 """Pictures as tokens of a prompt.
 
 The vision part of a network turns a picture into vectors that stand in the prompt where embeddings
-of words stand. Here each of these vectors has a token id of its own, after those of the vocabulary,
+of words stand. Here each of these vectors has a separate token id, after those of the vocabulary,
 so that a prompt with pictures is a list of ids like any other: it can be batched, scored, trained
 on and compared with others (two prompts share a prefix if the pictures in it are the same). When
 the network reads such ids, they are replaced with the vectors.
@@ -66,7 +66,7 @@ class PictureTokens:
         Args:
             network: replaces ids of pictures with vectors in each forward from now on.
             processor: of transformers.
-            image_id: the token that stands for a picture in a chat.
+            image_id: the token for a picture in a chat.
         """
         embeddings: Any = network.get_input_embeddings()
         self.vocabulary = int(embeddings.weight.shape[0])
@@ -141,7 +141,7 @@ class PictureTokens:
         self._vectors.pop(picture.first, None)
 
     def _shown(self, ids: Tensor) -> Iterator[tuple[_Picture, Tensor]]:
-        """The pictures that ids of vectors belong to, each with the places of its own."""
+        """The pictures to which ids of vectors belong, each with the positions of its ids."""
         firsts = {bisect_right(self._firsts, id_) - 1 for id_ in set(ids.tolist())}
         for place in sorted(firsts):
             picture = None if place < 0 else self._by_first[self._firsts[place]]

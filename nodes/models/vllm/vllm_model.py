@@ -1,4 +1,4 @@
-"""vLLM's engine in this process: for a GPU without a server.
+"""vLLM's engine in this process, to use a GPU without a server.
 
 vLLM needs a separate environment (extra ``vllm``), because it requires other versions of shared
 packages than the extra ``train``.
@@ -244,7 +244,7 @@ class VLLMModel:
 
 
 def _started(arguments: Mapping[str, object]) -> Any:
-    """vLLM's engine. It starts processes of its own, which takes a minute."""
+    """Start vLLM's engine. It starts child processes, which takes about a minute."""
     try:
         from vllm.engine.arg_utils import AsyncEngineArgs
         from vllm.v1.engine.async_llm import AsyncLLM

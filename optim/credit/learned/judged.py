@@ -118,8 +118,8 @@ class JudgedFile:
             self._file.append(msgspec.json.encode(episode))
         except OSError as error:
             raise ConfigError(
-                f"cannot write '{self._path}': {error}. What was written before is safe, and the "
-                "same command goes on from there"
+                f"cannot write '{self._path}': {error}. Earlier lines are saved; repeat the "
+                "command to continue"
             ) from error
         self.episodes.append(episode)
 

@@ -72,7 +72,7 @@ def canonical(reply: str, observation: Observation) -> tuple[str, Action] | Reas
 
 
 def written(canonical_reply: str, action: Action, screen: Observation, config: CorpusConfig) -> str:
-    """A reply in canonical form as it stands in the corpus: in its format, with or without reason.
+    """A reply in canonical form as written to the corpus: in its format, with or without reason.
 
     Args:
         canonical_reply, action: what :func:`canonical` returned.
@@ -121,7 +121,7 @@ def likeness(
 
 
 class Deduplicator:
-    """Accepts each sample once, and at most ``repeats`` samples that are alike."""
+    """Accepts each sample once, and at most ``repeats`` samples with the same :func:`likeness`."""
 
     def __init__(self, repeats: int) -> None:
         self._repeats = repeats

@@ -32,7 +32,7 @@ class Item(NamedTuple):
 
 
 class Items(NamedTuple):
-    """What a UI agent wrote about a screen."""
+    """The questions or instructions that a UI agent wrote about a screen."""
 
     items: list[Item]
     malformed: int = 0

@@ -175,7 +175,7 @@ class _Prepared:
         return encode(part, pair, self.tokenizer, self.config, f"finetune, stage {name}")
 
     def metadata(self, name: str) -> AdapterMetadata:
-        """What is written beside the weights. ``name``: of the base model."""
+        """The metadata saved with the weights. ``name``: name of the base model."""
         return AdapterMetadata(
             prompt_format=self.plan.prompt_format,
             base_model=name,
@@ -231,7 +231,7 @@ def _disk_full(out: Path) -> Iterator[None]:
             raise
         raise ConfigError(
             f"finetune: '{out}' cannot be written, the disk seems full ({said.splitlines()[0]}); "
-            "free some space and repeat the command: it goes on from the last complete checkpoint"
+            "free some space and repeat the command: it continues from the last complete checkpoint"
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""How instructions and questions refer to elements of any screen."""
+"""References to elements of any screen in instructions and questions."""
 
 from __future__ import annotations
 

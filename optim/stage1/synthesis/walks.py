@@ -78,7 +78,7 @@ async def sample_walks(
 def _last_act(told: ActionSample | None) -> Action | None:
     """The action after which an instruction is complete; ``None``: there may be more to do.
 
-    An instruction that only tells a purpose, such as "get rid of this", may need a confirmation.
+    An instruction that only names a purpose, such as "get rid of this", may need a confirmation.
     """
     if told is None or not isinstance(told.action, Action) or told.action == COMPLETE:
         return None

@@ -186,7 +186,7 @@ def _web_tasks(settings: Settings) -> tuple[str, ...]:
 
 
 class _Place(NamedTuple):
-    """Where a model is evaluated."""
+    """The environment in which a model is evaluated."""
 
     split: str
     title: str

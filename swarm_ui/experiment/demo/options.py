@@ -33,7 +33,7 @@ examples:
 
 
 class Request(NamedTuple):
-    """What the user asked for."""
+    """The parsed command line."""
 
     settings: Settings
     out: Path | None

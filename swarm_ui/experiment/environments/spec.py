@@ -115,7 +115,7 @@ class EnvironmentSpec:
                 yield ("environment", "tasks"), mistake
 
     def held_out_rule(self) -> HeldOut:
-        """What training must not use."""
+        """The tasks and seeds that training must not use."""
         from swarm_ui.optim.stage1 import HeldOut
 
         if self.held_out is not None:

@@ -24,7 +24,7 @@ from swarm_ui.optim.update import parallel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaseAgentConfig:
-    """How a base agent is trained; the defaults produced the shipped checkpoint."""
+    """Settings of training a base agent. The defaults produced the shipped checkpoint."""
 
     width: int = 64
     layers: int = 3

@@ -25,7 +25,7 @@ _BY_MODEL = ("llm", "learned")
 
 @dataclass(frozen=True, slots=True)
 class TrainingRoles:
-    """The roles beside the agents in a training run."""
+    """The roles other than the agents in a training run."""
 
     critic: CreditAssigner | None = None
     """``None``: the outcome is the credit of every message."""
@@ -42,7 +42,7 @@ def critic_kind(config: Config) -> str:
 
 
 def describe_credit(config: Config) -> str:
-    """A description of the source of the credit."""
+    """The source of the credit, described for tables and notes."""
     section = config.critic
     return {
         "scripted": "scripted critic",

@@ -58,7 +58,7 @@ def merged_weights(model: Mergeable, adapter: str) -> dict[str, Tensor]:
 
 
 def save_merged(model: Mergeable, adapter: str, out: Path) -> None:
-    """Write a model with an adapter merged into it, as a folder of its own.
+    """Write a model with an adapter merged into it to a folder.
 
     The prompt format of the adapter becomes that of the model.
 

@@ -29,7 +29,7 @@ _FEW_TOKENS = 2
 
 
 class LoraWeights(NamedTuple):
-    """What an adapter adds to one layer: ``scale * up @ down @ x``."""
+    """The term that an adapter adds to one layer: ``scale * up @ down @ x``."""
 
     down: Tensor
     """``[rank, in]``."""

@@ -179,7 +179,7 @@ def write_adapter(folder: Path, weights: AdapterWeights, base: str = "") -> None
     that of the first layer, the ratio is multiplied into its weights.
 
     Args:
-        folder: an empty folder, or one that is made.
+        folder: an empty folder; created if it does not exist.
         weights: the adapter, by layer.
         base: folder or name of the model that it belongs to.
     """

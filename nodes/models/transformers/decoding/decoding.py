@@ -108,7 +108,7 @@ class _State:
         return following
 
     def choice(self) -> Choice:
-        """How the next token is chosen."""
+        """Settings for the choice of the next token."""
         return Choice(self.row.temperature, self.noise, self._allowed, self.row.sparse)
 
     def take(self, token: int) -> None:

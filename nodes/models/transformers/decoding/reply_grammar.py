@@ -1,6 +1,6 @@
 """Restricts decoding to a list of possible replies, as an automaton over the tokens of a model.
 
-A reply is made of literal parts and of free text
+A reply consists of literal parts and free text
 (:meth:`swarm_ui.prompts.PromptFormat.replies`). Each literal part is read as the tokens that the
 tokenizer gives for the whole of it, so a constrained reply has the tokens of a trained one. The
 parts form a prefix tree. Free text is a sequence of ordinary tokens without the characters that it

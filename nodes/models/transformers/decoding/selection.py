@@ -38,7 +38,7 @@ class Grammar(Protocol):
 
 
 class Choice(NamedTuple):
-    """How the next token of a row is chosen."""
+    """Settings for the choice of a row's next token."""
 
     temperature: float
     """0 is greedy."""
