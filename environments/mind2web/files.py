@@ -73,7 +73,7 @@ class Files:
         return tuple(self._positions)
 
     def load(self, task: str) -> RecordedTask:
-        """A task. Raises ``ConfigError``: there is no such task, or it cannot be read."""
+        """A task. Raises ``ConfigError`` if there is no such task, or it cannot be read."""
         # A raw task is one record. The rows of a task may be in several files.
         self._index_until(task)
         positions = self._positions.get(task)

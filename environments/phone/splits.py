@@ -3,8 +3,8 @@
 There are two suites. ``"core"`` is the 66 templates of the published study, on a core device; it
 never changes. ``"extended"`` is harder: a full device with drawer, keyboard, notifications,
 permissions, interruptions and six more apps. Its templates are in the splits ``extended_train``,
-``extended_validation``, ``extended_templates`` and ``extended_apps``, which mean what ``train``,
-``validation``, ``new_templates`` and ``new_apps`` mean in the core.
+``extended_validation``, ``extended_templates`` and ``extended_apps``, which correspond to
+``train``, ``validation``, ``new_templates`` and ``new_apps`` of the core.
 
 Each task that cannot be done has a twin in which the object exists
 (:mod:`swarm_ui.environments.phone.tasks.twins`). The twins are in separate splits, ``twins``

@@ -1,4 +1,4 @@
-"""The base of all wrappers, and of those that refuse actions; a limit on the steps."""
+"""Base classes of wrappers: of all, and of those that refuse actions. Also a limit on the steps."""
 
 from __future__ import annotations
 

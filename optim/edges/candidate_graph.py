@@ -75,7 +75,8 @@ class CandidateGraph:
         candidates: Iterable[EdgeName] | None = None,
         decision: str | None = None,
     ) -> None:
-        """Raise ``ConfigError``: a repeated or unknown name, a self-loop, a sending decision."""
+        """Raise ``ConfigError`` for a repeated or unknown name, a self-loop, or edges from the
+        decision."""
         listed = list(names)
         self.names = tuple(sorted(set(listed)))
         if len(self.names) != len(listed):

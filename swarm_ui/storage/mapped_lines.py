@@ -15,7 +15,7 @@ class MappedLines:
     """
 
     def __init__(self, path: Path) -> None:
-        """Raise ``OSError``: the file cannot be opened."""
+        """Raise ``OSError`` if the file cannot be opened."""
         self.path = path
         self._ends = array("Q")  # of the lines found so far
         with path.open("rb") as file:

@@ -206,7 +206,7 @@ class _Prepared:
 
 
 def _import_stage() -> Any:
-    """The module of the stages. Raises ``MissingExtra``: trl or peft is not installed."""
+    """The module of the stages. Raises ``MissingExtra`` if trl or peft is not installed."""
     try:
         from swarm_ui.optim.stage1.finetune import stage
     except ModuleNotFoundError as error:
