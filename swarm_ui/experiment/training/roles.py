@@ -19,9 +19,6 @@ from swarm_ui.nodes.models.pretrained.catalogue import PRETRAINED
 from swarm_ui.optim.preferences.adversary import Adversary, LLMAdversary
 from swarm_ui.optim.preferences.scripted_adversary import ScriptedAdversary
 
-_BY_MODEL = ("llm", "learned")
-"""Kinds of critics that ask a model."""
-
 
 @dataclass(frozen=True, slots=True)
 class TrainingRoles:
