@@ -91,7 +91,7 @@ class ScriptedCritic:
             if message.action is not None:
                 verdict = verdicts[message.action.key]
                 values[message.id] = given = self._noisy(trace, message.action.key, verdict)
-                turned = ", turned round" if given != verdict else ""
+                turned = ", inverted" if given != verdict else ""
                 why[message.id] = _NEARER[verdict > 0] + turned
         return CreditTable(
             values=as_matrix(trace, values), source=self.name, rationale=_by_round(trace, why)
@@ -208,7 +208,7 @@ class NoisyCritic:
         parts = [
             f"{100 * self._flip:g} % {'fresh ' if self._fresh else ''}errors" if self._flip else "",
             f"bias {self._bias:+g}" if self._bias else "",
-            "turned round" if self._anti else "",
+            "inverted" if self._anti else "",
         ]
         return ", ".join([self._critic.name, *filter(None, parts)])
 
