@@ -88,9 +88,9 @@ class Reached(NamedTuple):
     """Evaluations until 95 % of the optimum; ``None``: not within the budget."""
 
     graph: int | None
-    """Of the thresholded graph."""
+    """Evaluations until the thresholded graph is good enough."""
     policy: int | None
-    """Of the mean over sampled graphs."""
+    """Evaluations until the mean over sampled graphs is good enough."""
 
 
 class _Watch:

@@ -84,7 +84,7 @@ class Row(NamedTuple):
     iteration_s: float | None = None
     """Wall time of an iteration of training."""
     peak_mb: float | None = None
-    """Most memory of a training process, 2**20 bytes."""
+    """Peak memory of a training process, 2**20 bytes."""
 
 
 def run(

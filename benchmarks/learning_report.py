@@ -37,9 +37,9 @@ _ALONE = {
     "base_shuffled": "_greedy", "base_clones": "_vote", "base_x4": "_vote",
     "independent_voters": "_vote", "single_agent": "_greedy", "more_stage1": "_vote",
 }  # fmt: skip
-"""Rows that no team on a DAG stands behind, and which arm they are."""
+"""Rows without a team on a DAG, with the arm of each."""
 _MARKS = (("", "o", 0.0), ("_vote", "s", 0.22), ("_greedy", "^", -0.22))
-"""Of an arm in the picture, and how far above its row."""
+"""Marker of an arm in the picture, and its distance above the row."""
 _NOTE = "The phone is simulated and its critic scripted: not AndroidWorld scores."
 _COSTS = ("cpu_s", "iteration_s", "peak_mb")
 Line = dict[str, Any]

@@ -58,7 +58,7 @@ class Server(NamedTuple):
 
     url: str
     group: int
-    """Its process group."""
+    """Process group of the server."""
 
 
 class Timed(NamedTuple):

@@ -59,7 +59,7 @@ class TeamConfig:
     whose scores say nothing about outcomes gets weight 0, which is training without a critic. The
     trainer measures the weight in both modes."""
     trust: TrustConfig = field(default_factory=TrustConfig)
-    """How the critic's weight is learned."""
+    """Settings for learning the critic's weight."""
     edges: EdgeMode = "redraw"
     """``redraw``: new random edges in each iteration, as in the paper. ``fixed``: the graph's own.
     ``learned``: drawn from a distribution, which is updated by the utility of the drawn graphs."""

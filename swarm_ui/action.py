@@ -28,7 +28,7 @@ _NEEDS_TEXT = frozenset({"input_text", "select", "answer"})
 LARGEST_NUMBER = 2**31 - 1
 """Bound of the indices and pixels of an action that may reach an environment."""
 LONGEST_TEXT = 10_000
-"""Most characters in a text of an action that may reach an environment."""
+"""Maximum number of characters in a text of an action."""
 
 ActionKey = tuple[str | int | None, ...]
 

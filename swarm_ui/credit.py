@@ -20,9 +20,9 @@ class CreditTable(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Shape ``[rounds, agents]`` as in ``trace.agents``, each in [0, 1]; ``None`` = unscored.
     With ``signed`` each is a difference in [-1, 1]."""
     source: str
-    """Who gave it, such as ``"scripted critic"``; shown beside every figure."""
+    """The source of the credit, such as ``"scripted critic"``; shown with every figure."""
     rationale: tuple[str, ...] = ()
-    """Why: a text for each round; empty: no reasons are given."""
+    """Reasons for the credit: a text for each round; empty: no reasons are given."""
     signed: bool = False
     """Whether a value is the difference a message made: 0 = none, below 0 = it did harm."""
     errors: Matrix | None = None

@@ -192,7 +192,7 @@ class TraceError(SwarmError):
 
 
 UNREADABLE = (ValueError, RecursionError)
-"""What decoding JSON may raise: no JSON, no UTF-8, other fields, or nested too deep."""
+"""Errors of decoding JSON: no JSON, no UTF-8, other fields, or nested too deep."""
 
 
 def brief(error: BaseException, most: int = 400) -> str:

@@ -16,7 +16,7 @@ Role = Literal[
 
 Bounds = tuple[int, int, int, int]
 Geometry = Literal["", "size", "box", "grid"]
-"""What a text says of the bounds of elements: nothing; width and height; all four edges; column and
+"""Form of elements' bounds in texts: nothing; width and height; all four edges; column and
 row of the centre in a grid over the screen. Pixels, except for the grid."""
 GRID = 10
 """Columns and rows of the grid."""
@@ -82,7 +82,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """Number of elements that are not listed, before and after the listed ones; scrolling lists
     them. ``None``: all are listed."""
     geometry: Geometry = ""
-    """What :func:`render` says of the bounds of elements."""
+    """Form of the bounds of elements in :func:`render`."""
 
     def element(self, index: int | None) -> Element | None:
         """The element an action points at, or ``None`` if there is no such element."""

@@ -56,7 +56,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Long screens: 12 to 20 elements in page order, most of them without effect, so that an
     agent that sees only a window of the screen lacks information. Core templates only."""
     memory: int | None = None
-    """How many of the last actions an observation lists, waits left out; ``None``: all actions."""
+    """Number of last actions that an observation lists, without waits; ``None``: all actions."""
     patience: int = 1
     """Factor on the budget of the template."""
 

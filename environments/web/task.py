@@ -76,7 +76,7 @@ class WebTask(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     """The page that is open when the episode starts."""
     goal: str
-    """What the agent is asked for."""
+    """The goal as the agent reads it."""
     reward: Reward
     """Called once, when the agent declares that the task is complete."""
     infeasible: bool = False

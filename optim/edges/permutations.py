@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 MAX_EXACT = 12
-"""Most nodes for which sums over orders are done exactly (4096 sets)."""
+"""Maximum number of nodes for exact sums over orders (4096 sets)."""
 
 
 @lru_cache(maxsize=MAX_EXACT + 1)

@@ -51,7 +51,7 @@ class PreferencePair(msgspec.Struct, frozen=True, kw_only=True):
     weight: float = 1.0
     """Credit of the chosen minus that of the rejected."""
     source: str = ""
-    """Where each side comes from, such as ``"own > adversary"``."""
+    """Source of each side, such as ``"own > adversary"``."""
     chosen_text: str = ""
     """The reply with the chosen action, as the agent says it. Default: the action as JSON, which is
     the whole reply of the embedded agent."""

@@ -58,10 +58,10 @@ class UpdateStats(msgspec.Struct, frozen=True, kw_only=True):
     micro_batches: int = 0
     """Forwards and backwards of all steps; more than ``steps`` if batches were divided."""
     largest_forward: int = 0
-    """Most tokens of one forward with a backward, padding included."""
+    """Maximum number of tokens of one forward with a backward, padding included."""
     peak_memory_mb: float | None = None
-    """Most memory in use between a forward and its backward, in 2**20 bytes: allocated on a GPU,
-    resident of the process on a CPU. ``None``: unknown, or nothing was trained."""
+    """Peak memory between a forward and its backward, in 2**20 bytes: allocated on a GPU, resident
+    of the process on a CPU. ``None``: unknown, or nothing was trained."""
 
 
 class AdapterTrainer:

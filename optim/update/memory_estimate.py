@@ -18,7 +18,7 @@ from swarm_ui.errors import ConfigError
 Precision = Literal["float32", "bfloat16", "4bit"]
 
 _WEIGHT_BYTES = {"float32": 4.0, "bfloat16": 2.0, "4bit": 4.127 / 8}
-"""Of a weight in a linear layer; 4.127 bits with the doubly quantised scales of NF4."""
+"""Bytes of a weight in a linear layer; 4.127 bits with the doubly quantised scales of NF4."""
 _GIB = 2**30
 
 
@@ -32,7 +32,7 @@ class ModelShape:
     kv_heads: int
     head_width: int
     inner_width: int
-    """Of the feed-forward part."""
+    """Width of the feed-forward part."""
     words: int
     """Tokens of the vocabulary."""
     tied: bool = True
@@ -101,7 +101,7 @@ class MemoryEstimate:
     """Bytes, by what they hold."""
 
     weights: int
-    """Of the base model."""
+    """Weights of the base model."""
     adapters: int
     """All adapters in float32, and a copy of the one in training, which answers meanwhile."""
     optimiser: int
@@ -140,7 +140,7 @@ class Workload:
     autocast: bool = True
     eager_attention: bool = False
     precision: Precision = "bfloat16"
-    """Of the base model's weights."""
+    """Precision of the base model's weights."""
     prompt_tokens: int = 160
     """A phone screen has about 160 in the compact format, and 1,000 in the JSON format."""
     reply_tokens: int = 48

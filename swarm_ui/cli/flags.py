@@ -62,7 +62,7 @@ class Option:
     """Name of the parameter."""
     type: Any
     declaration: Any
-    """As Typer takes it."""
+    """The option's declaration for Typer."""
     setting: str = ""
     """The setting that the option sets, such as ``"team.agents"``; empty: none."""
     default: Any = None

@@ -78,7 +78,7 @@ class Aborted(msgspec.Struct, frozen=True, kw_only=True, tag="aborted"):
 
     run: str
     error: Failure
-    """What it raises; its kind is ``"cancelled"`` if the run was cancelled."""
+    """The error that it raises; its kind is ``"cancelled"`` if the run was cancelled."""
     at: float
 
 

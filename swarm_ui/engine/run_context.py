@@ -34,7 +34,7 @@ class Edits(msgspec.Struct, frozen=True, kw_only=True):
     """Number of the sample of each call. Sample 0 has the seed of the original call; the others
     have different seeds."""
     rewrites: Mapping[str, Rewrite] = {}
-    """How a call's request to its model is changed."""
+    """Functions that change the requests of calls to their models."""
 
 
 UNCHANGED = Edits()

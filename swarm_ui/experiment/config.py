@@ -142,7 +142,7 @@ class Draft:
 
     values: dict[str, Any] = dataclasses.field(default_factory=dict)
     places: dict[Name, str] = dataclasses.field(default_factory=dict)
-    """Where each setting was given, such as ``"swarm-ui.toml:12"`` or ``"--agents"``."""
+    """Location of each setting, such as ``"swarm-ui.toml:12"`` or ``"--agents"``."""
     mistakes: list[str] = dataclasses.field(default_factory=list)
 
     def put(self, name: Name, value: object, place: str) -> None:

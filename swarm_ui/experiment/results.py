@@ -139,7 +139,7 @@ class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
     outcomes: tuple[float | None, ...] = ()
     """One for each episode, in the order of ``jobs``; ``None``: masked by a fault."""
     faults: tuple[str, ...] = ()
-    """Each once."""
+    """The different faults, each once."""
     edges: tuple[Edge, ...] = ()
     work: Cost = msgspec.field(default_factory=Cost)
     measures: tuple[Measure, ...] = ()
@@ -201,7 +201,7 @@ class Results(msgspec.Struct, kw_only=True):
     labels: tuple[str, ...] = ()
     """The simulated or scripted parts."""
     splits: dict[str, str] = {}
-    """What each split holds out."""
+    """Held-out part of each split."""
     notes: tuple[str, ...] = ()
     arms: list[ArmResult] = []
     table: list[Row] = []

@@ -11,7 +11,7 @@ from swarm_ui.node import Node
 
 G = TypeVar("G", bound=Dag)
 Part: TypeAlias = "Dag | Node | OpenGraph[Any]"
-"""What can be on either side of ``>>``, alone or in a list."""
+"""Operands of ``>>``, alone or in a list."""
 
 
 class OpenGraph(Generic[G]):

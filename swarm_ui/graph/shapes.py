@@ -33,7 +33,7 @@ class ShapeOptions(TypedDict, total=False):
     vote: Node | None
     """Receives from all nodes and answers, such as ``MajorityVote()``; default: none."""
     rounds: int
-    """How often each agent is called; default: 1."""
+    """Number of calls of each agent; default: 1."""
     name: str
     """Name of the graph; default: the name of the shape."""
 

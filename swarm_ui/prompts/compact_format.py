@@ -41,9 +41,9 @@ from swarm_ui.prompts.spoken import PASS, reason_of, told
 HISTORY = 6
 """Number of past actions in a prompt."""
 TEXT_TOKENS = 24
-"""Most tokens of a text in an action, where decoding is constrained."""
+"""Maximum number of tokens of a text in an action, where decoding is constrained."""
 LONGEST_TEXT = 120
-"""Most characters of a label, a value or a past action; the rest is replaced with ``…``."""
+"""Maximum number of characters of a label, a value or a past action; the rest becomes ``…``."""
 LONGEST_MESSAGE = 400
 """The same for the reason in a message."""
 

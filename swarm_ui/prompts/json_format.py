@@ -56,9 +56,9 @@ _GUIDANCE = """\
 - As soon as the goal is reached, declare it with "status" and "complete"."""
 
 REASON_TOKENS = 48
-"""Most tokens of a reason, where decoding is constrained."""
+"""Maximum number of tokens of a reason, where decoding is constrained."""
 TEXT_TOKENS = 24
-"""Most tokens of a text in an action, where decoding is constrained."""
+"""Maximum number of tokens of a text in an action, where decoding is constrained."""
 
 _PASS_FORM = '{"action_type": "pass"}'
 _PART = """

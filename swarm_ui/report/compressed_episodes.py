@@ -16,9 +16,9 @@ from swarm_ui.report.viewer import compact, index_entry, viewer_episode
 from swarm_ui.trace.records import Episode
 
 PNG_BUDGET = 8_000_000
-"""The most bytes of screenshots in a report. Later screens show their elements instead."""
+"""Maximum size of screenshots in a report, in bytes. Later screens show their elements instead."""
 EPISODE_BUDGET = 60_000_000
-"""The most bytes of compressed episodes in a report. The page counts the others."""
+"""Maximum size of compressed episodes in a report, in bytes. The page counts the others."""
 _CHUNK = 400_000  # characters of JSON: unpacked in a few hundredths of a second
 
 Key = tuple[str, str, int, str, bool | None, int]

@@ -150,9 +150,9 @@ class ReportData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     title: str
     summary: str
-    """What was done and found, one paragraph."""
+    """Summary of method and results, one paragraph."""
     labels: tuple[str, ...] = ()
-    """What is simulated or scripted: ``"phone: simulated"``, ``"critic: scripted"``."""
+    """Simulated or scripted parts: ``"phone: simulated"``, ``"critic: scripted"``."""
     facts: tuple[tuple[str, str], ...] = ()
     """Names and values of settings: command, seed, versions, time."""
     tables: tuple[ReportTable, ...] = ()

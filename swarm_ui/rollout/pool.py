@@ -39,7 +39,7 @@ class Restarts(msgspec.Struct, frozen=True, kw_only=True):
     """Behaviour after a fault. The environment with the fault is always closed and replaced."""
 
     retries: int = 1
-    """How often an episode that ended in a fault is played again, in the new environment."""
+    """Number of times that an episode is played again after a fault, in the new environment."""
     limit: int | None = None
     """Maximum number of consecutive replacements without a completed episode in between.
 

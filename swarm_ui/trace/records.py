@@ -154,7 +154,7 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 DRAW: dict[str, Callable[[Trace], str]] = {}
-"""What draws traces in notebooks. Drawing imports the records, so ``swarm_ui`` puts it here."""
+"""The function that draws traces in notebooks. It imports the records, so ``swarm_ui`` sets it."""
 
 
 class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -170,7 +170,7 @@ class StepRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     credit: tuple[tuple[float | None, ...], ...] | None = None
     """Credit of each message, ``[rounds, agents]``; ``None`` = unscored, which is not 0."""
     credit_source: str = ""
-    """Who gave it; empty: not known."""
+    """The source of the credit; empty: not known."""
     rationale: tuple[str, ...] = ()
     """The reasons that the source of the credit gave, a text for each round; may be empty."""
 

@@ -148,7 +148,7 @@ class BrokenCell(msgspec.Struct, frozen=True, kw_only=True):
     """Agents that were found broken in the healthy team; it should be empty."""
     healthy_audits: tuple[AgentAudit, ...]
     outcomes: dict[str, tuple[float | None, ...]]
-    """By arm, on the same test episodes."""
+    """Outcomes by arm, on the same test episodes."""
     seconds: float
     """CPU time."""
 

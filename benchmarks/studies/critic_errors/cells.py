@@ -64,7 +64,7 @@ class CriticCell(msgspec.Struct, frozen=True, kw_only=True):
     outcomes: tuple[float | None, ...]
     """Outcomes of the trained team's vote on the test episodes."""
     digest: str = ""
-    """Of the trained weights."""
+    """Digest of the trained weights."""
     training_seconds: float
     """CPU time."""
     seconds: float

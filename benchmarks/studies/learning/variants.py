@@ -50,7 +50,7 @@ episodes of each new template, and 304 are 8 of each known one."""
 FULL = Variant("full", "full: DPO, critic, redrawn edges")
 _DPO = {"method": "dpo", "lr": 2e-3}
 _RFT = {"method": "rft", "lr": 3e-3}
-"""Each with the rate that it did well with on validation seeds."""
+"""RFT with the learning rate that was best on validation seeds."""
 _CALLS = Settings().agents * Settings().rounds
 """Of a team in a decision: what one agent alone spends on that many decisions."""
 VARIANTS = (

@@ -55,7 +55,7 @@ class ChatCall:
     """The served name that is requested."""
     price: Price | None = None
     dropped: Dropped | None = None
-    """What the prompt leaves out of its decision."""
+    """The parts of the decision that the prompt leaves out."""
 
 
 class ServedModel(NamedTuple):
@@ -65,7 +65,7 @@ class ServedModel(NamedTuple):
     root: str | None = None
     """The folder of its weights, if the server reports it."""
     parent: str | None = None
-    """Of an adapter: the model that it belongs to."""
+    """For an adapter: the model that it belongs to."""
 
 
 def _served_model(card: object) -> ServedModel:

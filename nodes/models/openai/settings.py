@@ -82,7 +82,7 @@ class ChatOptions:
     token_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """The endpoint's name for the limit of tokens of a reply."""
     prompt_format: str = "json"
-    """How decisions are written and replies are read; see :data:`swarm_ui.prompts.FORMATS`."""
+    """Format of prompts and replies; see :data:`swarm_ui.prompts.FORMATS`."""
     prompt_tokens: int | None = None
     """The most tokens of the prompt of a decision, by an estimate on the high side
     (:func:`~swarm_ui.budget.guess_tokens`). Longer ones are shortened, see

@@ -21,7 +21,7 @@ class PretrainedModel:
     title: str
     """The model's own name."""
     source: str
-    """Where its authors publish it."""
+    """Address at which its authors publish it."""
     licence: str
     package: str
     version: str
@@ -30,7 +30,7 @@ class PretrainedModel:
     size: int
     """Bytes of the GGUF file."""
     sha256: str
-    """Of the GGUF file, in hexadecimal digits."""
+    """SHA-256 of the GGUF file, in hexadecimal digits."""
     quantisation: str
     parameters: int
     download_size: int

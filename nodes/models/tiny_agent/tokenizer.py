@@ -106,7 +106,7 @@ class Encoded:
     slots: dict[str, int] = field(repr=False)
     """Token id of each word outside the fixed list."""
     shown: int
-    """How many elements fit into the prompt."""
+    """Number of elements that fit into the prompt."""
 
 
 class ScreenTokenizer:

@@ -24,7 +24,7 @@ class ChatPrompt:
     """The turns as passed to the chat template, without control tokens."""
     prompt_format: str = "json"
     decision: Decision | None = None
-    """What the chat is about; ``None``: the request was a chat."""
+    """The decision of the request; ``None``: the request was a chat."""
 
 
 class ChatTokens:

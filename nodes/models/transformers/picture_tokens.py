@@ -52,8 +52,8 @@ class _Picture:
     inputs: Mapping[str, Tensor] | None
     """The input of the vision part; ``None``: it must be computed again."""
     offsets: Tensor | None = field(default=None)
-    """How far the positions of its vectors are from a count of tokens, ``[3, vectors]``; ``None``:
-    the network counts tokens."""
+    """Positions of its vectors minus a count of tokens, ``[3, vectors]``; ``None``: the network
+    counts tokens."""
     shift: int = 0
     """The same for the tokens after it."""
 

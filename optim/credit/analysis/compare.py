@@ -68,7 +68,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """All assigners on the same episodes."""
 
     episodes: int
-    """Without the masked ones."""
+    """Number of episodes that are not masked."""
     decisions: int
     messages: int
     """Messages that any assigner scored."""

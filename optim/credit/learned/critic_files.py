@@ -25,7 +25,7 @@ class CriticCard(msgspec.Struct, frozen=True, kw_only=True):
 
     critic_version: int = CARD_VERSION
     prompt_format: str = "compact"
-    """How screens and replies are written in its questions."""
+    """Prompt format of its questions."""
     options: tuple[str, str] = OPTIONS
     scaling: Scaling = Scaling()
     """Fitted on validation episodes."""
@@ -34,7 +34,7 @@ class CriticCard(msgspec.Struct, frozen=True, kw_only=True):
     replies: int = 0
     """Replies that it was trained on."""
     settings: dict[str, object] = {}
-    """Of its training; JSON values."""
+    """Settings of its training, as JSON values."""
     validation: dict[str, float | None] = {}
     """Figures on the validation episodes."""
 

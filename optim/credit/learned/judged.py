@@ -36,7 +36,7 @@ class JudgedReply(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     """One reply to a screen."""
 
     action: Action
-    """In the screen's own indices."""
+    """The action, in the screen's own indices."""
     kind: Kind
     right: bool
     votes: int = 0
@@ -78,7 +78,7 @@ class JudgedHead(msgspec.Struct, frozen=True, kw_only=True):
     purpose: Purpose
     """Only files for ``train`` are trained on."""
     settings: dict[str, object]
-    """How the episodes were collected; JSON values."""
+    """Settings of the collection, as JSON values."""
 
 
 class JudgedFile:

@@ -108,10 +108,10 @@ class CriticProgress(NamedTuple):
     """State of the training, for a progress bar."""
 
     share: float
-    """Of the whole training, in [0, 1]."""
+    """Finished share of the training, in [0, 1]."""
     step: int
     replies: int
-    """Trained on so far."""
+    """Replies trained on so far."""
     loss: float
     """Mean over the last steps, nats; ``log 2`` is that of a coin. NaN before the first step."""
     accuracy: float

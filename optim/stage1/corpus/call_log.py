@@ -31,7 +31,7 @@ class CallRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     key: str
     model: str
     most: Usage | None = None
-    """The most that the call may use; only at its begin."""
+    """Maximum usage of the call; only at its begin."""
     text: str | None = None
     """The reply; ``None`` at the begin, and for a failed call."""
     usage: Usage = Usage()

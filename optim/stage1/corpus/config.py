@@ -20,7 +20,7 @@ class CorpusConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     levels: tuple[int, ...] = LEVELS
     prompt_format: str = "json"
-    """How prompts and replies are written; see :mod:`swarm_ui.prompts`."""
+    """Format of prompts and replies; see :mod:`swarm_ui.prompts`."""
     reasons: bool = True
     """Whether replies give a reason before their action."""
     seed: int = 0

@@ -78,7 +78,7 @@ class Stage:
     budget: float | None = None
     """Seconds for this stage; ``None``: no limit."""
     about: AdapterMetadata = field(default_factory=AdapterMetadata)
-    """What is written beside the weights; the fingerprint of the base is added to it."""
+    """Metadata saved with the weights; the fingerprint of the base is added."""
 
     @property
     def work(self) -> Path:

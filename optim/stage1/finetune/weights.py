@@ -15,7 +15,7 @@ from swarm_ui.optim.stage1.finetune.config import FinetuneConfig
 
 UNLOADABLE = (OSError, ValueError, KeyError, RuntimeError, ImportError)
 _EAGER_BYTES = 2**32
-"""Most memory that attention weights may take before a fused kernel is used instead."""
+"""Memory of attention weights above which a fused kernel is used instead."""
 
 
 def computes_bfloat16(config: FinetuneConfig) -> bool:

@@ -34,7 +34,7 @@ MEANINGS: Mapping[str, frozenset[str]] = {
     "delete": frozenset(("delete", "remove", "drop", "bin", "clear", "destroy", "scrap")),
     "leave": frozenset(("cancel", "back", "close", "dismiss", "abort", "leave", "never")),
 }
-"""What a button does -> first words of buttons that do it."""
+"""Purpose of a button -> first words of labels of such buttons."""
 
 
 def named(observation: Observation) -> list[Element]:

@@ -32,7 +32,7 @@ class LabelledScreen:
 
     observation: Observation
     correct: tuple[Action, ...]
-    """In the indices of the screen, from top to bottom."""
+    """Correct actions, in the indices of the screen, from top to bottom."""
     named: frozenset[int]
     """Elements whose label occurs in the goal."""
 
@@ -43,7 +43,7 @@ class WindowMix:
 
     agents: int = 4
     copies: tuple[tuple[int, float], ...] = ((1, 0.5), (2, 0.3), (4, 0.2))
-    """How many windows show each element, with weights; ``agents`` of them: the whole screen."""
+    """Number of windows that show each element, with weights; ``agents``: the whole screen."""
     densities: tuple[float, ...] = (0.0, 0.5, 0.5, 1.0)
     """Densities of the edges between the agents."""
     errors: tuple[float, ...] = (0.0, 0.08, 0.2)

@@ -33,7 +33,7 @@ class OpenEnvironment:
 
     make: MakeEnvironment
     max_concurrency: int | None = None
-    """How many episodes can be played at the same time; ``None``: any number."""
+    """Maximum number of concurrent episodes; ``None``: any number."""
     jobs: Callable[[EnvironmentSection], list[Job]] | None = None
     """Chooses the test episodes, if that requires the opened data set."""
     score: Callable[[Sequence[Episode]], tuple[Measure, ...]] | None = None
@@ -159,4 +159,4 @@ class EnvironmentSpec:
 
 
 Opening = AsyncGenerator[OpenEnvironment, None]
-"""What the ``open`` functions of environments yield once."""
+"""The type of the ``open`` functions of environments, which yield once."""

@@ -51,7 +51,7 @@ class Continuation:
     """The new tokens of a row."""
 
     ids: list[int]
-    """Without the end token."""
+    """The new tokens, without the end token."""
     logprob: float
     """Sum over the new tokens (end token included) under the unconstrained model at
     temperature 1, nats."""

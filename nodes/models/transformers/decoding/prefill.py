@@ -34,7 +34,7 @@ class Batch(NamedTuple):
     order: list[int]
     """The rows, in the order of the batch."""
     logits: Tensor
-    """Of the first new token, ``[rows, 1, words]``."""
+    """Logits of the first new token, ``[rows, 1, words]``."""
     cache: KVCache
     attention: Tensor
     """1 for tokens, 0 for padding, ``[rows, tokens]``."""
@@ -45,7 +45,7 @@ class Sharing(NamedTuple):
 
     store: PrefixStore
     versions: Sequence[str | None]
-    """Of each row; ``None``: the base model."""
+    """Adapter version of each row; ``None``: the base model."""
 
 
 class _Reader(NamedTuple):
@@ -148,7 +148,7 @@ class _Group(NamedTuple):
     """Rows whose prompts have a common prefix."""
 
     row: int
-    """One of them."""
+    """Number of one of the rows."""
     length: int
     """Tokens of the common prefix."""
     saved: int
